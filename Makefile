@@ -1,0 +1,38 @@
+PYTHON ?= python3
+BIN := .venv/bin
+STUDY ?= studies/examples/docstrings.yaml
+.DEFAULT_GOAL := help
+
+.PHONY: help setup search test lint bench clean
+
+help: ## Show this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: .venv/.installed-dev ## Create .venv with everything that development needs
+
+search: .venv/.installed ## Launch the example study on the embedded backbone and task
+	$(BIN)/deltaspace launch $(STUDY)
+
+test: .venv/.installed-dev ## Run the tests (slow ones: make test TESTS=)
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m "not slow")
+
+lint: .venv/.installed-dev ## Lint, format, types, import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.installed-dev ## Run the benchmarks
+	$(BIN)/python benchmarks/overhead.py
+
+clean: ## Remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

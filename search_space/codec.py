@@ -1,0 +1,95 @@
+"""Configurations as JSON: what the database, snapshots and exports hold. Never a Python path, never a pickle."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.edit import Edit
+from search_space.errors import CodecError, InvalidEditError
+from search_space.form import FORMS, Form, Init
+from search_space.gate import GATES, Gate
+
+__all__ = ["SCHEMA_VERSION", "configuration_from_json", "configuration_to_json"]
+
+SCHEMA_VERSION = 1
+
+_EDIT_FIELDS = ("site", "write", "read", "form", "gate")
+_ENUMS: dict[str, type[StrEnum]] = {"activation": Activation, "heads": Heads, "init": Init}
+
+
+def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
+    """The JSON form of a configuration, with its schema version."""
+    return {"schema_version": SCHEMA_VERSION, "edits": [_edit_to_json(edit) for edit in configuration.edits]}
+
+
+def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
+    """Read a configuration from its JSON form.
+
+    Raises:
+        CodecError: If the data are of another schema version, incomplete, or not a valid configuration.
+    """
+    version = data.get("schema_version") if isinstance(data, Mapping) else None
+    if version != SCHEMA_VERSION:
+        raise CodecError(
+            f"a configuration must be of schema version {SCHEMA_VERSION}; got {version!r}. "
+            "Use the release that wrote it."
+        )
+    try:
+        _check_fields("configuration", data, ("schema_version", "edits"))
+        return Configuration(edits=tuple(_edit_from_json(edit) for edit in data["edits"]))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
+    except InvalidEditError as error:
+        raise CodecError(f"a stored configuration must be valid; got: {error}") from error
+
+
+def _edit_to_json(edit: Edit) -> dict[str, Any]:
+    return {
+        "site": edit.site.value,
+        "write": edit.write.value,
+        "read": None if edit.read is None else edit.read.value,
+        "form": _value_to_json(edit.form),
+        "gate": _value_to_json(edit.gate),
+    }
+
+
+def _value_to_json(value: Form | Gate) -> dict[str, Any]:
+    entries = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {"name": value.name} | {
+        name: entry.value if isinstance(entry, StrEnum) else entry for name, entry in entries.items()
+    }
+
+
+def _check_fields(what: str, data: Mapping[str, Any], expected: Sequence[str]) -> None:
+    """Nothing has a default, or a field that was lost would change the configuration without notice."""
+    if not isinstance(data, Mapping):
+        raise CodecError(f"a stored {what} must be a mapping; got {type(data).__name__}.")
+    if set(data) != set(expected):
+        missing = ", ".join(sorted(set(expected) - set(data))) or "none"
+        unknown = ", ".join(sorted(map(str, set(data) - set(expected)))) or "none"
+        raise CodecError(f"a stored {what} must have exactly its fields; got missing: {missing}; unknown: {unknown}.")
+
+
+def _edit_from_json(data: Mapping[str, Any]) -> Edit:
+    _check_fields("edit", data, _EDIT_FIELDS)
+    return Edit(
+        site=Site(data["site"]),
+        write=Port(data["write"]),
+        read=None if data["read"] is None else Port(data["read"]),
+        form=_value_from_json(data["form"], FORMS),
+        gate=_value_from_json(data["gate"], GATES),
+    )
+
+
+def _value_from_json(data: Mapping[str, Any], kinds: tuple[Any, ...]) -> Any:
+    by_name = {kind.name: kind for kind in kinds}
+    name = data.get("name")
+    if name not in by_name:
+        raise CodecError(f"a stored form or gate must be one of {', '.join(by_name)}; got {name!r}.")
+    kind = by_name[name]
+    names = [field.name for field in fields(kind)]
+    _check_fields(kind.name, data, ("name", *names))
+    return kind(**{each: _ENUMS[each](data[each]) if each in _ENUMS else data[each] for each in names})

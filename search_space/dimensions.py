@@ -1,0 +1,88 @@
+"""The names of the design space: sites, ports, heads, activations and insertion forms.
+
+A *site* is a kind of sublayer, a *port* a named tensor of it (see ``README.md`` for the picture)::
+
+    attention: res_in -> x_attn -> q, k, v -> head (= concat, split by head) -> o -> norm
+    FFN:       res_f  -> x_ffn  -> u (gated FFN: g and u) -> m -> f -> norm
+    stack:     norm   (LayerNorms outside the blocks: after the embeddings, at the end of a stack)
+"""
+
+from enum import StrEnum
+
+__all__ = ["Activation", "Heads", "Insertion", "NormPlacement", "Port", "Site", "StackKind"]
+
+
+class Site(StrEnum):
+    """A kind of sublayer. ``ATTENTION`` stands for every attention of the model."""
+
+    ATTENTION = "attn"
+    ENCODER_SELF = "enc_self"
+    DECODER_SELF = "dec_self"
+    CROSS = "cross"
+    FFN = "ffn"
+    STACK = "stack"
+
+    @property
+    def is_attention(self) -> bool:
+        """Whether the site is one of the attention kinds."""
+        return self in (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+
+
+class Port(StrEnum):
+    """A named tensor of a sublayer that an edit can read or write."""
+
+    RES_IN = "res_in"
+    X_ATTN = "x_attn"
+    CTX = "ctx"
+    Q = "q"
+    K = "k"
+    V = "v"
+    HEAD = "head"
+    CONCAT = "concat"
+    O = "o"  # noqa: E741
+    RES_F = "res_f"
+    X_FFN = "x_ffn"
+    G = "g"
+    U = "u"
+    M = "m"
+    F = "f"
+    NORM = "norm"
+
+
+class Heads(StrEnum):
+    """In how many blocks a form works: once over the whole width, or once per head."""
+
+    SINGLE = "single"
+    KEY_VALUE = "key_value_heads"
+    QUERY = "query_heads"
+
+
+class Activation(StrEnum):
+    """Nonlinearity of a bottleneck. GELU is the exact one (erf)."""
+
+    RELU = "relu"
+    GELU = "gelu"
+    SILU = "silu"
+    TANH = "tanh"
+
+
+class Insertion(StrEnum):
+    """Derived: sequential when an edit reads the port it writes, else parallel (He et al. 2022)."""
+
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"
+
+
+class NormPlacement(StrEnum):
+    """Where a block normalises: after the residual sum, or at the sublayer's input."""
+
+    POST = "post"
+    PRE = "pre"
+
+
+class StackKind(StrEnum):
+    """Which stacks a backbone has."""
+
+    ENCODER = "encoder"
+    DECODER = "decoder"
+    ENCODER_DECODER = "encoder_decoder"

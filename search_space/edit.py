@@ -1,0 +1,51 @@
+"""An edit: at these sublayers, read this tensor, compute a form of it, compose it with that tensor."""
+
+from dataclasses import dataclass
+
+from search_space.dimensions import Heads, Insertion, Port, Site
+from search_space.form import Constant, Form, SizedForm
+from search_space.gate import Gate
+from search_space.validity import check_edit
+
+__all__ = ["Edit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One point of the design space, applied at every sublayer of a site.
+
+    Attributes:
+        site: Which sublayers.
+        write: The tensor that is changed ("modified representation").
+        read: The tensor the form is computed of; None for forms that read nothing.
+        form: What is computed ("functional form").
+        gate: How it joins the tensor that is written ("composition function").
+
+    Raises:
+        InvalidEditError: If the combination breaks a validity rule; the error names it.
+    """
+
+    site: Site
+    write: Port
+    read: Port | None
+    form: Form
+    gate: Gate
+
+    def __post_init__(self) -> None:
+        """Refuse what breaks a rule."""
+        check_edit(self)
+
+    @property
+    def insertion(self) -> Insertion:
+        """Sequential when the edit reads what it writes (a constant does, trivially), else parallel."""
+        return Insertion.SEQUENTIAL if self.read in (None, self.write) else Insertion.PARALLEL
+
+    @property
+    def heads(self) -> Heads:
+        """In how many blocks the form works."""
+        return Heads.SINGLE if isinstance(self.form, Constant) else self.form.heads
+
+    @property
+    def sized_form(self) -> SizedForm | None:
+        """The form if it has a bottleneck, else None."""
+        return None if isinstance(self.form, Constant) else self.form

@@ -1,0 +1,53 @@
+"""Errors of the search space.
+
+::
+
+    SearchSpaceError
+    ├── InvalidEditError        an edit or a combination of edits breaks a validity rule (carries the rule)
+    ├── BudgetError             a budget cannot be read, or no configuration fits it
+    ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
+    ├── UnknownMethodError      no published method of that name
+    └── CodecError              a stored configuration cannot be read
+"""
+
+__all__ = [
+    "BudgetError",
+    "CodecError",
+    "InvalidEditError",
+    "SearchSpaceError",
+    "UnknownMethodError",
+    "UnsupportedBackboneError",
+]
+
+
+class SearchSpaceError(Exception):
+    """Root of all errors of the package; its text is one line for the user."""
+
+
+class InvalidEditError(SearchSpaceError):
+    """An edit, or a combination of edits, that breaks a validity rule.
+
+    Attributes:
+        rule: Name of the broken rule, such as ``"V10"``.
+    """
+
+    def __init__(self, message: str, *, rule: str) -> None:
+        """Keep the rule beside the text."""
+        super().__init__(f"{message} [{rule}]")
+        self.rule = rule
+
+
+class BudgetError(SearchSpaceError):
+    """A budget that cannot be read, or that no configuration fits."""
+
+
+class UnsupportedBackboneError(SearchSpaceError):
+    """A backbone of a family that is not supported, or whose config lacks a needed entry."""
+
+
+class UnknownMethodError(SearchSpaceError):
+    """A name that is no published method, or a hyper-parameter that it does not have."""
+
+
+class CodecError(SearchSpaceError):
+    """A stored configuration that cannot be read."""

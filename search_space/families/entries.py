@@ -1,0 +1,72 @@
+"""Checked reading of the entries of a backbone's ``config.json``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from search_space.errors import UnsupportedBackboneError
+
+__all__ = ["ConfigEntries"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntries:
+    """The entries of a config, read one by one with a check each.
+
+    Every verb raises ``UnsupportedBackboneError`` that names the entry if it does not hold what it must.
+
+    Attributes:
+        family: Name of the family, for the messages.
+        entries: The parsed ``config.json``.
+    """
+
+    family: str
+    entries: Mapping[str, object]
+
+    def has(self, name: str) -> bool:
+        """Whether the entry is there and not null."""
+        return self.entries.get(name) is not None
+
+    def size(self, name: str) -> int:
+        """A whole number above 0 that must be there."""
+        value = self.entries.get(name)
+        if type(value) is not int or not value >= 1:
+            got = repr(value) if name in self.entries else "no such entry"
+            raise self._error(f"{name} of a {self.family} config must be a whole number above 0; got {got}.")
+        return value
+
+    def size_or(self, name: str, default: int) -> int:
+        """A whole number above 0; ``default`` if the entry is missing or null."""
+        return self.size(name) if self.has(name) else default
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false; ``default`` if the entry is missing or null."""
+        value = self.entries.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self._error(f"{name} of a {self.family} config must be true or false; got {value!r}.")
+        return value
+
+    def share(self, name: str, among: str) -> int:
+        """Quotient of two sizes, such as the width of a head; it must be whole."""
+        total, parts = self.size(name), self.size(among)
+        if total % parts:
+            raise self._error(
+                f"{name} of a {self.family} config must be a multiple of {among}; got {total} and {parts}."
+            )
+        return total // parts
+
+    def same_size(self, first: str, second: str) -> int:
+        """One size that two entries must agree on."""
+        value, other = self.size(first), self.size(second)
+        if value != other:
+            raise self._error(f"{first} and {second} of a {self.family} config must agree; got {value} and {other}.")
+        return value
+
+    def refuse_flag(self, name: str) -> None:
+        """Refuse a config in which a flag is set that turns the model into one with other sublayers."""
+        if self.flag(name, default=False):
+            raise self._error(f"{name} of a {self.family} config must be false; got true.")
+
+    def _error(self, problem: str) -> UnsupportedBackboneError:
+        return UnsupportedBackboneError(f"{problem} Check the backbone's config.json.")

@@ -1,0 +1,16 @@
+"""RoBERTa, and XLM-R, which differs only in its vocabulary and training data: the modules of BERT."""
+
+from collections.abc import Mapping
+
+from search_space.backbone_shape import BackboneShape
+from search_space.families.bert import ENCODER_PORTS, encoder_shape
+from search_space.families.family import Family
+
+__all__ = ["ROBERTA"]
+
+
+def _read_shape(config: Mapping[str, object]) -> BackboneShape:
+    return encoder_shape("roberta", config)
+
+
+ROBERTA = Family(name="roberta", model_types=("roberta", "xlm-roberta"), read_shape=_read_shape, ports=ENCODER_PORTS)

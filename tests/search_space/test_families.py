@@ -1,0 +1,253 @@
+"""Shapes of ten published backbones against independently computed facts, and refusal of configs that cannot be."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Site, StackKind
+from search_space.errors import UnsupportedBackboneError
+from search_space.families import FAMILIES, Family, family_of, shape_of
+
+DATA = Path(__file__).parents[1] / "data"
+GOLDEN: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "golden_params.yaml").read_text())["backbones"]
+POOLER_BIAS = {"bert_base_uncased": 768, "bert_large_cased": 1024}  # in the facts, but not a port: never trained
+KINDS = {"enc": StackKind.ENCODER, "encdec": StackKind.ENCODER_DECODER, "dec": StackKind.DECODER}
+ONE_OF_EACH_FAMILY = {
+    "roberta": "roberta_base",
+    "bert": "bert_base_uncased",
+    "bart": "bart_large",
+    "mbart": "mbart_large_cc25",
+    "gpt2": "gpt2",
+    "llama": "smollm2_135m",
+    "qwen2": "qwen2_5_0_5b",
+    "qwen3": "qwen3_0_6b",
+}
+
+
+def config_of(backbone: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((DATA / "backbones" / backbone / "config.json").read_text())
+    return config
+
+
+def bias_total(shape: BackboneShape) -> int:
+    ports = sum(shape.port_width(port) * len(shape.sublayers(site)) for site, port in shape.biased_ports)
+    return ports + shape.stack_norms * shape.width
+
+
+def read(config: Mapping[str, object], without: str | None = None, **changed: object) -> BackboneShape:
+    return shape_of({name: value for name, value in {**config, **changed}.items() if name != without})
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_parameters_are_those_of_the_published_backbone(backbone: str) -> None:
+    assert shape_of(config_of(backbone)).parameters == GOLDEN[backbone]["total"]
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_biases_are_those_of_the_published_backbone_without_its_pooler(backbone: str) -> None:
+    expected = GOLDEN[backbone]["bias_total"] - POOLER_BIAS.get(backbone, 0)
+    assert bias_total(shape_of(config_of(backbone))) == expected
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_sizes_are_those_of_the_published_backbone(backbone: str) -> None:
+    shape, facts = shape_of(config_of(backbone)), GOLDEN[backbone]
+    layers = {"enc": (facts["L"], 0), "dec": (0, facts["L"]), "encdec": (facts["L"], facts["L"])}
+    assert {
+        "kind": shape.kind,
+        "layers": (shape.encoder_layers, shape.decoder_layers),
+        "norm": shape.norm,
+        "d": shape.width,
+        "N_h": shape.query_heads,
+        "N_kv": shape.key_value_heads,
+        "d_h": shape.head_width,
+        "d_m": shape.ffn_width,
+        "gated": shape.gated_ffn,
+        "n_attn": len(shape.sublayers(Site.ATTENTION)),
+        "n_ffn": len(shape.sublayers(Site.FFN)),
+        "d_q": shape.query_width,
+        "d_kv": shape.key_value_width,
+    } == {
+        "kind": KINDS[facts["kind"]],
+        "layers": layers[facts["kind"]],
+        "norm": NormPlacement.POST if facts["norm"] == "post" else NormPlacement.PRE,
+        **{name: facts[name] for name in ("d", "N_h", "N_kv", "d_h", "d_m", "gated", "n_attn", "n_ffn")},
+        "d_q": facts["d_q"],
+        "d_kv": facts["d_kv"],
+    }
+
+
+def test_every_family_has_a_published_backbone_in_these_tests() -> None:
+    assert {family.name for family in FAMILIES} == set(ONE_OF_EACH_FAMILY)
+    for family, backbone in ONE_OF_EACH_FAMILY.items():
+        assert family_of(config_of(backbone)).name == shape_of(config_of(backbone)).family == family
+
+
+def test_a_model_type_means_one_family() -> None:
+    model_types = [model_type for family in FAMILIES for model_type in family.model_types]
+    assert len(model_types) == len(set(model_types))
+
+
+def test_xlm_roberta_is_read_as_roberta() -> None:
+    config = config_of("roberta_base") | {"model_type": "xlm-roberta"}
+    assert shape_of(config) == shape_of(config_of("roberta_base"))
+
+
+def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() -> None:
+    with pytest.raises(UnsupportedBackboneError) as caught:
+        family_of({"model_type": "robrta"})
+    assert str(caught.value) == (
+        "model_type of a backbone config must be one of "
+        "roberta, xlm-roberta, bert, bart, mbart, gpt2, llama, qwen2, qwen3; got 'robrta'. Did you mean 'roberta'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "got"),
+    [({}, "got no such entry."), ({"model_type": "zzzz"}, "got 'zzzz'."), ({"model_type": 3}, "got 3.")],
+)
+def test_a_model_type_like_no_other_gets_no_suggestion(config: dict[str, object], got: str) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=r"must be one of roberta, .*; got .*\.$") as caught:
+        family_of(config)
+    assert str(caught.value).endswith(got)
+
+
+SIZES = {
+    "roberta": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size "
+    "max_position_embeddings type_vocab_size",
+    "bart": "d_model encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
+    "encoder_layers decoder_layers vocab_size max_position_embeddings",
+    "gpt2": "n_embd n_head n_layer vocab_size n_positions",
+    "llama": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
+    "qwen2": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
+    "qwen3": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size head_dim",
+}
+SIZES |= {"bert": SIZES["roberta"], "mbart": SIZES["bart"]}
+
+
+@pytest.mark.parametrize(
+    ("family", "entry"), [(family, entry) for family, sizes in SIZES.items() for entry in sizes.split()]
+)
+def test_a_size_that_is_missing_or_cannot_be_is_refused_by_name(family: str, entry: str) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    wanted = f"^{entry} of a {family} config must be a whole number above 0; got "
+    with pytest.raises(UnsupportedBackboneError, match=wanted + "no such entry"):
+        read(config, without=entry)
+    for value in (0, -4, 2.5, "768", True, None, float("nan")):
+        with pytest.raises(UnsupportedBackboneError, match=wanted) as caught:
+            read(config, **{entry: value})
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("family", "entry", "value"),
+    [
+        ("gpt2", "n_inner", -1),
+        ("llama", "head_dim", 0),
+        ("llama", "num_key_value_heads", -3),
+        ("qwen2", "num_key_value_heads", 0),
+    ],
+)
+def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: str, value: int) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a {family} config .* got {value}"):
+        read(config_of(ONE_OF_EACH_FAMILY[family]), **{entry: value})
+
+
+@pytest.mark.parametrize(
+    ("family", "changed", "message"),
+    [
+        ("bert", {"num_attention_heads": 7}, "hidden_size .* multiple of num_attention_heads; got 768 and 7"),
+        ("gpt2", {"n_head": 7}, "n_embd .* multiple of n_head; got 768 and 7"),
+        (
+            "bart",
+            {"encoder_attention_heads": 15, "decoder_attention_heads": 15},
+            "d_model .* multiple of encoder_attention_heads; got 1024 and 15",
+        ),
+        (
+            "llama",
+            {"head_dim": None, "num_attention_heads": 7, "num_key_value_heads": 7},
+            "hidden_size .* multiple of num_attention_heads; got 576 and 7",
+        ),
+        (
+            "llama",
+            {"num_key_value_heads": 2},
+            "num_attention_heads .* multiple of num_key_value_heads; got 9 and 2",
+        ),
+        (
+            "mbart",
+            {"decoder_attention_heads": 8},
+            "encoder_attention_heads and decoder_attention_heads .* agree; got 16 and 8",
+        ),
+        ("bart", {"encoder_ffn_dim": 8}, "encoder_ffn_dim and decoder_ffn_dim .* agree; got 8 and 4096"),
+        ("bert", {"is_decoder": True}, "is_decoder of a bert config must be false; got true"),
+        (
+            "roberta",
+            {"add_cross_attention": True},
+            "add_cross_attention of a roberta config must be false; got true",
+        ),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention of a gpt2 config must be false; got true"),
+        ("mbart", {"is_decoder": True}, "is_decoder of a mbart config must be false; got true"),
+        ("llama", {"attention_bias": "no"}, "attention_bias of a llama config must be true or false; got 'no'"),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type of a bert config must be 'absolute'; got 'relative_key'",
+        ),
+    ],
+)
+def test_entries_that_do_not_fit_the_family_are_refused_in_one_line(
+    family: str, changed: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=message) as caught:
+        read(config_of(ONE_OF_EACH_FAMILY[family]), **changed)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "gpt2"])
+def test_an_untied_head_counts_a_second_vocabulary_table(family: str) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    tied = read(config, tie_word_embeddings=True)
+    untied = read(config, tie_word_embeddings=False)
+    assert untied.parameters - tied.parameters == config["vocab_size"] * tied.width
+
+
+@pytest.mark.parametrize(("family", "tied"), [("bart", True), ("gpt2", True), ("llama", False), ("qwen3", False)])
+def test_a_config_silent_about_tying_gets_the_default_of_its_family(family: str, tied: bool) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    silent = read(config, without="tie_word_embeddings")
+    assert silent == read(config, tie_word_embeddings=tied)
+    assert silent != read(config, tie_word_embeddings=not tied)
+
+
+def test_optional_llama_sizes_fall_back_to_one_key_per_query_head_of_an_even_split() -> None:
+    config = config_of("llama3_2_1b")
+    shape = read(config, head_dim=None, num_key_value_heads=None)
+    assert (shape.head_width, shape.key_value_heads) == (2048 // 32, 32)
+
+
+def test_bias_flags_of_llama_make_its_projections_biased() -> None:
+    shape = read(config_of("smollm2_135m"), attention_bias=True, mlp_bias=True)
+    assert shape.biased_ports == {
+        *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O)),
+        *((Site.FFN, port) for port in (Port.G, Port.U, Port.F)),
+    }
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family.ports], ids=lambda family: family.name)
+def test_a_trainable_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
+    shape, table = shape_of(config_of(ONE_OF_EACH_FAMILY[family.name])), family.ports
+    assert table is not None
+    attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}
+    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.NORM} | ({Port.G} if shape.gated_ffn else set())
+    sites = {sublayer.site for sublayer in shape.sublayers(Site.ATTENTION)}
+    assert set(table.ports) == {(site, port) for site in sites for port in attention} | {
+        (Site.FFN, port) for port in ffn
+    }
+    assert set(table.attention_modules) == sites
+    assert set(table.layers) == {sublayer.stack for sublayer in shape.sublayers(Site.FFN)}
+    assert len(table.stack_norms) == shape.stack_norms
