@@ -1,0 +1,129 @@
+"""Attention with prefixes against closed forms in float64 (He et al. 2022, eq. 7)."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from trial_runner.attention import attend, tap_attention, untap_attention
+
+BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
+
+
+class Tap:
+    def __init__(self, prefix: tuple[Tensor, Tensor] | None) -> None:
+        self._prefix = prefix
+
+    def prefix(self) -> tuple[Tensor, Tensor] | None:
+        return self._prefix
+
+    def edit_heads(self, heads: Tensor, query: Tensor) -> Tensor:
+        return heads
+
+
+class Problem:
+    """Queries, keys, values, a prefix, and a mask that is causal with padding on the right."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        generator = torch.Generator().manual_seed(0)
+
+        def draw(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+
+        self.q = draw(BATCH, HEADS, TOKENS, WIDTH)
+        self.k, self.v = draw(BATCH, KV_HEADS, TOKENS, WIDTH), draw(BATCH, KV_HEADS, TOKENS, WIDTH)
+        self.p_k, self.p_v = draw(KV_HEADS, LENGTH, WIDTH), draw(KV_HEADS, LENGTH, WIDTH)
+        causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+        real = torch.arange(TOKENS) < torch.tensor([[TOKENS], [TOKENS - 11]])
+        self.mask = (causal & real[:, None, :])[:, None]  # (B, 1, T, S)
+        self.module = nn.Identity()
+
+    @property
+    def leaves(self) -> tuple[Tensor, ...]:
+        return self.q, self.k, self.v, self.p_k, self.p_v
+
+    def concatenated(self) -> Tensor:
+        tap_attention(self.module, Tap((self.p_k, self.p_v)))
+        try:
+            return attend(self.module, self.q, self.k, self.v, self.mask)[0].transpose(1, 2)
+        finally:
+            untap_attention(self.module)
+
+    def gated(self, *, masked: bool = True, scaled: bool = True, gate: str = "convex") -> Tensor:
+        """``(1 - lambda) head + lambda softmax(q P_k^T / sqrt(d_h)) P_v``, written out."""
+        group = HEADS // KV_HEADS
+        k, v = self.k.repeat_interleave(group, 1), self.v.repeat_interleave(group, 1)
+        p_k, p_v = self.p_k.repeat_interleave(group, 0), self.p_v.repeat_interleave(group, 0)
+        prefix_logits = self.q @ p_k.transpose(-1, -2) * (WIDTH**-0.5 if scaled else 1.0)
+        base = self.q @ k.transpose(-1, -2) * WIDTH**-0.5
+        seen = base.masked_fill(~self.mask, -torch.inf)
+        share = torch.sigmoid(
+            prefix_logits.logsumexp(-1, keepdim=True) - (seen if masked else base).logsumexp(-1, keepdim=True)
+        )
+        heads, prefix = seen.softmax(-1) @ v, prefix_logits.softmax(-1) @ p_v
+        weights = {"convex": (1 - share, share), "swapped": (share, 1 - share), "none": (1.0, 1.0)}[gate]
+        return weights[0] * heads + weights[1] * prefix
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 3e-6), (torch.bfloat16, 8e-2)])
+def test_concatenated_prefixes_equal_the_gated_form(dtype: torch.dtype, bound: float) -> None:
+    problem = Problem(dtype)
+    concatenated, gated = problem.concatenated(), problem.gated()
+    assert (concatenated - gated).abs().max() <= bound * gated.abs().max()
+
+
+def test_both_forms_have_the_same_gradients() -> None:
+    problem = Problem(torch.float64)
+    direction = torch.randn(
+        BATCH, HEADS, TOKENS, WIDTH, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    one = torch.autograd.grad((problem.concatenated() * direction).sum(), problem.leaves)
+    other = torch.autograd.grad((problem.gated() * direction).sum(), problem.leaves)
+    for mine, theirs in zip(one, other, strict=True):
+        assert (mine - theirs).norm() <= 1e-12 * theirs.norm()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"gate": "none"}, {"gate": "swapped"}, {"masked": False}, {"scaled": False}], ids=str
+)
+def test_wrong_gates_are_noticed(wrong: dict[str, object]) -> None:
+    problem = Problem(torch.float64)
+    assert (problem.concatenated() - problem.gated(**wrong)).abs().max() > 0.1  # type: ignore[arg-type]
+
+
+def test_a_row_that_sees_nothing_real_sees_the_prefix_alone() -> None:
+    problem = Problem(torch.float64)
+    problem.mask = problem.mask.clone()
+    problem.mask[0, 0, 5] = False
+    group = HEADS // KV_HEADS
+    expected = torch.stack(
+        [
+            (problem.q[0, h, 5] @ problem.p_k[h // group].T * WIDTH**-0.5).softmax(-1) @ problem.p_v[h // group]
+            for h in range(HEADS)
+        ]
+    )
+    torch.testing.assert_close(problem.concatenated()[0, :, 5], expected, rtol=0, atol=1e-12)
+
+
+def test_without_a_prefix_it_is_plain_attention() -> None:
+    problem = Problem(torch.float64)
+    group = HEADS // KV_HEADS
+    expected = nn.functional.scaled_dot_product_attention(
+        problem.q, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1), attn_mask=problem.mask
+    )
+    actual = attend(problem.module, problem.q, problem.k, problem.v, problem.mask)[0].transpose(1, 2)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+def test_a_missing_mask_of_a_causal_module_is_a_causal_one() -> None:
+    problem = Problem(torch.float64)
+    group = HEADS // KV_HEADS
+    expected = nn.functional.scaled_dot_product_attention(
+        problem.q, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1), is_causal=True
+    )
+    actual = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    tap_attention(problem.module, Tap((problem.p_k, problem.p_v)))
+    with_prefix = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
+    untap_attention(problem.module)
+    problem.mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
+    torch.testing.assert_close(with_prefix, problem.gated(), rtol=0, atol=1e-12)

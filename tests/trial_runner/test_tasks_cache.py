@@ -1,0 +1,135 @@
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.tasks import TaskSource, default_cache_folder, prepare, prepare_task
+
+
+@pytest.fixture
+def folder(write_rows):
+    return write_rows("train.jsonl", [{"text": f"number {n}", "label": n % 2} for n in range(200)])
+
+
+@pytest.fixture
+def tokenizer(tiny_backbone):
+    return load_tokenizer(str(tiny_backbone("roberta")))
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Counts how often files were read, beside hashing them."""
+    calls = []
+    read = prepare.read_folder
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return read(*arguments)
+
+    monkeypatch.setattr(prepare, "read_folder", counted)
+    return calls
+
+
+def source(folder, **options):
+    return TaskSource(kind="folder", name=str(folder), **options)
+
+
+def assert_equal(one, other):
+    assert (one.name, one.labels, one.notes, one.fingerprint) == (
+        other.name,
+        other.labels,
+        other.notes,
+        other.fingerprint,
+    )
+    for split in ("train", "validation", "test"):
+        for name in ("input_ids", "offsets", "labels"):
+            np.testing.assert_array_equal(getattr(one.splits[split], name), getattr(other.splits[split], name))
+            assert getattr(one.splits[split], name).dtype == getattr(other.splits[split], name).dtype
+
+
+def test_a_task_is_tokenised_once_and_then_read_from_the_cache(tmp_path, folder, tokenizer, reads):
+    first = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    second = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    assert len(reads) == 1
+    assert_equal(first, second)
+
+
+def test_a_folder_that_moved_and_another_metric_use_the_same_cache_entry(tmp_path, folder, tokenizer, reads):
+    prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    moved = shutil.copytree(folder, tmp_path / "elsewhere" / folder.name)
+    task = prepare_task(source(moved, metric="f1"), tokenizer, "id", tmp_path / "cache")
+    assert len(reads) == 1
+    assert task.metric == "f1"
+
+
+def test_other_data_another_tokenizer_and_another_length_are_prepared_anew(tmp_path, folder, tokenizer, reads):
+    fingerprints = [
+        prepare_task(source(folder), tokenizer, "id", tmp_path / "cache").fingerprint,
+        prepare_task(source(folder), tokenizer, "other id", tmp_path / "cache").fingerprint,
+        prepare_task(source(folder, max_tokens=9), tokenizer, "id", tmp_path / "cache").fingerprint,
+        prepare_task(source(folder, train_examples=9), tokenizer, "id", tmp_path / "cache").fingerprint,
+    ]
+    with (folder / "train.jsonl").open("a") as file:
+        file.write('{"text": "one more", "label": 1}\n')
+    fingerprints.append(prepare_task(source(folder), tokenizer, "id", tmp_path / "cache").fingerprint)
+    assert len(set(fingerprints)) == len(reads) == 5
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign"])
+def test_a_damaged_cache_entry_is_rebuilt(tmp_path, folder, tokenizer, reads, caplog, damage):
+    first = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    (entry,) = (tmp_path / "cache").rglob("*.safetensors")
+    content = bytearray(entry.read_bytes())
+    if damage == "flipped":
+        content[-100] ^= 1
+    damaged = {"empty": b"", "cut": content[:-50], "flipped": content, "foreign": b"\x02\0\0\0\0\0\0\0{}"}
+    entry.write_bytes(bytes(damaged[damage]))
+    second = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    assert len(reads) == 2
+    assert "damaged" in caplog.text
+    assert_equal(first, second)
+    prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    assert len(reads) == 2
+
+
+def test_workers_that_prepare_at_the_same_time_leave_one_whole_entry(tmp_path, folder, tiny_backbone):
+    tokenizers = [load_tokenizer(str(tiny_backbone("roberta"))) for _ in range(4)]
+    tasks = [None] * 4
+
+    def work(worker):
+        tasks[worker] = prepare_task(source(folder), tokenizers[worker], "id", tmp_path / "cache")
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for task in tasks:
+        assert_equal(tasks[0], task)
+    assert len([file for file in (tmp_path / "cache").rglob("*") if file.is_file()]) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, folder, tokenizer, caplog):
+    (tmp_path / "cache").touch()
+    task = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    assert len(task.splits["train"]) > 100
+    assert "not cached" in caplog.text
+
+
+def test_the_cache_folder_is_the_one_that_was_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "mine"))
+    assert default_cache_folder() == tmp_path / "mine"
+    monkeypatch.delenv("DELTASPACE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert default_cache_folder() == tmp_path / "xdg" / "deltaspace"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache_folder() == tmp_path / ".cache" / "deltaspace"
+
+
+def test_the_default_cache_folder_is_used_when_none_is_given(monkeypatch, tmp_path, folder, tokenizer):
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "mine"))
+    task = prepare_task(source(folder), tokenizer, tokenizer_id(tokenizer))
+    assert (tmp_path / "mine" / "tasks" / f"{task.fingerprint}.safetensors").is_file()

@@ -1,0 +1,287 @@
+import csv
+import json
+import shutil
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.errors import TaskError
+from trial_runner.tasks import TaskSource, prepare_task
+
+
+@pytest.fixture
+def prepare(tiny_backbone, tmp_path):
+    """Prepares a task with the tokenizer of a tiny backbone, with a cache of the test's own."""
+
+    def run(folder, family="roberta", positions=None, **options):
+        tokenizer = load_tokenizer(str(tiny_backbone(family)))
+        source = TaskSource(kind="folder", name=str(folder), **options)
+        return prepare_task(
+            source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", position_limit_tokens=positions
+        )
+
+    return run
+
+
+def rows_of(count, prefix="text"):
+    return [{"text": f"{prefix} number {n}", "label": "even" if n % 2 == 0 else "odd"} for n in range(count)]
+
+
+def texts_of(task, split, tokenizer):
+    examples = task.splits[split]
+    return [
+        tokenizer.decode(examples.input_ids[begin:end], skip_special_tokens=True)
+        for begin, end in zip(examples.offsets[:-1], examples.offsets[1:], strict=True)
+    ]
+
+
+def save(rows, path):
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet"])
+def test_a_folder_is_read_from_any_format_to_the_same_task(tmp_path, prepare, tiny_backbone, suffix):
+    rows = {"train": rows_of(7), "dev": rows_of(3, 'other, "quoted"'), "test": rows_of(2, "null")}
+    for split, content in rows.items():
+        save(content, tmp_path / f"{split}{suffix}")
+    task = prepare(tmp_path)
+    assert task.labels == ("even", "odd")
+    assert {split: len(examples) for split, examples in task.splits.items()} == {
+        "train": 7,
+        "validation": 3,
+        "test": 2,
+    }
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    expected = [tokenizer(row["text"]).input_ids for row in rows["dev"]]
+    batch = task.splits["validation"].batch([2, 0], pad_token_id=9)
+    assert batch.input_ids[0][batch.attention_mask[0]].tolist() == expected[2]
+    assert batch.input_ids[1][batch.attention_mask[1]].tolist() == expected[0]
+    assert batch.labels.tolist() == [0, 0]
+    assert task.notes == ()
+
+
+def test_a_csv_keeps_texts_that_look_like_missing_values(tmp_path, prepare):
+    save([{"text": "null", "label": "NA"}, {"text": "None", "label": "b"}] * 2, tmp_path / "train.csv")
+    for split in ("validation", "test"):
+        shutil.copy(tmp_path / "train.csv", tmp_path / f"{split}.csv")
+    assert prepare(tmp_path).labels == ("NA", "b")
+
+
+def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_rows, prepare):
+    rows = [{"text": "a" * n, "label": n % 2} for n in range(1, 7)]
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", rows)
+    train = prepare(folder).splits["train"]
+    batch = train.batch([0, 4, 2], pad_token_id=77)
+    assert batch.input_ids.shape == (3, 7)  # <s>, five letters, </s>
+    assert (batch.input_ids.dtype, batch.labels.dtype, batch.attention_mask.dtype) == (np.int64, np.int64, np.bool_)
+    assert batch.attention_mask.sum(1).tolist() == [3, 7, 5]
+    assert ((batch.input_ids == 77) == ~batch.attention_mask).all()
+    assert train.batch([0, 4, 2], 77, multiple_of=8).input_ids.shape == (3, 8)
+    assert batch.token_type_ids is None
+
+
+def test_a_pair_has_token_types_where_the_tokenizer_makes_them(write_rows, prepare):
+    rows = [{"first": "ab", "second": "c", "label": n} for n in range(2)]
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", rows)
+    options = {"text": ("first", "second")}
+    bert = prepare(folder, "bert", **options).splits["train"].batch([0], 0)
+    assert bert.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1]]  # [CLS] a ##b [SEP] c [SEP]
+    roberta = prepare(folder, "roberta", **options).splits["train"].batch([0], 1)
+    assert roberta.token_type_ids is None
+    assert roberta.input_ids.shape == (1, 7)  # <s> a ##b </s> </s> c </s>
+
+
+def test_a_long_pair_is_cut_at_its_longer_text_and_noted(write_rows, prepare, tiny_backbone):
+    rows = [{"a": "x" * 30, "b": "yz", "label": n} for n in range(2)]
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", rows)
+    task = prepare(folder, text=("a", "b"), max_tokens=10)
+    (ids,) = task.splits["train"].batch([0], 1).input_ids
+    tokens = load_tokenizer(str(tiny_backbone("roberta"))).convert_ids_to_tokens(ids.tolist())
+    assert tokens == ["<s>", "x", "##x", "##x", "##x", "</s>", "</s>", "y", "##z", "</s>"]
+    assert task.notes[0] == "train: 2 of 2 examples cut to 10 tokens"
+
+
+def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_rows, prepare, tiny_backbone):
+    rows = rows_of(400)
+    variants = [{**row, "text": f"  {row['text'].upper()} "} for row in rows]
+    task = prepare(write_rows("train.jsonl", rows + variants))
+    sizes = {split: len(examples) for split, examples in task.splits.items()}
+    assert sum(sizes.values()) == 800
+    assert 40 <= sizes["validation"] <= 120
+    assert 40 <= sizes["test"] <= 120
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    train, validation, test = (set(texts_of(task, split, tokenizer)) for split in ("train", "validation", "test"))
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
+    assert task.notes == (
+        f"validation: carved from train by a hash of the text, {sizes['validation']} of 800 rows",
+        f"test: carved from train by a hash of the text, {sizes['test']} of 800 rows",
+    )
+
+
+def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tiny_backbone):
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    some = texts_of(prepare(write_rows("train.jsonl", rows_of(100))), "validation", tokenizer)
+    more = texts_of(prepare(write_rows("train.jsonl", rows_of(200))), "validation", tokenizer)
+    assert some
+    assert set(some) == {text for text in more if int(text.replace(" ##", "").split()[-1]) < 100}
+
+
+@pytest.mark.parametrize("hidden", [-1, None])
+def test_a_test_split_with_hidden_labels_is_replaced(write_rows, prepare, hidden):
+    write_rows("train.jsonl", [{"text": f"t {n}", "label": n % 2} for n in range(100)])
+    write_rows("validation.jsonl", [{"text": f"v {n}", "label": n % 2} for n in range(10)])
+    folder = write_rows("test.jsonl", [{"text": "hidden", "label": hidden}] * 10)
+    task = prepare(folder)
+    assert len(task.splits["train"]) + len(task.splits["test"]) == 100
+    assert task.notes[0] == "test: its labels are hidden, so it is not used"
+    assert task.notes[1].startswith("test: carved from train")
+
+
+def test_minus_one_is_a_label_like_any_other_where_train_has_it(write_rows, prepare):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": -1}, {"text": "b", "label": 1}])
+    assert prepare(folder).labels == ("-1", "1")
+
+
+def test_integer_labels_are_sorted_by_value_and_can_be_named(write_rows, prepare):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": n} for n in (10, 2, 0, 1)])
+    task = prepare(folder)
+    assert task.labels == ("0", "1", "2", "10")
+    assert task.splits["test"].labels.tolist() == [3, 2, 0, 1]
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": n} for n in (1, 0)])
+    named = prepare(folder, labels=("negative", "positive"))
+    assert named.labels == ("negative", "positive")
+    assert named.splits["test"].labels.tolist() == [1, 0]
+    assert prepare(folder, labels=("1", "0")).splits["test"].labels.tolist() == [0, 1]
+
+
+def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare, tiny_backbone):
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    write_rows("train.jsonl", rows_of(50))
+    write_rows("validation.jsonl", rows_of(20))
+    folder = write_rows("test.jsonl", rows_of(20))
+    whole = texts_of(prepare(folder), "train", tokenizer)
+    task = prepare(folder, train_examples=10, validation_examples=5)
+    ten = texts_of(task, "train", tokenizer)
+    assert (len(ten), len(task.splits["validation"]), len(task.splits["test"])) == (10, 5, 20)
+    assert ten == [text for text in whole if text in ten]
+    assert ten != whole[:10]
+    assert set(ten) < set(texts_of(prepare(folder, train_examples=20), "train", tokenizer))
+    assert task.notes[0] == "train: 10 of 50 rows, chosen by a hash of the text"
+
+
+def test_splits_of_other_names_are_found(write_rows, prepare):
+    write_rows("train.jsonl", rows_of(9))
+    write_rows("matched.jsonl", rows_of(4))
+    write_rows("mismatched.jsonl", rows_of(5))
+    folder = write_rows("test.jsonl", rows_of(3))
+    assert len(prepare(folder, splits={"validation": "mismatched"}).splits["validation"]) == 5
+
+
+GOOD = {"text": "fine", "label": "a"}
+BAD_ROWS = {
+    "a missing column": (
+        [{"txt": "a", "label": "b"}],
+        r"must have a column 'text'; it has: txt, label\. Did you mean 'txt'",
+    ),
+    "a missing label column": ([{"text": "a", "class": "b"}], "must have a column 'label'; it has: text, class"),
+    "a null text": ([GOOD, {"text": None, "label": "b"}], "got None in column 'text' of split '{split}', row 2"),
+    "a blank text": ([GOOD, GOOD, {"text": " \n", "label": "b"}], "of split '{split}', row 3"),
+    "a text that is a number": ([{"text": 3, "label": "b"}], "got 3 in column 'text' of split '{split}', row 1"),
+    "a missing label": ([GOOD, {"text": "b", "label": None}], "split '{split}' has none in row 2"),
+    "a label that is no class": ([{"text": "a", "label": 0.5}], r"got 0\.5 \(float\) in split '{split}', row 1"),
+    "no rows": ([], "must hold at least one example"),
+}
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+@pytest.mark.parametrize("bad", BAD_ROWS)
+def test_bad_rows_are_one_clear_line(write_rows, prepare, split, bad):
+    rows, message = BAD_ROWS[bad]
+    for name in ("train", "validation", "test"):
+        folder = write_rows(f"{name}.jsonl", [*rows_of(4), GOOD])
+    write_rows(f"{split}.jsonl", rows)
+    with pytest.raises(TaskError, match=message.format(split=split)) as caught:
+        prepare(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_label_that_train_lacks_is_one_clear_line(write_rows, prepare, split):
+    for name in ("train", "validation", "test"):
+        folder = write_rows(f"{name}.jsonl", rows_of(4))
+    write_rows(f"{split}.jsonl", [*rows_of(2), {"text": "x", "label": "prime"}])
+    with pytest.raises(TaskError, match=f"even, odd; got the unknown label 'prime' in split '{split}', row 3"):
+        prepare(folder)
+
+
+def test_labels_that_were_not_declared_are_one_clear_line(write_rows, prepare):
+    folder = write_rows("train.jsonl", rows_of(40))
+    with pytest.raises(TaskError, match="even, uneven; got the unknown label 'odd' in split 'train', row 2"):
+        prepare(folder, labels=("even", "uneven"))
+
+
+def test_a_single_label_is_one_clear_line(write_rows, prepare):
+    with pytest.raises(TaskError, match="at least two different labels; got a"):
+        prepare(write_rows("train.jsonl", [GOOD] * 40))
+
+
+def test_a_train_split_too_small_to_carve_is_one_clear_line(write_rows, prepare):
+    with pytest.raises(TaskError, match="large enough to carve a tenth"):
+        prepare(write_rows("train.jsonl", rows_of(2)))
+
+
+def test_a_folder_that_is_missing_empty_or_ambiguous_is_one_clear_line(tmp_path, write_rows, prepare):
+    with pytest.raises(TaskError, match="there is no folder"):
+        prepare(tmp_path / "nowhere")
+    folder = write_rows("notes.txt", [])
+    with pytest.raises(TaskError, match=r"must hold train\.jsonl, .* holds: notes\.txt"):
+        prepare(folder)
+    write_rows("train.jsonl", rows_of(3))
+    with pytest.raises(TaskError, match=r"must hold matched\.jsonl"):
+        prepare(folder, splits={"validation": "matched"})
+    write_rows("train.json", rows_of(3))
+    with pytest.raises(TaskError, match=r"has several for train: train\.json, train\.jsonl"):
+        prepare(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train.jsonl", b'{"text": "a"\n{'),
+        ("train.parquet", b"PAR1 not really"),
+        ("train.csv", b'text,label\n"a,b\nc'),
+        ("train.csv", b"text,label\n\xff\xfe,b\n"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, prepare, capfd, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TaskError, match=f"{name} of .* must be readable as") as caught:
+        prepare(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+def test_max_tokens_beyond_the_positions_of_the_backbone_is_one_clear_line(write_rows, prepare):
+    with pytest.raises(TaskError, match="max_tokens must be at most 64, the positions of the backbone; got 65"):
+        prepare(write_rows("train.jsonl", rows_of(40)), positions=64, max_tokens=65)

@@ -1,0 +1,77 @@
+import datasets
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+import trial_runner.huggingface
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.errors import TaskError
+from trial_runner.tasks import TaskSource, prepare_task
+
+FEATURES = Features({"sentence": Value("string"), "label": ClassLabel(names=["negative", "neutral", "positive"])})
+
+
+def split(labels, prefix):
+    rows = {"sentence": [f"{prefix} {n}" for n in range(len(labels))], "label": labels}
+    return Dataset.from_dict(rows, features=FEATURES)
+
+
+@pytest.fixture
+def prepare(tiny_backbone, tmp_path, monkeypatch):
+    """Prepares a task from a hub that holds one dataset, handed over in place of a download."""
+
+    def run(held, **options):
+        monkeypatch.setattr(datasets, "load_dataset", lambda name, configuration: DatasetDict(held))
+        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
+        tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+        source = TaskSource(kind="hub", name="owner/dataset", text=("sentence",), **options)
+        return prepare_task(source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache")
+
+    return run
+
+
+def test_classes_that_the_data_declares_keep_their_names_and_order(prepare):
+    held = {name: split([2, 0, 2, 0], name) for name in ("train", "validation", "test")}
+    task = prepare(held)
+    assert task.name == "owner/dataset"
+    assert task.labels == ("negative", "positive")
+    assert task.splits["validation"].labels.tolist() == [1, 0, 1, 0]
+
+
+def test_hidden_test_labels_and_rows_without_a_class_are_left_out_and_noted(prepare):
+    held = {"train": split([0, 1, 2, -1] * 50, "t"), "validation": split([0, -1, 1], "v"), "test": split([-1] * 9, "x")}
+    task = prepare(held)
+    assert len(task.splits["train"]) + len(task.splits["test"]) == 150
+    assert len(task.splits["validation"]) == 2
+    assert task.notes[:3] == (
+        "train: 50 rows without a label are not used",
+        "validation: 1 rows without a label are not used",
+        "test: its labels are hidden, so it is not used",
+    )
+
+
+def test_changed_data_changes_the_fingerprint(prepare):
+    held = {name: split([0, 1], name) for name in ("train", "validation", "test")}
+    first = prepare(held).fingerprint
+    assert prepare(held).fingerprint == first
+    assert prepare(held | {"test": split([1, 0], "test")}).fingerprint != first
+
+
+def test_splits_of_other_names_are_found_and_typos_are_one_clear_line(prepare):
+    held = {name: split([0, 1], name) for name in ("train", "validation_matched", "test")}
+    task = prepare(held, splits={"validation": "validation_matched"})
+    assert len(task.splits["validation"]) == 2
+    with pytest.raises(TaskError, match=r"it has: train, validation_matched, test\. Did you mean 'validation_matched'"):
+        prepare(held, splits={"validation": "validation_match"})
+    with pytest.raises(TaskError, match="a task must have a split 'train'"):
+        prepare({"test": split([0, 1], "x")})
+
+
+def test_a_hub_that_cannot_be_reached_is_one_clear_line_at_once(tiny_backbone, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: False)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    for name in ("owner/dataset", "not a name"):
+        with pytest.raises(TaskError, match=r"'owner/dataset'") as caught:
+            prepare_task(TaskSource(kind="hub", name=name), tokenizer, "id", tmp_path / "cache")
+        assert "\n" not in str(caught.value)
+    assert tuple(capfd.readouterr()) == ("", "")

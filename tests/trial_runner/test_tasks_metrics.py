@@ -1,0 +1,68 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks import METRICS, TaskSource, compute
+
+NAMES = [metric.name for metric in METRICS]
+
+
+def test_binary_metrics_are_those_of_the_confusion_matrix():
+    labels = np.array([1, 1, 1, 0, 0, 0, 0, 1])
+    predictions = np.array([1, 1, 0, 0, 0, 1, 0, 1])
+    true_positive, false_positive, false_negative, true_negative = 3, 1, 1, 3
+    matthews = (true_positive * true_negative - false_positive * false_negative) / math.sqrt(4 * 4 * 4 * 4)
+    assert compute(NAMES, predictions, labels, classes=2) == pytest.approx(
+        {"accuracy": 6 / 8, "f1": 2 * 3 / (2 * 3 + 1 + 1), "matthews": matthews}
+    )
+
+
+def test_f1_of_two_classes_is_that_of_the_last_one():
+    labels, predictions = [0, 0, 0, 1], [0, 0, 1, 1]
+    assert compute(["f1"], predictions, labels, classes=2)["f1"] == pytest.approx(2 / 3)
+    flipped = compute(["f1"], [1 - p for p in predictions], [1 - y for y in labels], classes=2)
+    assert flipped["f1"] == pytest.approx(4 / 5)
+
+
+def test_metrics_of_more_classes_are_those_of_scikit_learn():
+    generator = np.random.default_rng(0)
+    labels, predictions = generator.integers(0, 5, (2, 300))
+    measured = compute(NAMES, predictions, labels, classes=5)
+    assert measured["f1"] == pytest.approx(sklearn.metrics.f1_score(labels, predictions, average="macro"))
+    assert measured["matthews"] == pytest.approx(sklearn.metrics.matthews_corrcoef(labels, predictions))
+
+
+def test_f1_of_three_classes_is_macro_even_if_only_two_occur():
+    assert compute(["f1"], [0, 1, 1], [0, 0, 1], classes=3)["f1"] == pytest.approx((2 / 3 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_constant_guess_is_measured_without_a_warning(name, classes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 0 <= compute([name], [0, 0, 0], [0, 0, 0], classes=classes)[name] <= 1
+        assert 0 <= compute([name], [0, 0, 0], [1, 0, 1], classes=classes)[name] <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_perfect_prediction_measures_one(name):
+    assert compute([name], [0, 1, 1, 0], [0, 1, 1, 0], classes=2) == {name: 1.0}
+
+
+def test_an_unknown_metric_is_named_with_the_known_ones():
+    with pytest.raises(TaskError, match=r"known: accuracy, f1, matthews\. Did you mean 'accuracy'"):
+        compute(["acuracy"], [0], [0], classes=2)
+    with pytest.raises(TaskError, match="no metric 'bleu'"):
+        TaskSource(kind="folder", name="x", metric="bleu")
+
+
+def test_predictions_and_labels_of_different_lengths_or_none_are_refused():
+    with pytest.raises(TaskError, match="as many predictions as labels"):
+        compute(["accuracy"], [0, 1], [0], classes=2)
+    with pytest.raises(TaskError, match="at least one"):
+        compute(["accuracy"], [], [], classes=2)

@@ -1,0 +1,142 @@
+"""Loading a backbone: the frozen base model, its shape and its tokenizer. Imports torch only when it loads."""
+
+import hashlib
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from search_space.backbone_shape import BackboneShape
+from search_space.errors import UnsupportedBackboneError
+from search_space.families import FAMILIES, Family, family_of
+from trial_runner.backbones.locate import config_of, position_limit, source_of
+from trial_runner.backbones.tokenizer import load_tokenizer
+from trial_runner.errors import BackboneError
+from trial_runner.huggingface import hub_access, one_line, quiet_transformers
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["Backbone", "Precision", "load_backbone", "trainable_family", "weights_sha256"]
+
+Precision = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Backbone:
+    """A pretrained transformer that no trial may change.
+
+    Attributes:
+        name: ``"embedded"``, a folder, or a hub name.
+        model: The base model without task head and pooler, in evaluation mode, no parameter with a gradient.
+        shape: Its sizes; ``shape.parameters`` is the denominator of percentages.
+        family: Where its ports are.
+        position_limit_tokens: Longest input; None if there is no limit.
+        pad_token_id: The id that the model takes for padding.
+        weights_sha256: Hash of the loaded weights, as ``weights_sha256`` computes it.
+    """
+
+    name: str
+    model: "torch.nn.Module"
+    shape: BackboneShape
+    family: Family
+    position_limit_tokens: int | None
+    pad_token_id: int
+    weights_sha256: str
+
+    def load_tokenizer(self) -> "PreTrainedTokenizerFast":
+        """The tokenizer that belongs to the backbone, read anew. Raises `BackboneError` if there is none."""
+        return load_tokenizer(self.name)
+
+
+def load_backbone(name: str, *, precision: Precision = "float32", attn_implementation: str = "eager") -> Backbone:
+    """Load a backbone and freeze it.
+
+    Args:
+        name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
+        precision: Of the weights. Mixed precision is the runner's matter; ``float64`` is for exact comparisons.
+        attn_implementation: Name under which an attention function is registered with transformers.
+
+    Raises:
+        UnsupportedBackboneError: If the family is unknown or cannot be trained; before any weights are read.
+        BackboneError: If the backbone cannot be found or read, or lacks weights.
+    """
+    config = config_of(name)
+    family = trainable_family(name, config)
+    shape = family.read_shape(config)
+    model = _read_model(name, precision, attn_implementation)
+    model.requires_grad_(False)
+    model.eval()
+    return Backbone(
+        name=name,
+        model=model,
+        shape=shape,
+        family=family,
+        position_limit_tokens=position_limit(config),
+        pad_token_id=int(config.get("pad_token_id") or 0),
+        weights_sha256=weights_sha256(model),
+    )
+
+
+def trainable_family(name: str, config: dict[str, Any]) -> Family:
+    """The family of a backbone, if trials can run on it.
+
+    Raises:
+        UnsupportedBackboneError: If the family is unknown, or its ports are not known yet.
+    """
+    family = family_of(config)
+    if family.ports is None:
+        known = ", ".join(each.name for each in FAMILIES if each.ports is not None)
+        raise UnsupportedBackboneError(
+            f"trials run on backbones of the families {known}; got {family.name} ({name}). "
+            "Its configurations can be counted, but not trained yet."
+        )
+    return family
+
+
+def weights_sha256(model: "torch.nn.Module") -> str:
+    """SHA-256 over the names, shapes and values (as float32) of a model's weights, as hex.
+
+    Equal for any file format and for ``float32`` and ``float64`` loads of the same stored weights.
+    """
+    digest = hashlib.sha256()
+    for key, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{key}{tuple(tensor.shape)}".encode())
+        digest.update(memoryview(tensor.detach().float().cpu().contiguous().numpy()).cast("B"))
+    return digest.hexdigest()
+
+
+def _read_model(name: str, precision: Precision, attn_implementation: str) -> "torch.nn.Module":
+    """The base model with every weight from the files."""
+    source = source_of(name)
+    with hub_access(source), quiet_transformers():
+        import torch
+        from safetensors import SafetensorError
+        from transformers import AutoConfig, AutoModel
+
+        try:
+            options = _without_pooler(AutoConfig.from_pretrained(source))
+            model, report = AutoModel.from_pretrained(
+                source,
+                dtype=getattr(torch, precision),
+                attn_implementation=attn_implementation,
+                output_loading_info=True,
+                **options,
+            )
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise BackboneError(
+            f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
+        )
+    model_of_any_kind: torch.nn.Module = model
+    return model_of_any_kind
+
+
+def _without_pooler(config: Any) -> dict[str, bool]:
+    """The option that leaves the pooler away, if the model class has one."""
+    from transformers import MODEL_MAPPING
+
+    parameters = inspect.signature(MODEL_MAPPING[type(config)].__init__).parameters
+    return {"add_pooling_layer": False} if "add_pooling_layer" in parameters else {}

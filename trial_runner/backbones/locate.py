@@ -1,0 +1,94 @@
+"""Where a backbone is and what its ``config.json`` says. No torch, no weights."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from search_space.families import family_of
+from trial_runner.errors import BackboneError
+from trial_runner.huggingface import hub_access, is_hub_name, one_line
+
+__all__ = ["EMBEDDED", "config_of", "embedded_folder", "position_limit", "source_of"]
+
+EMBEDDED = "embedded"
+_FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub name"
+
+
+def embedded_folder() -> Path:
+    """Folder of the backbone that ships with the package."""
+    return Path(__file__).parent / "embedded" / "tiny_encoder"
+
+
+def source_of(name: str) -> str:
+    """What ``from_pretrained`` takes for a backbone: the path of a folder, or a hub name. Does not ask the hub.
+
+    Args:
+        name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
+
+    Raises:
+        BackboneError: If it is a path without a ``config.json``, or neither a folder nor a possible hub name.
+    """
+    if name == EMBEDDED:
+        return str(embedded_folder())
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise BackboneError(f"{_FORMS}; got the folder {name}, which has no config.json.")
+        return str(path)
+    if path.exists():
+        raise BackboneError(f"{_FORMS}; got the file {name}. Give its folder.")
+    if difflib.get_close_matches(name, [EMBEDDED], cutoff=0.8):
+        raise BackboneError(f"{_FORMS}; got {name!r}. Did you mean {EMBEDDED!r}?")
+    if not is_hub_name(name):
+        raise BackboneError(f"{_FORMS}; got {name!r}, and there is no such folder.")
+    return name
+
+
+def config_of(name: str) -> dict[str, Any]:
+    """The entries of a backbone's ``config.json``; of a hub backbone it is downloaded unless cached.
+
+    Args:
+        name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
+
+    Raises:
+        BackboneError: If the backbone cannot be found, or if its ``config.json`` is no JSON object.
+    """
+    source = source_of(name)
+    path = Path(source) / "config.json" if Path(source).is_dir() else _download_config(name)
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BackboneError(f"config.json of backbone {name} must be readable JSON; {one_line(error)}.") from error
+    if not isinstance(config, dict):
+        raise BackboneError(f"config.json of backbone {name} must be a JSON object; got {type(config).__name__}.")
+    return config
+
+
+def position_limit(config: Mapping[str, Any]) -> int | None:
+    """Longest input in tokens; None if the positions are not limited.
+
+    RoBERTa numbers its positions from ``pad_token_id + 1``, so that many of its rows are never used.
+
+    Raises:
+        UnsupportedBackboneError: If the family is not supported.
+    """
+    rows = config.get("max_position_embeddings", config.get("n_positions"))
+    if not isinstance(rows, int):
+        return None
+    return rows - int(config.get("pad_token_id", 1)) - 1 if family_of(config).name == "roberta" else rows
+
+
+def _download_config(name: str) -> Path:
+    """The ``config.json`` of a hub backbone, in the hub's cache."""
+    with hub_access(name):
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError
+
+        try:
+            return Path(hf_hub_download(name, "config.json"))
+        except (OSError, ValueError, EntryNotFoundError) as error:
+            raise BackboneError(
+                f"{_FORMS}; got {name!r}: there is no such folder, and on the hub: {one_line(error)}"
+            ) from error

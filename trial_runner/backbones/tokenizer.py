@@ -1,0 +1,53 @@
+"""The tokenizer of a backbone, and a name for what it does."""
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from trial_runner.backbones.locate import config_of, source_of
+from trial_runner.errors import BackboneError
+from trial_runner.huggingface import hub_access, one_line, quiet_transformers
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["load_tokenizer", "tokenizer_id"]
+
+
+def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
+    """The tokenizer that belongs to a backbone.
+
+    Args:
+        name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
+
+    Raises:
+        BackboneError: If it cannot be found or read, has no fast implementation, or has more tokens than the
+            backbone has embeddings.
+    """
+    config = config_of(name)
+    source = source_of(name)
+    with hub_access(source), quiet_transformers():
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source)
+        except (OSError, ValueError, ImportError) as error:
+            raise BackboneError(f"backbone {name} must have a readable tokenizer; {one_line(error)}") from error
+    if not tokenizer.is_fast:
+        raise BackboneError(f"the tokenizer of backbone {name} must be a fast one; got {type(tokenizer).__name__}.")
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # what transformers makes of a folder without one
+        raise BackboneError(f"backbone {name} must have a tokenizer with a vocabulary; got special tokens only.")
+    if len(tokenizer) > config.get("vocab_size", len(tokenizer)):
+        raise BackboneError(
+            f"the tokenizer of backbone {name} must have at most {config['vocab_size']} tokens, one per embedding; "
+            f"got {len(tokenizer)}."
+        )
+    return tokenizer
+
+
+def tokenizer_id(tokenizer: "PreTrainedTokenizerFast") -> str:
+    """SHA-256 over what a tokenizer does to a text, as hex; equal wherever the same tokenizer is loaded from."""
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    for setting_of_the_last_call in ("truncation", "padding"):
+        state.pop(setting_of_the_last_call, None)
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,23 @@
+"""LoRA: ``z A B`` with B = 0 at the start."""
+
+import torch
+from torch import Tensor, nn
+
+from trial_runner.deltas.blocks import Blocks, block_product, uniform
+
+__all__ = ["LowRankDelta"]
+
+
+class LowRankDelta(nn.Module):
+    """A linear map of low rank, once or per head; A is uniform in +-1/sqrt(D_in) (Hu et al. 2022, released code)."""
+
+    def __init__(self, blocks: Blocks, width: int, generator: torch.Generator) -> None:
+        """Draw A; B starts at zero."""
+        super().__init__()
+        self.blocks = blocks
+        self.a = nn.Parameter(uniform(blocks.shape(blocks.in_width, width), blocks.in_width**-0.5, generator))
+        self.b = nn.Parameter(torch.zeros(blocks.shape(width, blocks.out_width), dtype=torch.float64))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``."""
+        return block_product(block_product(z, self.a, self.blocks), self.b, self.blocks)

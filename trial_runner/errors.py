@@ -1,0 +1,37 @@
+"""Errors of the trial runner.
+
+::
+
+    RunnerError
+    ├── RequestError          a request, plan or learning rate out of range
+    ├── BackboneError         a backbone cannot be found, read or used
+    ├── TaskError             a task's data cannot be found, read or used
+    ├── AttachError           deltas cannot be attached, or their count is not the formula's
+    └── SnapshotError         a snapshot is damaged or belongs elsewhere
+"""
+
+__all__ = ["AttachError", "BackboneError", "RequestError", "RunnerError", "SnapshotError", "TaskError"]
+
+
+class RunnerError(Exception):
+    """Root of all errors of the package; its text is one line for the user."""
+
+
+class RequestError(RunnerError):
+    """A request, plan or learning rate that is out of range."""
+
+
+class BackboneError(RunnerError):
+    """A backbone that cannot be found, read or used."""
+
+
+class TaskError(RunnerError):
+    """A task whose data cannot be found, read or used."""
+
+
+class AttachError(RunnerError):
+    """Deltas that cannot be attached, or whose count is not the formula's."""
+
+
+class SnapshotError(RunnerError):
+    """A snapshot that is damaged or belongs to another trial."""

@@ -1,0 +1,108 @@
+"""How the Hugging Face libraries are called here.
+
+Lazily, quietly, without telemetry, and without waiting for a network that is not there.
+"""
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+__all__ = ["hub_access", "is_hub_name", "one_line", "quiet_datasets", "quiet_transformers"]
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether ``name`` could be a repository of the hub: ``model`` or ``owner/model``."""
+    return _HUB_NAME.fullmatch(name) is not None
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error and of its deepest cause, on one line of at most 300 characters."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if type(error).__name__ == "OfflineModeIsEnabled":  # its own text blames a variable that may not be set
+        return "the hub cannot be reached (or HF_HUB_OFFLINE is set), and its cache does not hold it."
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+@contextmanager
+def hub_access(source: str) -> Iterator[None]:
+    """Call the hub without telemetry; when its host cannot be resolved, use what is in the local cache.
+
+    Without the check, each file would be retried for about 25 seconds before the cache is looked at.
+
+    Args:
+        source: What is read: a folder, for which no network is used at all, or a hub name.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    from huggingface_hub import constants
+
+    offline = constants.HF_HUB_OFFLINE
+    with _level("huggingface_hub", logging.ERROR):
+        try:
+            constants.HF_HUB_OFFLINE = offline or Path(source).is_dir() or not _is_resolved(constants.ENDPOINT)
+            yield
+        finally:
+            constants.HF_HUB_OFFLINE = offline
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Load without progress bars and without reports of keys that are expected not to match."""
+    from transformers.utils import logging as transformers_logging
+
+    had_bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    with _level("transformers", logging.ERROR):
+        try:
+            yield
+        finally:
+            if had_bars:
+                transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def quiet_datasets() -> Iterator[None]:
+    """Read files without progress bars and without log lines about errors that are raised anyway."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    import datasets
+
+    had_bars = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    with _level("datasets", logging.CRITICAL):
+        try:
+            yield
+        finally:
+            if had_bars:
+                datasets.enable_progress_bars()
+
+
+@contextmanager
+def _level(logger_name: str, level: int) -> Iterator[None]:
+    """Let only messages of at least ``level`` through a library's logger."""
+    logger = logging.getLogger(logger_name)
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _is_resolved(endpoint: str) -> bool:
+    """Whether the host of ``endpoint`` has an address; with a proxy, the proxy resolves it."""
+    if getproxies():
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(endpoint).hostname, 443)
+    except OSError:
+        return False
+    return True

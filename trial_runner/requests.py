@@ -1,0 +1,195 @@
+"""What is asked of a pack and what it answers: plain values and the protocol. No torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from search_space.configuration import Configuration
+from trial_runner.errors import RequestError
+
+__all__ = ["Failure", "LearningRates", "Pack", "PackRunner", "Reading", "Snapshot", "TrainingPlan", "TrialRequest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningRates:
+    """Peak learning rates of a trial.
+
+    Attributes:
+        attention: Of the edits at attention sublayers; None when there are none.
+        ffn: Of the edits at FFN sublayers (and of the stack's norms); None when there are none.
+        head: Of the task head.
+    """
+
+    attention: float | None
+    ffn: float | None
+    head: float
+
+    def __post_init__(self) -> None:
+        """Check the signs; 0, infinity and NaN are let through so that isolation can be tested."""
+        for name in ("attention", "ffn", "head"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise RequestError(f"learning rate of {name} must not be negative; got {value}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan:
+    """How every trial of a study is trained.
+
+    Attributes:
+        steps: Optimiser steps of a full trial.
+        batch_size: Examples of a step.
+        evaluate_at_steps: Steps after which validation is measured, ascending; the last is ``steps``.
+        warmup_fraction: Share of the steps over which the learning rate rises linearly from 0; then it falls
+            linearly to 0 at ``steps``.
+        weight_decay: Decoupled weight decay (AdamW), of the deltas and the head.
+        clip_norm: Largest global norm of a trial's gradient; None leaves it as it is.
+    """
+
+    steps: int
+    batch_size: int
+    evaluate_at_steps: tuple[int, ...]
+    warmup_fraction: float = 0.06
+    weight_decay: float = 0.0
+    clip_norm: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not self.steps >= 1 or not self.batch_size >= 1:
+            raise RequestError(f"steps and batch size must be at least 1; got {self.steps} and {self.batch_size}.")
+        if not self.evaluate_at_steps or self.evaluate_at_steps[-1] != self.steps:
+            raise RequestError(f"the last evaluation must be at step {self.steps}; got {self.evaluate_at_steps}.")
+        if list(self.evaluate_at_steps) != sorted(set(self.evaluate_at_steps)) or self.evaluate_at_steps[0] < 1:
+            raise RequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
+        if not 0 <= self.warmup_fraction < 1:
+            raise RequestError(f"warm-up fraction must be in [0, 1); got {self.warmup_fraction}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRequest:
+    """One trial to train.
+
+    Attributes:
+        trial: Number of the trial in its study.
+        attempt: Which attempt at it this is, from 1.
+        configuration: The deltas.
+        learning_rates: Peak learning rates.
+        plan: How to train.
+        seed: Of initialisation, data order and dropout. The same for every attempt.
+    """
+
+    trial: int
+    attempt: int
+    configuration: Configuration
+    learning_rates: LearningRates
+    plan: TrainingPlan
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A validation measurement of one trial.
+
+    Attributes:
+        slot: Slot of the pack it came from.
+        trial: Number of the trial.
+        step: Optimiser steps done.
+        score: The task's metric on the validation split; higher is better.
+        metrics: Every metric measured, the loss among them as ``validation_loss``.
+        train_loss: Mean training loss over the steps since the last reading.
+        seconds: Compute time of this trial since the last reading.
+    """
+
+    slot: int
+    trial: int
+    step: int
+    score: float
+    metrics: Mapping[str, float]
+    train_loss: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A trial that cannot go on; its slot is free again.
+
+    Attributes:
+        slot: Slot of the pack it was in.
+        trial: Number of the trial.
+        step: Optimiser steps done when it failed.
+        reason: One line.
+    """
+
+    slot: int
+    trial: int
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that is needed to continue a trial: opaque named arrays and JSON-able facts.
+
+    Attributes:
+        trial: Number of the trial.
+        step: Optimiser steps done.
+        facts: JSON-able; holds the configuration and the counts among others.
+        tensors: Named arrays (torch tensors on the CPU in the real runner; anything for others).
+    """
+
+    trial: int
+    step: int
+    facts: Mapping[str, object]
+    tensors: Mapping[str, object] = field(default_factory=dict)
+
+
+class Pack(Protocol):
+    """K slots over one frozen backbone, each training a trial of its own.
+
+    A trial in a pack equals the same trial alone, and no slot can disturb another.
+    """
+
+    @property
+    def free_slots(self) -> int:
+        """How many more trials can be admitted."""
+        ...
+
+    def admit(self, request: TrialRequest) -> int:
+        """Take a trial in and return its slot. Raises `RunnerError` if it cannot be built."""
+        ...
+
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        """Train every slot by up to ``steps`` steps; readings fall at the plan's evaluation steps.
+
+        A slot that reaches its last step stays in place (so that it can be snapshot) until it is evicted.
+        """
+        ...
+
+    def evict(self, slot: int) -> None:
+        """Remove a trial; the slot is free again and the frozen backbone is untouched."""
+        ...
+
+    def snapshot(self, slot: int) -> Snapshot:
+        """The state of a slot, detached from it."""
+        ...
+
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+        """Admit a trial and put it in the state of the snapshot; return its slot."""
+        ...
+
+
+class PackRunner(Protocol):
+    """What a worker holds: opens packs, and keeps snapshots in files."""
+
+    def open_pack(self, slots: int) -> Pack:
+        """An empty pack of ``slots`` slots."""
+        ...
+
+    def save(self, snapshot: Snapshot, folder: Path) -> Path:
+        """Write a snapshot to a new file in ``folder`` (temporary name, fsync, atomic rename); return its path."""
+        ...
+
+    def load(self, path: Path) -> Snapshot:
+        """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
+        ...

@@ -1,0 +1,129 @@
+"""What a worker holds: one backbone, one task, and the packs over them."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from accelerate.utils import is_bf16_available
+from torch import nn
+
+from trial_runner.attach import Attachment
+from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
+from trial_runner.errors import RequestError
+from trial_runner.pack import Device, TrialPack
+from trial_runner.requests import Snapshot
+from trial_runner.snapshots import load_snapshot, save_snapshot
+from trial_runner.tasks import PreparedTask, TaskSource, prepare_task
+
+__all__ = ["PRECISIONS", "TorchRunner", "open_runner"]
+
+PRECISIONS = ("auto", "fp32", "bf16", "fp64")
+
+
+class TorchRunner:
+    """See `trial_runner.requests.PackRunner`.
+
+    Args:
+        backbone: Loaded with the attention implementation of `trial_runner.attention`.
+        task: What its trials learn.
+        precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
+            needs a backbone loaded in float64.
+    """
+
+    def __init__(self, backbone: Backbone, task: PreparedTask, *, precision: str = "auto") -> None:
+        """Move the backbone to the device and put the hooks on."""
+        self.backbone = backbone
+        self.task = task
+        place = PartialState().device
+        chosen = _chosen_precision(precision, place)
+        dtype = torch.float64 if chosen == "fp64" else torch.float32
+        self._device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
+        backbone.model.to(place)
+        if chosen == "bf16":
+            _round_products(backbone.model)
+        self._attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+        self.precision = chosen
+
+    def open_pack(self, slots: int) -> TrialPack:
+        """An empty pack of ``slots`` slots."""
+        return TrialPack(
+            model=self.backbone.model,
+            attachment=self._attachment,
+            shape=self.backbone.shape,
+            task=self.task,
+            device=self._device,
+            pad_token_id=self.backbone.pad_token_id,
+            backbone_sha256=self.backbone.weights_sha256,
+            slots=slots,
+        )
+
+    def save(self, snapshot: Snapshot, folder: Path) -> Path:
+        """Write a snapshot to a new file in ``folder``; return its path."""
+        return save_snapshot(snapshot, folder)
+
+    def load(self, path: Path) -> Snapshot:
+        """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
+        return load_snapshot(path)
+
+    def close(self) -> None:
+        """Take the hooks off the backbone."""
+        self._attachment.detach()
+
+
+def open_runner(*, backbone: str, task: TaskSource, precision: str = "auto", threads: int = 1) -> TorchRunner:
+    """Load a backbone and a task for a worker.
+
+    Args:
+        backbone: ``"embedded"``, a folder, or a hub name.
+        task: Where text and labels come from; tokenised once and cached on disk.
+        precision: One of `PRECISIONS`.
+        threads: Compute threads, from the cores that the worker was given.
+
+    Raises:
+        BackboneError: If the backbone cannot be had.
+        TaskError: If the task cannot be had.
+    """
+    torch.set_num_threads(max(1, threads))
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads))
+    torch.set_flush_denormal(True)
+    register_attention()
+    weights = "float64" if precision == "fp64" else "float32"
+    loaded = load_backbone(backbone, precision=weights, attn_implementation=ATTENTION)  # type: ignore[arg-type]
+    tokenizer = loaded.load_tokenizer()
+    prepared = prepare_task(
+        task, tokenizer, tokenizer_id(tokenizer), position_limit_tokens=loaded.position_limit_tokens
+    )
+    return TorchRunner(loaded, prepared, precision=precision)
+
+
+def _chosen_precision(precision: str, place: torch.device) -> str:
+    if precision not in PRECISIONS:
+        raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
+    if precision != "auto":
+        return precision
+    return "bf16" if _has_fast_bf16(place) else "fp32"
+
+
+def _has_fast_bf16(place: torch.device) -> bool:
+    """Whether bf16 products are faster than fp32: GPUs that have them, CPUs with AMX or AVX-512 BF16."""
+    if place.type == "cpu":
+        return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
+    return bool(is_bf16_available())
+
+
+def _autocast(precision: str, place: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+    if precision != "bf16":
+        return nullcontext
+    return lambda: torch.autocast(place.type, dtype=torch.bfloat16)
+
+
+def _round_products(model: nn.Module) -> None:
+    """Store linear layers in bf16, the numbers autocast would round them to at every step."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.to(torch.bfloat16)

@@ -1,0 +1,66 @@
+"""Snapshots in files: one safetensors file each, its facts as JSON in the header. No pickles."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from trial_runner.errors import SnapshotError
+from trial_runner.requests import Snapshot
+
+__all__ = ["SCHEMA_VERSION", "load_snapshot", "save_snapshot"]
+
+SCHEMA_VERSION = 1
+
+
+def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
+    """Write a snapshot to ``folder/step-000050.safetensors``: temporary name, fsync, atomic rename.
+
+    Returns:
+        The path of the file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {**snapshot.facts, "schema_version": SCHEMA_VERSION, "trial": snapshot.trial, "step": snapshot.step}
+    tensors = {name: tensor.contiguous() for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
+    data = save(tensors, metadata={"facts": json.dumps(facts, sort_keys=True)})
+    path = folder / f"step-{snapshot.step:06d}.safetensors"
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    _sync_folder(folder)
+    return path
+
+
+def load_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot back.
+
+    Raises:
+        SnapshotError: If the file is missing, damaged, or of another schema version.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts: dict[str, Any] = json.loads((file.metadata() or {})["facts"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise SnapshotError(f"a snapshot must be a whole safetensors file; {path} is not: {error}.") from error
+    if facts.get("schema_version") != SCHEMA_VERSION:
+        raise SnapshotError(
+            f"a snapshot must be of schema version {SCHEMA_VERSION}; {path} is of {facts.get('schema_version')}."
+        )
+    return Snapshot(trial=int(facts["trial"]), step=int(facts["step"]), facts=facts, tensors=tensors)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,98 @@
+"""Tokenised examples and batches of them, as numpy arrays. No torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Batch", "PreparedTask", "Split"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Examples padded on the right to the longest of them.
+
+    Attributes:
+        input_ids: ``(B, T)``.
+        attention_mask: ``(B, T)``; true at tokens, false at padding.
+        token_type_ids: ``(B, T)``; None for tokenizers that do not tell the texts of a pair apart.
+        labels: Class indices, ``(B,)``.
+    """
+
+    input_ids: npt.NDArray[np.int64]
+    attention_mask: npt.NDArray[np.bool_]
+    token_type_ids: npt.NDArray[np.int64] | None
+    labels: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """Tokenised examples, one after the other.
+
+    Attributes:
+        input_ids: Token ids of all examples, ``(sum of T,)``.
+        offsets: Where each example begins and the last one ends, ``(B + 1,)``.
+        labels: Class indices, ``(B,)``.
+        token_type_ids: Which text of a pair a token is of, ``(sum of T,)``; None if the tokenizer does not say.
+    """
+
+    input_ids: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int64]
+    token_type_ids: npt.NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    def batch(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Batch:
+        """The examples of the given indices, in their order.
+
+        Args:
+            indices: ``(B,)``, each in [0, len).
+            pad_token_id: Put behind shorter examples.
+            multiple_of: The length is rounded up to a multiple of it.
+        """
+        rows = np.asarray(indices, dtype=np.int64)
+        begins = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - begins
+        width = -(-int(lengths.max(initial=0)) // multiple_of) * multiple_of
+        columns = np.arange(width)
+        mask = columns < lengths[:, None]  # (B, T)
+        places = (begins[:, None] + columns)[mask]
+        return Batch(
+            input_ids=_padded(self.input_ids[places], mask, pad_token_id),
+            attention_mask=mask,
+            token_type_ids=None if self.token_type_ids is None else _padded(self.token_type_ids[places], mask, 0),
+            labels=self.labels[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedTask:
+    """A task that can be trained on.
+
+    Attributes:
+        name: Short name of the task.
+        labels: Name of each class, by index.
+        metric: The score that the search maximises; a name in ``metrics.METRICS``.
+        splits: ``train``, ``validation`` and ``test``.
+        notes: One line for each thing that was done to the data.
+        fingerprint: Hash of the source, the data, the tokenizer and the largest length, as hex.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    metric: str
+    splits: Mapping[str, Split]
+    notes: tuple[str, ...]
+    fingerprint: str
+
+
+def _padded(flat: npt.NDArray[Any], mask: npt.NDArray[np.bool_], filler: int) -> npt.NDArray[np.int64]:
+    """Values in the places of the mask, row by row, ``(B, T)``."""
+    padded = np.full(mask.shape, filler, dtype=np.int64)
+    padded[mask] = flat
+    return padded
