@@ -14,8 +14,8 @@ class Configuration:
     """A point of the design space.
 
     Attributes:
-        edits: At least one. Parallel edits of a port are computed from what they read and summed; sequential ones
-            follow in this order.
+        edits: Parallel edits of a port are computed from what they read and summed; sequential ones follow in this
+            order. None at all leaves the task head alone on the frozen backbone.
 
     Raises:
         InvalidEditError: If the edits break a validity rule together.

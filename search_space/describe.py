@@ -59,10 +59,12 @@ class Difference:
     Attributes:
         method: The published method.
         differences: One phrase each, such as ``"FFN activation gelu instead of relu"``; sizes do not count.
+        distance: How much they weigh; a side that one of the two leaves alone weighs 3, anything else 1.
     """
 
     method: PublishedMethod
     differences: tuple[str, ...]
+    distance: int
 
 
 def side_view(edits: Sequence[Edit]) -> SideView | None:
@@ -94,13 +96,15 @@ _PLACES = {Port.HEAD: "heads", Port.CONCAT: "concatenated heads", Port.NORM: "no
 
 def sentence(configuration: Configuration, shape: BackboneShape) -> str:
     """One phrase, such as ``prefix of 12 at the heads + scaled parallel adapter of 9 at the FFN (MAM-like)``."""
+    if not configuration.edits:
+        return "task head alone"
     phrases = [*_phrases(configuration.attention), *_phrases(configuration.ffn)]
     nearest = nearest_published(configuration, shape)
     text = " + ".join(phrases)
     if not nearest.differences:
         return f"{text} ({nearest.method.title})"
     is_akin = not any(" form " in one or " write " in one for one in nearest.differences)
-    if is_akin and len(nearest.differences) <= 2:
+    if is_akin and nearest.distance <= 2:
         return f"{text} ({_short_title(nearest.method)}-like)"
     return text
 
@@ -212,6 +216,7 @@ def _delta(edit: Edit, source: str, in_width: int, out_width: int) -> tuple[str,
 
 _COMPARED_FIELDS = ("form", "write", "read", "insertion", "gate", "heads", "activation")
 _SIDE_NAMES = ("attention", "FFN")
+_WHOLE_SIDE = 3
 
 
 def difference(configuration: Configuration, method: PublishedMethod, shape: BackboneShape) -> Difference:
@@ -221,24 +226,24 @@ def difference(configuration: Configuration, method: PublishedMethod, shape: Bac
         InvalidEditError: If the method is not valid on the backbone.
     """
     ours = canonical(configuration, shape)
-    theirs = canonical(method.configuration(shape), shape)
+    theirs = canonical(method.configuration(shape).resized(attention=(1, 0), ffn=(1, 0)), shape)
     differences: list[str] = []
-    for side, edits, others in zip(
-        _SIDE_NAMES, (ours.attention, ours.ffn), (theirs.attention, theirs.ffn), strict=True
-    ):
-        differences.extend(_side_differences(side, side_view(edits), side_view(others)))
-    return Difference(method=method, differences=tuple(differences))
+    distance = 0
+    sides = zip(_SIDE_NAMES, (ours.attention, ours.ffn), (theirs.attention, theirs.ffn), strict=True)
+    for side, edits, others in sides:
+        mine, published = side_view(edits), side_view(others)
+        found = _side_differences(side, mine, published)
+        differences.extend(found)
+        distance += _WHOLE_SIDE if found and None in (mine, published) else len(found)
+    return Difference(method=method, differences=tuple(differences), distance=distance)
 
 
 def _side_differences(side: str, ours: SideView | None, theirs: SideView | None) -> list[str]:
     if ours is None or theirs is None:
         if ours is theirs:
             return []
-        extra = ours or theirs
-        word = "nothing" if ours is None else extra.form if extra else ""
-        other = "nothing" if theirs is None else extra.form if extra else ""
-        # a whole side weighs as much as a form, a place and an insertion
-        return [f"{side}: {word} instead of {other}", f"{side}: other place", f"{side}: other insertion"]
+        mine, published = (view.form if view else "nothing" for view in (ours, theirs))
+        return [f"{side} {mine} instead of {published}"]
     found = []
     for name in _COMPARED_FIELDS:
         mine, published = getattr(ours, name), getattr(theirs, name)
@@ -253,10 +258,10 @@ def nearest_published(configuration: Configuration, shape: BackboneShape) -> Dif
 
 
 def ranked_published(configuration: Configuration, shape: BackboneShape) -> list[Difference]:
-    """All published methods that are valid on the backbone, the nearest first."""
+    """All published methods with edits that are valid on the backbone, the nearest first."""
     found = []
     for method in PUBLISHED:
-        if method.name == "bitfit" and not shape.biased_ports:
+        if (method.name == "bitfit" and not shape.biased_ports) or method.name == "head_only":
             continue
         found.append(difference(configuration, method, shape))
-    return sorted(found, key=lambda one: len(one.differences))
+    return sorted(found, key=lambda one: one.distance)

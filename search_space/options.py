@@ -126,7 +126,7 @@ class Leaf:
     def edits(self, *, activation: Activation, gate: str, scale: float) -> tuple[Edit, ...]:
         """The edits of the leaf, every bottleneck at 1."""
         site = Site.ATTENTION if self.side == "attention" else Site.FFN
-        form = self._form(activation, is_prefix=gate == ConvexGate.name)
+        form = self._form(activation)
         return tuple(
             Edit(
                 site=site,
@@ -138,7 +138,7 @@ class Leaf:
             for write, read in zip(self.write.split("+"), self.read.split("+"), strict=True)
         )
 
-    def _form(self, activation: Activation, *, is_prefix: bool) -> Form:
+    def _form(self, activation: Activation) -> Form:
         at_heads = self.write == Port.HEAD
         heads = Heads.QUERY if at_heads else Heads.SINGLE
         match self.form:

@@ -18,6 +18,7 @@ _HE = "He et al. 2022, Towards a Unified View of Parameter-Efficient Transfer Le
 _HOULSBY = "Houlsby et al. 2019, Parameter-Efficient Transfer Learning for NLP, ICML"
 _HU = "Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models, ICLR"
 _LI = "Li & Liang 2021, Prefix-Tuning: Optimizing Continuous Prompts for Generation, ACL"
+_PETERS = "Peters et al. 2019, To Tune or Not to Tune? Adapting Pretrained Representations to Diverse Tasks, RepL4NLP"
 _ZAKEN = "Ben Zaken et al. 2022, BitFit: Simple Parameter-efficient Fine-tuning, ACL"
 
 Values = Mapping[str, float]
@@ -83,10 +84,9 @@ class PublishedMethod:
             if parameter.is_whole and not (float(value).is_integer() and value >= 1):
                 raise UnknownMethodError(f"{parameter.name} must be a whole number of at least 1; got {value}.")
             values[parameter.name] = value
-        edits = self.build(shape, {name: value for name, value in values.items() if value is not None})
-        if not edits:
-            raise InvalidEditError(f"{self.title} needs biases; {shape.family} has none.", rule="V14")
-        return Configuration(edits=edits)
+        return Configuration(
+            edits=self.build(shape, {name: value for name, value in values.items() if value is not None})
+        )
 
 
 _PREFIX = HyperParameter(name="prefix_length", alias="l", default=30, meaning="rows of the prefix")
@@ -104,6 +104,7 @@ def _bottleneck(default: int, *, name: str = "bottleneck", alias: str = "r") -> 
 
 
 _RANK = HyperParameter(name="rank", alias="r", default=8, meaning="rank")
+_ALPHA = HyperParameter(name="scale", alias="s", default=2, meaning="alpha / rank", is_whole=False)
 
 
 def _attention(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
@@ -141,8 +142,8 @@ def _scaled_parallel(values: Values) -> Edit:
 
 
 def _lora(write: Port, read: Port, values: Values) -> Edit:
-    form = LowRank(width=int(values["rank"]))
-    return _ffn(write, read, form) if write in (Port.G, Port.U, Port.F) else _attention(write, read, form)
+    form, gate = LowRank(width=int(values["rank"])), FixedScale(value=values["scale"])
+    return _ffn(write, read, form, gate) if write in (Port.G, Port.U, Port.F) else _attention(write, read, form, gate)
 
 
 def _lora_ffn(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
@@ -165,10 +166,20 @@ def _bitfit(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
     ]
     if shape.stack_norms:
         edits.append(Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add()))
+    if not edits:
+        raise InvalidEditError(f"BitFit needs biases; {shape.family} has none. Choose another method.", rule="V14")
     return tuple(edits)
 
 
 PUBLISHED: tuple[PublishedMethod, ...] = (
+    PublishedMethod(
+        name="head_only",
+        title="task head alone",
+        citation=_PETERS,
+        hyperparameters=(),
+        attention_share=0.0,
+        build=lambda shape, values: (),
+    ),
     PublishedMethod(
         name="prefix_tuning",
         title="prefix tuning",
@@ -263,7 +274,7 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
         name="lora_qv",
         title="LoRA on q, v",
         citation=_HU,
-        hyperparameters=(_RANK,),
+        hyperparameters=(_RANK, _ALPHA),
         attention_share=1.0,
         build=lambda shape, values: (
             _lora(Port.Q, Port.X_ATTN, values),
@@ -274,7 +285,7 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
         name="lora_kv",
         title="LoRA on k, v",
         citation=f"{_HE}, table 1",
-        hyperparameters=(_RANK,),
+        hyperparameters=(_RANK, _ALPHA),
         attention_share=1.0,
         build=lambda shape, values: (_lora(Port.K, Port.CTX, values), _lora(Port.V, Port.CTX, values)),
     ),
@@ -282,7 +293,7 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
         name="lora_ffn",
         title="LoRA on the FFN",
         citation=_HE,
-        hyperparameters=(_RANK,),
+        hyperparameters=(_RANK, _ALPHA),
         attention_share=0.0,
         build=_lora_ffn,
     ),
@@ -309,11 +320,7 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
         name="prefix_plus_lora_ffn",
         title="prefix tuning and LoRA on the FFN",
         citation=f"{_HE}, table 6",
-        hyperparameters=(
-            _PREFIX,
-            HyperParameter(name="rank", alias="r", default=102, meaning="rank"),
-            _MIDDLE,
-        ),
+        hyperparameters=(_PREFIX, HyperParameter(name="rank", alias="r", default=102, meaning="rank"), _ALPHA, _MIDDLE),
         attention_share=0.5,
         build=lambda shape, values: (_prefix(values), *_lora_ffn(shape, values)),
     ),
@@ -329,6 +336,7 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
 """Every published method that this release can build."""
 
 COMPARED: tuple[str, ...] = (
+    "head_only",
     "prefix_tuning",
     "sequential_adapter_ffn",
     "parallel_adapter_ffn",

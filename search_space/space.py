@@ -224,17 +224,7 @@ class SearchSpace:
             if place in ("both", side):
                 edits.extend(self._suggest_side(side, recorder))
         structure = Configuration(edits=tuple(edits))
-        share = 0.5
-        if (
-            place == "both"
-            and any(edit.sized_form for edit in structure.attention)
-            and any(edit.sized_form for edit in structure.ffn)
-        ):
-            share = recorder.number("attention_share")
-        elif place == "both":
-            share = 1.0 if any(edit.sized_form for edit in structure.attention) else 0.0
-        else:
-            share = 1.0 if place == ATTENTION else 0.0
+        share = self._suggest_share(structure, recorder)
         solved = solve(structure, self.shape, attention_share=share, parameters=self.budget)
         return self._candidate(solved, recorder, method=None)
 
@@ -247,9 +237,8 @@ class SearchSpace:
             InvalidEditError: If it is not valid on the backbone.
         """
         method = published_method(name)
-        settings = (
-            {"scale": self.options.published_scale} if any(p.name == "scale" for p in method.hyperparameters) else {}
-        )
+        has_scale = any(parameter.name == "scale" for parameter in method.hyperparameters)
+        settings = {"scale": self.options.published_scale} if has_scale else {}
         structure = method.configuration(self.shape, settings)
         solved = solve(structure, self.shape, attention_share=method.attention_share, parameters=self.budget)
         return self._candidate(solved, _Recorder(trial, self._parameters), method=name)
@@ -294,7 +283,7 @@ class SearchSpace:
             attention_learning_rate=rates[ATTENTION],
             ffn_learning_rate=rates[FFN],
             method=method,
-            attention_share=attention / counts.stored,
+            attention_share=attention / max(1, counts.stored),
             counts=counts,
             fingerprint=fingerprint(
                 configuration,
@@ -303,6 +292,11 @@ class SearchSpace:
             ),
             parameters=recorder.values,
         )
+
+    def _suggest_share(self, structure: Configuration, recorder: _Recorder) -> float:
+        """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
+        sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
+        return recorder.number("attention_share") if all(sized) else float(sized[0])
 
     def _learning_rate(self, edits: tuple[Edit, ...], recorder: _Recorder) -> float | None:
         if not edits:

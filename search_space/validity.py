@@ -36,7 +36,6 @@ RULES: dict[str, str] = {
     "norm": "an own LayerNorm belongs to a single block",
     "width": "sizes are whole numbers in range",
     "scale": "a scale is finite and positive",
-    "empty": "a configuration has at least one edit",
 }
 
 READS: dict[Port, tuple[Port, ...]] = {
@@ -121,8 +120,6 @@ def check_edits(edits: "Iterable[Edit]") -> None:
         InvalidEditError: If one is broken.
     """
     edits = tuple(edits)
-    if not edits:
-        raise _refuse("empty", "none", "Add an edit.")
     _check_pairs(edits, [edit.read for edit in edits])
 
 

@@ -1,0 +1,102 @@
+"""Backbones, and trials that propose at random, for the tests of the search space."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Site, StackKind
+from search_space.families import shape_of
+from search_space.space import Candidate, SearchSpace
+
+BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+
+
+class RandomTrial:
+    """Proposes what a generator draws, and remembers every question with its answer."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.asked: dict[str, tuple[object, ...]] = {}
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        self.asked[name] = tuple(choices)
+        return self.draw.choice(list(choices))
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        self.asked[name] = (low, high, log)
+        return self.draw.uniform(low, high)
+
+
+@cache
+def read_shape(backbone: str) -> BackboneShape:
+    return shape_of(json.loads((BACKBONES / backbone / "config.json").read_text()))
+
+
+@pytest.fixture(scope="session")
+def shape_named() -> Callable[[str], BackboneShape]:
+    """Reads the shape of a backbone of ``tests/data/backbones``."""
+    return read_shape
+
+
+@pytest.fixture(scope="session")
+def roberta() -> BackboneShape:
+    """RoBERTa-base: post-LN encoder, a key/value head for every query head, biases everywhere."""
+    return read_shape("roberta_base")
+
+
+@pytest.fixture(scope="session")
+def bart() -> BackboneShape:
+    """BART-large: post-LN, attention of three kinds."""
+    return read_shape("bart_large")
+
+
+@pytest.fixture(scope="session")
+def qwen() -> BackboneShape:
+    """Qwen3-0.6B: pre-LN decoder, grouped queries, gated FFN, q wider than the model, no biases."""
+    return read_shape("qwen3_0_6b")
+
+
+@pytest.fixture(scope="session")
+def odd() -> BackboneShape:
+    """A made-up encoder-decoder every size of which differs, so that no count is right by accident."""
+    biased = {
+        *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O, Port.NORM)),
+        *((Site.FFN, port) for port in (Port.G, Port.U, Port.F, Port.NORM)),
+    }
+    return BackboneShape(
+        family="odd",
+        kind=StackKind.ENCODER_DECODER,
+        norm=NormPlacement.PRE,
+        encoder_layers=2,
+        decoder_layers=3,
+        width=11,
+        query_heads=6,
+        key_value_heads=2,
+        head_width=5,
+        ffn_width=17,
+        gated_ffn=True,
+        parameters=100_000,
+        biased_ports=frozenset(biased),
+        stack_norms=4,
+    )
+
+
+@pytest.fixture(scope="session")
+def random_trial() -> Callable[[int], RandomTrial]:
+    """Makes a trial that draws from a generator of this seed."""
+    return RandomTrial
+
+
+@pytest.fixture(scope="session")
+def proposals(roberta: BackboneShape, qwen: BackboneShape) -> list[tuple[BackboneShape, Candidate]]:
+    """200 random proposals on two backbones, with the backbone of each."""
+    found = []
+    for shape in (roberta, qwen):
+        space, trial = SearchSpace(shape=shape, budget=shape.parameters // 200), RandomTrial(7)
+        found += [(shape, space.suggest(trial)) for _ in range(100)]
+    return found

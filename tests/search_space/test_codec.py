@@ -1,0 +1,196 @@
+"""Configurations as JSON: what is written is read back, and what cannot be read is refused in one line."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.codec import SCHEMA_VERSION, configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.edit import Edit
+from search_space.errors import CodecError
+from search_space.form import Bottleneck, Init, SoftmaxMemory
+from search_space.gate import Add, ConvexGate, FixedScale
+from search_space.published import PUBLISHED, published_method
+from search_space.space import Candidate
+
+CONFIGURATION = Configuration(
+    edits=(
+        Edit(
+            site=Site.CROSS,
+            write=Port.HEAD,
+            read=Port.Q,
+            form=SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=9),
+            gate=ConvexGate(),
+        ),
+        Edit(
+            site=Site.FFN,
+            write=Port.F,
+            read=Port.RES_F,
+            form=Bottleneck(
+                width=5,
+                widened=2,
+                activation=Activation.SILU,
+                bias=False,
+                norm=True,
+                init=Init.BERT,
+                heads=Heads.SINGLE,
+            ),
+            gate=FixedScale(value=2.5),
+        ),
+    )
+)
+# The stored form is a contract with databases of earlier releases: changing it needs another schema version.
+STORED: dict[str, Any] = {
+    "schema_version": 1,
+    "edits": [
+        {
+            "site": "cross",
+            "write": "head",
+            "read": "q",
+            "form": {
+                "name": "softmax_memory",
+                "width": 3,
+                "widened": 0,
+                "heads": "key_value_heads",
+                "reparameterization": 9,
+            },
+            "gate": {"name": "lse_convex"},
+        },
+        {
+            "site": "ffn",
+            "write": "f",
+            "read": "res_f",
+            "form": {
+                "name": "bottleneck",
+                "width": 5,
+                "widened": 2,
+                "activation": "silu",
+                "heads": "single",
+                "bias": False,
+                "norm": True,
+                "init": "bert",
+            },
+            "gate": {"name": "scale", "value": 2.5},
+        },
+    ],
+}
+
+
+def through_text(configuration: Configuration) -> Configuration:
+    return configuration_from_json(json.loads(json.dumps(configuration_to_json(configuration))))
+
+
+def test_the_stored_form_is_as_documented() -> None:
+    assert configuration_to_json(CONFIGURATION) == STORED
+    assert STORED["schema_version"] == SCHEMA_VERSION
+
+
+def test_the_stored_form_is_read() -> None:
+    assert configuration_from_json(STORED) == CONFIGURATION
+
+
+@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+@pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "qwen2_5_0_5b"])
+def test_a_published_method_is_read_back(name: str, backbone: str, shape_named: Callable[[str], BackboneShape]) -> None:
+    configuration = published_method(name).configuration(shape_named(backbone))
+    assert through_text(configuration) == configuration
+
+
+def test_proposals_are_read_back(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
+    assert len(proposals) == 200
+    for _, candidate in proposals:
+        read = through_text(candidate.configuration)
+        assert read == candidate.configuration
+        assert [type(edit.form) for edit in read.edits] == [type(edit.form) for edit in candidate.configuration.edits]
+        assert all(isinstance(edit.site, Site) and isinstance(edit.write, Port) for edit in read.edits)
+
+
+def test_no_python_name_is_stored(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
+    for _, candidate in proposals:
+        text = json.dumps(configuration_to_json(candidate.configuration))
+        for name in ("search_space", "Bottleneck", "LowRank", "SoftmaxMemory", "Constant", "Port.", "__", "py/"):
+            assert name not in text
+
+
+def test_reading_changes_nothing_of_what_it_reads() -> None:
+    stored = copy.deepcopy(STORED)
+    configuration_from_json(stored)
+    assert stored == STORED
+
+
+def changed(*path: str | int, value: object) -> dict[str, Any]:
+    data = copy.deepcopy(STORED)
+    place: Any = data
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return data
+
+
+def without(*path: str | int) -> dict[str, Any]:
+    data = copy.deepcopy(STORED)
+    place: Any = data
+    for step in path[:-1]:
+        place = place[step]
+    del place[path[-1]]
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (changed("schema_version", value=2), "schema version 1; got 2. Use the release that wrote it."),
+        (without("schema_version"), "schema version 1; got None"),
+        ([], "schema version 1; got None"),
+        (without("edits"), "configuration must have exactly its fields; got missing: edits; unknown: none"),
+        (changed("name", value="x"), "missing: none; unknown: name"),
+        (changed("edits", value=3), "'int' object is not iterable"),
+        (changed("edits", value="mam"), "a stored edit must be a mapping; got str"),
+        (changed("edits", 0, value=None), "a stored edit must be a mapping; got NoneType"),
+        (without("edits", 0, "gate"), "a stored edit must have exactly its fields; got missing: gate"),
+        (changed("edits", 1, "site", value="embed"), "'embed' is not a valid Site"),
+        (changed("edits", 1, "write", value="sum"), "'sum' is not a valid Port"),
+        (changed("edits", 1, "form", "name", value="phm"), "softmax_memory, bottleneck, lowrank, const; got 'phm'"),
+        (changed("edits", 1, "gate", "name", value="mul"), "add, scale, scale_learned, lse_convex; got 'mul'"),
+        (without("edits", 1, "form", "name"), "got None"),
+        (changed("edits", 1, "form", value="lowrank"), "'str' object has no attribute"),
+        # a lost field must not come back as its default
+        *(
+            (without("edits", 1, "form", field), f"bottleneck must have exactly its fields; got missing: {field};")
+            for field in ("width", "widened", "activation", "heads", "bias", "norm", "init")
+        ),
+        (without("edits", 1, "gate", "value"), "a stored scale must have exactly its fields; got missing: value"),
+        (changed("edits", 1, "form", "rank", value=3), "got missing: none; unknown: rank"),
+        (changed("edits", 1, "form", "activation", value="elu"), "'elu' is not a valid Activation"),
+        (changed("edits", 1, "form", "width", value="5"), "whole number of at least 1; got '5'"),
+        (changed("edits", 1, "form", "width", value=0), "whole number of at least 1; got 0"),
+        (changed("edits", 1, "gate", "value", value="two"), "not supported between"),
+        (changed("edits", 1, "gate", "value", value=-1.0), "got -1.0. [scale]"),
+        (changed("edits", 1, "write", value="u"), "a stored configuration must be valid; got: "),
+        (changed("edits", 1, "gate", value={"name": "lse_convex"}), "[V1]"),
+        (changed("edits", value=[STORED["edits"][0]] * 2), "[V18]"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(data: Any, message: str) -> None:
+    if message == "a stored configuration must be valid; got: ":
+        data["edits"][1]["read"] = "m"
+    with pytest.raises(CodecError) as caught:
+        configuration_from_json(data)
+    assert message in str(caught.value)
+    assert " must " in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "__" not in str(caught.value)
+
+
+def test_a_configuration_without_edits_is_read_back() -> None:
+    assert through_text(Configuration(edits=())).edits == ()
+
+
+def test_additive_gates_are_stored_by_name_alone() -> None:
+    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Bottleneck(width=1), gate=Add())
+    assert configuration_to_json(Configuration(edits=(edit,)))["edits"][0]["gate"] == {"name": "add"}

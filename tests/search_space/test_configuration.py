@@ -1,0 +1,71 @@
+"""Configurations: their two sides, and the same structure in another size."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.form import Bottleneck, Constant, LowRank, SoftmaxMemory
+from search_space.gate import Add, ConvexGate
+from search_space.published import PUBLISHED, published_method
+
+PREFIX = Edit(
+    site=Site.ATTENTION,
+    write=Port.HEAD,
+    read=Port.Q,
+    form=SoftmaxMemory(width=3, heads=Heads.KEY_VALUE),
+    gate=ConvexGate(),
+)
+LORA = Edit(site=Site.CROSS, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add())
+ADAPTER = Edit(site=Site.FFN, write=Port.F, read=Port.X_FFN, form=Bottleneck(width=5, norm=True), gate=Add())
+BIAS = Edit(site=Site.FFN, write=Port.U, read=None, form=Constant(), gate=Add())
+STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add())
+ALL = Configuration(edits=(ADAPTER, PREFIX, BIAS, LORA, STACK))
+
+
+def test_the_sides_keep_the_order_and_the_norms_of_the_stack_are_with_the_ffn() -> None:
+    assert ALL.attention == (PREFIX, LORA)
+    assert ALL.ffn == (ADAPTER, BIAS, STACK)
+
+
+@pytest.mark.parametrize("site", [Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS])
+def test_every_kind_of_attention_is_on_the_attention_side(site: Site) -> None:
+    configuration = Configuration(edits=(dataclasses.replace(LORA, site=site),))
+    assert configuration.attention == configuration.edits
+    assert configuration.ffn == ()
+
+
+def test_resizing_changes_widths_and_nothing_else() -> None:
+    resized = ALL.resized(attention=(7, 1), ffn=(4, 2))
+    expected = (
+        dataclasses.replace(ADAPTER, form=Bottleneck(width=4, widened=2, norm=True)),
+        dataclasses.replace(PREFIX, form=SoftmaxMemory(width=7, widened=1, heads=Heads.KEY_VALUE)),
+        BIAS,
+        dataclasses.replace(LORA, form=LowRank(width=7, widened=1)),
+        STACK,
+    )
+    assert resized.edits == expected
+    assert ALL.edits[0] is ADAPTER
+
+
+def test_resizing_refuses_a_width_of_nothing() -> None:
+    with pytest.raises(InvalidEditError) as caught:
+        ALL.resized(attention=(0, 0), ffn=(1, 0))
+    assert caught.value.rule == "width"
+
+
+@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+def test_a_published_method_resized_to_its_own_widths_is_itself(
+    name: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    configuration = published_method(name).configuration(shape_named("gpt2"))
+    sizes = [
+        next((edit.sized_form.width for edit in side if edit.sized_form is not None), 1)
+        for side in (configuration.attention, configuration.ffn)
+    ]
+    assert configuration.resized(attention=(sizes[0], 0), ffn=(sizes[1], 0)) == configuration

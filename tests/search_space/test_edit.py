@@ -1,0 +1,94 @@
+"""What an edit says of itself, and what its form and gate hold."""
+
+import dataclasses
+import json
+
+import pytest
+
+from search_space.codec import configuration_to_json
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, Insertion, Port, Site
+from search_space.edit import Edit
+from search_space.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, SoftmaxMemory
+from search_space.gate import GATES, Add, ConvexGate, FixedScale, LearnedScale
+
+
+def edit_of(form: Form, *, site: Site = Site.ATTENTION, write: Port = Port.O, read: Port | None = Port.O) -> Edit:
+    return Edit(site=site, write=write, read=read, form=form, gate=Add())
+
+
+@pytest.mark.parametrize(
+    ("site", "write", "read", "insertion"),
+    [
+        (Site.ATTENTION, Port.O, Port.O, Insertion.SEQUENTIAL),
+        (Site.ATTENTION, Port.O, Port.X_ATTN, Insertion.PARALLEL),
+        (Site.ATTENTION, Port.O, Port.CONCAT, Insertion.PARALLEL),
+        (Site.ATTENTION, Port.V, Port.V, Insertion.SEQUENTIAL),
+        (Site.FFN, Port.F, Port.F, Insertion.SEQUENTIAL),
+        (Site.FFN, Port.F, Port.M, Insertion.PARALLEL),
+        (Site.FFN, Port.F, Port.RES_F, Insertion.PARALLEL),
+    ],
+)
+def test_an_edit_is_sequential_exactly_when_it_reads_what_it_writes(
+    site: Site, write: Port, read: Port, insertion: Insertion
+) -> None:
+    assert edit_of(LowRank(width=1), site=site, write=write, read=read).insertion is insertion
+
+
+def test_a_constant_is_sequential_and_has_neither_heads_nor_a_bottleneck() -> None:
+    edit = edit_of(Constant(), read=None)
+    assert (edit.insertion, edit.heads, edit.sized_form) == (Insertion.SEQUENTIAL, Heads.SINGLE, None)
+
+
+@pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
+@pytest.mark.parametrize("form", [Bottleneck, LowRank, SoftmaxMemory])
+def test_an_edit_has_the_heads_and_the_bottleneck_of_its_form(
+    form: type[Bottleneck | LowRank | SoftmaxMemory], heads: Heads
+) -> None:
+    edit = edit_of(form(width=3, heads=heads), write=Port.HEAD, read=Port.Q)
+    assert edit.heads is heads
+    assert edit.sized_form is edit.form
+
+
+def test_forms_and_gates_are_listed_once_and_have_names_of_their_own() -> None:
+    assert [form.name for form in FORMS] == ["softmax_memory", "bottleneck", "lowrank", "const"]
+    assert [gate.name for gate in GATES] == ["add", "scale", "scale_learned", "lse_convex"]
+
+
+def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing() -> None:
+    form = Bottleneck(width=2)
+    assert (form.activation, form.heads, form.bias, form.norm, form.init, form.widened) == (
+        Activation.RELU,
+        Heads.SINGLE,
+        True,
+        False,
+        Init.LORA,
+        0,
+    )
+
+
+def test_values_cannot_be_changed() -> None:
+    edit = edit_of(LowRank(width=1))
+    for value, name in ((edit, "write"), (edit.form, "width"), (FixedScale(value=2), "value")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, name, 1)
+
+
+def test_equal_edits_are_one_key() -> None:
+    assert len({edit_of(LowRank(width=1)), edit_of(LowRank(width=1)), edit_of(LowRank(width=2))}) == 2
+
+
+def test_a_scale_is_the_same_number_however_it_was_written() -> None:
+    def text(scale: float) -> str:
+        edit = dataclasses.replace(edit_of(LowRank(width=1)), gate=FixedScale(value=scale))
+        return json.dumps(configuration_to_json(Configuration(edits=(edit,))))
+
+    assert text(4) == text(4.0)
+    assert text(4) != text(2)
+
+
+def test_the_smallest_prefix_is_an_edit() -> None:
+    form = SoftmaxMemory(width=1, heads=Heads.KEY_VALUE, reparameterization=1)
+    edit = Edit(site=Site.CROSS, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate())
+    assert edit.insertion is Insertion.PARALLEL
+    assert dataclasses.replace(edit, gate=LearnedScale()).form is form

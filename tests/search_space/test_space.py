@@ -1,0 +1,456 @@
+"""The search space: whatever is proposed is valid and within the budget, and everything can be proposed."""
+
+import itertools
+import random
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+import optuna
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.budget import ParameterBudget
+from search_space.canonical import fingerprint
+from search_space.configuration import Configuration
+from search_space.counting import count, count_edits
+from search_space.dimensions import Activation
+from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
+from search_space.form import FORMS
+from search_space.gate import FixedScale
+from search_space.options import LEARNING_RATES, SpaceOptions, side_leaves
+from search_space.published import COMPARED, PUBLISHED, published_method
+from search_space.space import Candidate, Choice, FloatRange, SearchSpace, Trial
+from search_space.validity import check_on
+
+SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
+HALF_PERCENT = 623_228
+
+
+class FirstTrial:
+    """Proposes the first choice and the least number."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        return choices[0]
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return low
+
+
+class FixedTrial(FirstTrial):
+    """Proposes given values where there are some."""
+
+    def __init__(self, **values: str | float) -> None:
+        self.given = {name.replace("__", "."): value for name, value in values.items()}
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        value = str(self.given.get(name, choices[0]))
+        assert value in choices, name
+        return value
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return float(self.given.get(name, low))
+
+
+class Path(FirstTrial):
+    """Takes the choices of a path, then the first ones, and notes how many there were at each fork."""
+
+    def __init__(self, path: Sequence[int], only: dict[str, str]) -> None:
+        self.path, self.only = tuple(path), only
+        self.forks: list[int] = []
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        if name in self.only:
+            return self.only[name]
+        taken = self.path[len(self.forks)] if len(self.forks) < len(self.path) else 0
+        self.forks.append(len(choices))
+        return choices[taken]
+
+
+def every_proposal(space: SearchSpace, **only: str) -> Iterator[Candidate]:
+    """One proposal for every path of the tree, with some choices held."""
+    path: list[int] = []
+    while True:
+        trial = Path(path, {name.replace("__", "."): value for name, value in only.items()})
+        yield space.suggest(trial)
+        path = [*path, *([0] * (len(trial.forks) - len(path)))]
+        while path and path[-1] + 1 == trial.forks[len(path) - 1]:
+            path.pop()
+        if not path:
+            return
+        path[-1] += 1
+
+
+def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> None:
+    """A proposal is valid, counted, within the budget, and trained on the sides it edits."""
+    configuration = candidate.configuration
+    check_on(configuration.edits, shape)
+    assert candidate.counts == count(configuration, shape)
+    assert 0 < candidate.counts.stored <= budget
+    assert (candidate.attention_learning_rate is not None) is bool(configuration.attention)
+    assert (candidate.ffn_learning_rate is not None) is bool(configuration.ffn)
+    of_attention = count_edits(configuration.attention, shape).stored
+    assert candidate.attention_share == pytest.approx(of_attention / candidate.counts.stored)
+
+
+def check_random_proposals(shape: BackboneShape, share: str, number: int, trial: Trial) -> None:
+    budget = ParameterBudget.parse(share).parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget)
+    parameters = space.parameters()
+    uses = []
+    for _ in range(number):
+        candidate = space.suggest(trial)
+        assert_sound(candidate, shape, budget)
+        assert set(candidate.parameters) <= set(parameters)
+        uses.append(candidate.counts.stored / budget)
+    assert len(uses) == number
+    assert statistics.median(uses) >= 0.97
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_random_proposals_are_valid_and_use_the_budget(
+    share: str, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    check_random_proposals(roberta, share, 500, random_trial(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", SHARES)
+def test_ten_thousand_random_proposals_are_valid_and_use_the_budget(
+    share: str, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    check_random_proposals(roberta, share, 10_000, random_trial(1))
+
+
+@pytest.mark.parametrize("backbone", ["bart_large", "mbart_large_cc25", "gpt2", "smollm2_135m", "qwen2_5_0_5b"])
+def test_random_proposals_are_valid_on_other_backbones(
+    backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+) -> None:
+    check_random_proposals(shape_named(backbone), "0.5%", 60, random_trial(2))
+
+
+def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
+    edits = configuration.attention if side == "attention" else configuration.ffn
+    reads = "+".join(edit.read.value if edit.read else "none" for edit in edits)
+    return edits[0].form.name, "+".join(edit.write.value for edit in edits), reads
+
+
+@pytest.mark.parametrize("side", ["attention", "ffn"])
+def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side: str, roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    reached: dict[tuple[str, str, str], set[tuple[str, float | None, str | None]]] = {}
+    for candidate in every_proposal(space, placement=side):
+        assert_sound(candidate, roberta, HALF_PERCENT)
+        edit = candidate.configuration.edits[0]
+        scale = edit.gate.value if isinstance(edit.gate, FixedScale) else None
+        activation = getattr(edit.form, "activation", None)
+        reached.setdefault(leaf_of(candidate.configuration, side), set()).add((edit.gate.name, scale, activation))
+    leaves = side_leaves(side, tuple(form.name for form in FORMS), roberta)
+    assert set(reached) == {(leaf.form, leaf.write, leaf.read) for leaf in leaves}
+    additive = {("add", None), ("scale", 2.0), ("scale", 4.0), ("scale_learned", None)}
+    for (form, write, read), found in reached.items():
+        gates = {("add", None)} if form == "const" else additive
+        if (form, write, read) == ("softmax_memory", "head", "q"):
+            gates = gates | {("lse_convex", None)}
+        activations = tuple(Activation) if form == "bottleneck" else (None,)
+        assert found == {(*gate, activation) for gate, activation in itertools.product(gates, activations)}
+
+
+def test_both_sides_attention_alone_and_the_ffn_alone_can_be_proposed(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    sides = {
+        placement: space.suggest(FixedTrial(placement=placement)).configuration
+        for placement in ("both", "attention", "ffn")
+    }
+    assert {name: (bool(one.attention), bool(one.ffn)) for name, one in sides.items()} == {
+        "both": (True, True),
+        "attention": (True, False),
+        "ffn": (False, True),
+    }
+
+
+def test_the_share_of_attention_is_what_was_proposed_to_within_a_step(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=2_492_912)
+    for share in (0.05, 0.3, 0.72, 0.95):
+        candidate = space.suggest(FixedTrial(placement="both", attention_share=share))
+        assert candidate.attention_share == pytest.approx(share, abs=2 * 1536 / 2_492_912)
+
+
+def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(
+    roberta: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    space, trial, seen = SearchSpace(shape=roberta, budget=HALF_PERCENT), random_trial(9), set()
+    for _ in range(200):
+        candidate = space.suggest(trial)
+        sides = (candidate.configuration.attention, candidate.configuration.ffn)
+        both_sized = all(any(edit.sized_form for edit in side) for side in sides)
+        assert ("attention_share" in candidate.parameters) is both_sized
+        seen.add(both_sized)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SpaceOptions(),
+        SpaceOptions(gates=("add", "lse_convex"), activations=(Activation.RELU,)),
+        SpaceOptions(ffn_forms=()),
+        SpaceOptions(attention_forms=("const",), ffn_forms=("const", "lowrank")),
+        SpaceOptions(gates=("scale",), scales=(2.0, 2.0000001, 4)),
+    ],
+    ids=["everything", "few gates", "attention", "constants", "scales"],
+)
+def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
+    options: SpaceOptions, roberta: BackboneShape
+) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+    parameters, used, draw = space.parameters(), set(), random.Random(3)
+
+    class Watching:
+        def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+            used.add(name)
+            assert parameters[name] == Choice(choices=tuple(choices)), name
+            return draw.choice(list(choices))
+
+        def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+            used.add(name)
+            assert parameters[name] == FloatRange(low=low, high=high, log=log), name
+            return draw.uniform(low, high)
+
+    for _ in range(1500):
+        candidate = space.suggest(Watching())
+        assert set(candidate.parameters) <= used
+    rates = {f"learning_rate.{form.name}" for form in FORMS}  # published methods may need those that are not searched
+    assert used | rates == set(parameters)
+    for values in parameters.values():
+        if isinstance(values, Choice):
+            assert len(set(values.choices)) == len(values.choices) >= 2
+    assert space.parameters() == parameters
+
+
+def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_their_form(roberta: BackboneShape) -> None:
+    options = SpaceOptions(learning_rates={"lowrank": (1e-5, 1e-4)})
+    parameters = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).parameters()
+    found = {name: values for name, values in parameters.items() if name.startswith("learning_rate.")}
+    expected = {**LEARNING_RATES, "lowrank": (1e-5, 1e-4)}
+    assert found == {
+        f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in expected.items()
+    }
+
+
+def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    rates = {"learning_rate.bottleneck": 0.002, "learning_rate.softmax_memory": 0.03}
+    alike = space.suggest(FixedTrial(**rates, attention__form="bottleneck", ffn__form="bottleneck"))
+    assert (alike.attention_learning_rate, alike.ffn_learning_rate) == (0.002, 0.002)
+    unlike = space.suggest(FixedTrial(**rates, attention__form="softmax_memory", ffn__form="bottleneck"))
+    assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
+
+
+def test_no_question_is_asked_twice(roberta: BackboneShape, random_trial: Callable[[int], Trial]) -> None:
+    class OnceTrial:
+        def __init__(self, seed: int) -> None:
+            self.trial, self.asked = random_trial(seed), list[str]()
+
+        def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+            self.asked.append(name)
+            return self.trial.suggest_categorical(name, choices)
+
+        def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+            self.asked.append(name)
+            return self.trial.suggest_float(name, low, high, log=log)
+
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    for seed in range(100):
+        trial = OnceTrial(seed)
+        candidate = space.suggest(trial)
+        assert sorted(trial.asked) == sorted(candidate.parameters)
+
+
+def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+
+    def print_at(rate: float) -> str:
+        trial = FixedTrial(placement="ffn", ffn__form="bottleneck", learning_rate__bottleneck=rate)
+        return space.suggest(trial).fingerprint
+
+    assert print_at(0.00200) == print_at(0.00203)
+    assert len({print_at(0.0020), print_at(0.0021), print_at(0.02)}) == 3
+
+
+# group=True, which a tree of parameters needs, is marked experimental in every release of Optuna so far
+@pytest.mark.filterwarnings("ignore:Argument ``group``:optuna.exceptions.ExperimentalWarning")
+def test_optuna_proposes_over_the_whole_space(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    sampler = optuna.samplers.TPESampler(seed=0, multivariate=True, group=True, n_startup_trials=10)
+    study = optuna.create_study(sampler=sampler, direction="maximize")
+    for _ in range(60):
+        trial = study.ask()
+        candidate = space.suggest(trial)
+        assert_sound(candidate, roberta, HALF_PERCENT)
+        assert trial.params == candidate.parameters
+        study.tell(trial, candidate.attention_share)
+    assert study.best_value > 0.9
+    assert {name for trial in study.trials for name in trial.params} <= set(space.parameters())
+
+
+def test_optuna_searches_what_the_options_leave(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=(), ffn_forms=("lowrank",), gates=("add",))
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    found = [space.suggest(study.ask()) for _ in range(40)]
+    assert {edit.form.name for candidate in found for edit in candidate.configuration.edits} == {"lowrank"}
+    assert all(not candidate.configuration.attention for candidate in found)
+    assert "placement" not in space.parameters()
+
+
+def smallest_of(error: BudgetError) -> int:
+    match = re.search(r"the smallest that fits the study has ([\d,]+)\. Raise the budget\.$", str(error))
+    assert match, str(error)
+    return int(match[1].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("options", "smallest"),
+    [
+        (SpaceOptions(), 12 * 768),  # a bias of the width of the model at every layer
+        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",)), 12 * (2 * 768 + 1)),
+        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",), gates=("add",)), 12 * 2 * 768),
+        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=()), 12 * (2 * 768 + 1)),
+        (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 12 * (2 * 768 + 1)),
+    ],
+)
+def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
+    options: SpaceOptions, smallest: int, roberta: BackboneShape
+) -> None:
+    with pytest.raises(BudgetError) as caught:
+        SearchSpace(shape=roberta, budget=100, options=options)
+    assert "must allow at least one configuration; got 100 parameters" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert smallest_of(caught.value) == smallest
+    found = list(every_proposal(SearchSpace(shape=roberta, budget=smallest, options=options)))
+    assert found
+    for candidate in found:
+        assert_sound(candidate, roberta, smallest)
+    with pytest.raises(BudgetError) as caught:
+        SearchSpace(shape=roberta, budget=smallest - 1, options=options)
+    assert smallest_of(caught.value) == smallest
+
+
+@pytest.mark.parametrize("budget", [9_216, 10_000, 18_431, 18_432, 18_444, 27_648, 36_864, 40_000, 74_000])
+def test_small_budgets_leave_a_smaller_tree_of_what_fits(
+    budget: int, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    space, trial = SearchSpace(shape=roberta, budget=budget), random_trial(6)
+    for _ in range(80):
+        assert_sound(space.suggest(trial), roberta, budget)
+
+
+def test_where_one_side_alone_fits_nothing_else_is_asked(roberta: BackboneShape) -> None:
+    # a learned scale and one row of LoRA at v takes 18,444, and the FFN's 18,444 do not fit beside them
+    options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",))
+    space = SearchSpace(shape=roberta, budget=2 * 18_444 - 1, options=options)
+    placement = space.parameters()["placement"]
+    assert placement == Choice(choices=("attention", "ffn"))
+    assert "attention_share" not in space.parameters()
+    both = SearchSpace(shape=roberta, budget=2 * 18_444, options=options)
+    assert both.parameters()["placement"] == Choice(choices=("both", "attention", "ffn"))
+
+    one_side = SpaceOptions(attention_forms=("const",), ffn_forms=("bottleneck",))
+    space = SearchSpace(shape=roberta, budget=10_000, options=one_side)
+    assert "placement" not in space.parameters()
+    assert all(not candidate.configuration.ffn for candidate in every_proposal(space))
+
+
+def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: BackboneShape) -> None:
+    with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
+        SearchSpace(shape=roberta, budget=HALF_PERCENT, options=SpaceOptions(attention_forms=(), ffn_forms=()))
+    constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
+    with pytest.raises(SearchSpaceError, match=r"valid on qwen3\."):
+        SearchSpace(shape=qwen, budget=HALF_PERCENT, options=constants)
+
+
+@pytest.mark.parametrize("share", ["0.5%", "2%"])
+@pytest.mark.parametrize("name", [method.name for method in PUBLISHED if method.name != "head_only"])
+def test_a_published_method_is_resized_to_the_budget(name: str, share: str, roberta: BackboneShape) -> None:
+    budget = ParameterBudget.parse(share).parameters(roberta)
+    space = SearchSpace(shape=roberta, budget=budget)
+    candidate = space.suggest_published(name, FirstTrial())
+    assert_sound(candidate, roberta, budget)
+    assert candidate.method == name
+    assert set(candidate.parameters) == {f"learning_rate.{edit.form.name}" for edit in candidate.configuration.edits}
+    if name == "bitfit":
+        assert candidate.counts.stored == 102_144
+        return
+    assert candidate.counts.stored > 0.97 * budget
+    if 0 < published_method(name).attention_share < 1:
+        assert candidate.attention_share == pytest.approx(0.5, abs=0.02)
+
+
+def test_published_scales_are_those_of_the_options(roberta: BackboneShape) -> None:
+    for scale in (2.0, 3.5):
+        space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=SpaceOptions(published_scale=scale))
+        (edit,) = space.suggest_published("mam_adapter", FirstTrial()).configuration.ffn
+        assert edit.gate == FixedScale(value=scale)
+
+
+def test_the_task_head_alone_is_a_candidate_without_parameters(roberta: BackboneShape) -> None:
+    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published("head_only", FirstTrial())
+    assert candidate.configuration.edits == ()
+    assert (candidate.counts.stored, candidate.attention_share) == (0, 0)
+    assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (None, None)
+    assert candidate.parameters == {}
+
+
+def test_a_published_method_that_cannot_be_resized_says_why(roberta: BackboneShape, qwen: BackboneShape) -> None:
+    with pytest.raises(BudgetError, match="needs at least 102,144 parameters; the budget is 100,000"):
+        SearchSpace(shape=roberta, budget=100_000).suggest_published("bitfit", FirstTrial())
+    with pytest.raises(InvalidEditError, match="BitFit needs biases"):
+        SearchSpace(shape=qwen, budget=10**6).suggest_published("bitfit", FirstTrial())
+    with pytest.raises(UnknownMethodError, match="Did you mean 'lora_qv'"):
+        SearchSpace(shape=roberta, budget=10**6).suggest_published("lora_vq", FirstTrial())
+
+
+@pytest.mark.parametrize(
+    ("backbone", "budget", "missing"),
+    [
+        ("roberta_base", HALF_PERCENT, set()),
+        ("roberta_base", 102_144, set()),
+        ("roberta_base", 102_143, {"bitfit"}),
+        ("roberta_base", 20_000, set(COMPARED) - {"head_only", "prefix_tuning", "multihead_parallel_adapter"}),
+        ("qwen3_0_6b", 3_000_000, {"bitfit"}),
+    ],
+)
+def test_the_published_methods_that_fit_are_known_beforehand(
+    backbone: str, budget: int, missing: set[str], shape_named: Callable[[str], BackboneShape]
+) -> None:
+    space = SearchSpace(shape=shape_named(backbone), budget=budget)
+    fitting = space.published_that_fit()
+    assert [name for name in COMPARED if name in fitting] == list(fitting)
+    for name in COMPARED:
+        if name in fitting:
+            assert space.suggest_published(name, FirstTrial()).counts.stored <= budget
+        else:
+            with pytest.raises((BudgetError, InvalidEditError)):
+                space.suggest_published(name, FirstTrial())
+    assert set(COMPARED) - set(fitting) == missing
+
+
+def test_only_the_named_published_methods_are_offered(roberta: BackboneShape) -> None:
+    options = SpaceOptions(published=("lora_kv", "bitfit"))
+    assert SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).published_that_fit() == (
+        "lora_kv",
+        "bitfit",
+    )
+
+
+def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    published = space.suggest_published("prefix_tuning", FirstTrial())
+    proposed = space.suggest(
+        FixedTrial(placement="attention", attention__form="softmax_memory", attention__softmax_memory__write="head")
+    )
+    assert proposed.configuration == published.configuration
+    assert proposed.fingerprint == published.fingerprint
+    rates = {"attention": "3.0e-03", "ffn": None}
+    assert published.fingerprint == fingerprint(published.configuration, roberta, learning_rates=rates)

@@ -1,0 +1,309 @@
+"""Every validity rule refuses what it says, with its name and in one line; everything else is accepted."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting import count
+from search_space.dimensions import Heads, NormPlacement, Port, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
+from search_space.gate import GATES, Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.published import published_method
+from search_space.validity import RULES, canonical_read, check_on, largest_width
+
+MEMORY = SoftmaxMemory(width=1)
+ATTENTION_SITES = (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+# What may be read for each port that is written, by hand from the picture of a block: the port itself, or one that is
+# computed before it at the same tokens. Keys and values come from ctx alone: under cross-attention those are others.
+READABLE = {
+    "attention": {
+        "q": "x_attn q",
+        "k": "ctx k",
+        "v": "ctx v",
+        "head": "q x_attn head",
+        "concat": "x_attn q concat",
+        "o": "x_attn res_in q concat o",
+    },
+    "ffn": {"g": "x_ffn res_f g", "u": "x_ffn res_f u", "f": "x_ffn res_f m f"},
+}
+BIASED = {"attention": "q k v head concat o norm", "ffn": "g u f norm", "stack": "norm"}
+
+
+def attention(write: Port, read: Port | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
+    return Edit(site=site or Site.ATTENTION, write=write, read=read, form=form, gate=gate or Add())
+
+
+def ffn(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
+    return Edit(site=Site.FFN, write=write, read=read, form=form, gate=gate or Add())
+
+
+def prefix(gate: Gate | None = None, **changed: Any) -> Edit:
+    form = SoftmaxMemory(**{"width": 2, "heads": Heads.KEY_VALUE, **changed})
+    return attention(Port.HEAD, Port.Q, form, gate or ConvexGate())
+
+
+def bias(write: Port, site: Site = Site.FFN) -> Edit:
+    return Edit(site=site, write=write, read=None, form=Constant(), gate=Add())
+
+
+def adapters(*reads: Port) -> tuple[Edit, ...]:
+    return tuple(ffn(Port.F, read, Bottleneck(width=1)) for read in reads)
+
+
+Build = Callable[[], object]
+# (rule, what the message says was got, what breaks it), for the rules that need no backbone
+ALONE: list[tuple[str, str, Build]] = [
+    ("V1", "bottleneck reading x_ffn, writing f", lambda: ffn(Port.F, Port.X_FFN, Bottleneck(width=1), ConvexGate())),
+    ("V1", "softmax_memory reading x_attn, writing o", lambda: attention(Port.O, Port.X_ATTN, MEMORY, ConvexGate())),
+    ("V1", "reading head", lambda: dataclasses.replace(prefix(), read=Port.HEAD)),
+    ("V1", "lowrank reading q", lambda: dataclasses.replace(prefix(), form=LowRank(width=1, heads=Heads.KEY_VALUE))),
+    ("V1", "per query_heads", lambda: prefix(heads=Heads.QUERY)),
+    ("V10", "query_heads at o", lambda: attention(Port.O, Port.O, Bottleneck(width=1, heads=Heads.QUERY))),
+    ("V10", "key_value_heads at f", lambda: ffn(Port.F, Port.F, LowRank(width=1, heads=Heads.KEY_VALUE))),
+    ("V10", "single at head", lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1))),
+    ("V17", "writing o", lambda: attention(Port.O, Port.O, SoftmaxMemory(width=1, reparameterization=8))),
+    ("V17", "reading x_attn", lambda: dataclasses.replace(prefix(Add(), reparameterization=8), read=Port.X_ATTN)),
+    ("V17", "1 widened", lambda: prefix(reparameterization=8, widened=1)),
+    ("V18", "two at attn", lambda: Configuration(edits=(prefix(), prefix(width=9)))),
+    (
+        "V18",
+        "two at cross",
+        lambda: Configuration(edits=(prefix(), dataclasses.replace(prefix(), site=Site.CROSS))),
+    ),
+    ("read", "read m for write u", lambda: ffn(Port.U, Port.M, Bottleneck(width=1))),
+    ("read", "read x_attn for write v", lambda: attention(Port.V, Port.X_ATTN, LowRank(width=1))),
+    ("read", "read nothing for write q", lambda: attention(Port.Q, None, LowRank(width=1))),
+    ("read", "read norm for write norm", lambda: ffn(Port.NORM, Port.NORM, LowRank(width=1))),
+    ("read", "a constant that reads f", lambda: ffn(Port.F, Port.F, Constant())),
+    ("site", "write f at attn", lambda: attention(Port.F, Port.F, LowRank(width=1))),
+    ("site", "write q at ffn", lambda: ffn(Port.Q, Port.Q, LowRank(width=1))),
+    ("site", "write m at ffn", lambda: bias(Port.M)),
+    ("site", "write q at stack", lambda: bias(Port.Q, Site.STACK)),
+    ("gate", "gate scale", lambda: ffn(Port.F, None, Constant(), FixedScale(value=2))),
+    ("gate", "gate scale_learned", lambda: ffn(Port.F, None, Constant(), LearnedScale())),
+    ("twice", "two bottleneck from x_ffn to f", lambda: Configuration(edits=adapters(Port.X_FFN, Port.X_FFN))),
+    ("twice", "two const from nothing to u", lambda: Configuration(edits=(bias(Port.U), bias(Port.U)))),
+    (
+        "twice",
+        "two lowrank from x_attn to q",
+        lambda: Configuration(
+            edits=(
+                attention(Port.Q, Port.X_ATTN, LowRank(width=1), FixedScale(value=1)),
+                attention(Port.Q, Port.X_ATTN, LowRank(width=2), site=Site.ENCODER_SELF),
+            )
+        ),
+    ),
+    (
+        "norm",
+        "query_heads with a norm",
+        lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1, heads=Heads.QUERY, norm=True)),
+    ),
+    ("width", "0", lambda: LowRank(width=0)),
+    ("width", "-1", lambda: Bottleneck(width=-1)),
+    ("width", "2.0", lambda: LowRank(width=2.0)),  # type: ignore[arg-type]
+    ("width", "True", lambda: SoftmaxMemory(width=True)),
+    ("width", "-1", lambda: Bottleneck(width=1, widened=-1)),
+    ("width", "0.5", lambda: LowRank(width=1, widened=0.5)),  # type: ignore[arg-type]
+    ("width", "0", lambda: prefix(reparameterization=0)),
+    ("width", "2.5", lambda: prefix(reparameterization=2.5)),
+    *(("scale", f"{scale}", lambda scale=scale: FixedScale(value=scale)) for scale in (0, -1.0)),
+    *(("scale", scale, lambda scale=scale: FixedScale(value=float(scale))) for scale in ("nan", "inf")),
+]
+# (rule, backbone, what the message says was got, edits that break it there)
+ON_A_BACKBONE: list[tuple[str, str, str, Callable[[], tuple[Edit, ...]]]] = [
+    ("V14", "qwen3_0_6b", "attn q on qwen3", lambda: (bias(Port.Q, Site.ATTENTION),)),
+    ("V14", "qwen2_5_0_5b", "attn o on qwen2", lambda: (bias(Port.O, Site.ATTENTION),)),
+    ("V14", "roberta_base", "attn head on roberta", lambda: (bias(Port.HEAD, Site.ENCODER_SELF),)),
+    ("V14", "llama3_2_1b", "llama, whose stack has no biased", lambda: (bias(Port.NORM, Site.STACK),)),
+    ("V15", "roberta_base", "rank 769 where 768", lambda: (ffn(Port.F, Port.M, LowRank(width=769)),)),
+    ("V15", "roberta_base", "rank 769 where 768", lambda: (ffn(Port.F, Port.M, LowRank(width=768, widened=1)),)),
+    ("V15", "qwen2_5_0_5b", "rank 129 where 128", lambda: (attention(Port.V, Port.CTX, LowRank(width=129)),)),
+    (
+        "V11",
+        "roberta_base",
+        "rank 65 where 64",
+        lambda: (attention(Port.HEAD, Port.Q, LowRank(width=65, heads=Heads.QUERY)),),
+    ),
+    (
+        "V11",
+        "qwen3_0_6b",
+        "rank 129 where 128",
+        lambda: (attention(Port.HEAD, Port.X_ATTN, LowRank(width=129, heads=Heads.KEY_VALUE)),),
+    ),
+    ("ports", "bert_base_uncased", "g on bert", lambda: (ffn(Port.G, Port.X_FFN, LowRank(width=1)),)),
+    ("sublayers", "roberta_base", "cross on roberta", lambda: (dataclasses.replace(prefix(), site=Site.CROSS),)),
+    ("sublayers", "gpt2", "enc_self on gpt2", lambda: (dataclasses.replace(prefix(), site=Site.ENCODER_SELF),)),
+    ("width", "gpt2", "12 widened sublayers of 12", lambda: (prefix(widened=12),)),
+    ("width", "bart_large", "36 widened sublayers of 36", lambda: (prefix(widened=36),)),
+    ("twice", "roberta_base", "two bottleneck from x_ffn to f", lambda: adapters(Port.RES_F, Port.X_FFN)),
+]
+
+
+def assert_tells(error: InvalidEditError, rule: str, got: str) -> None:
+    text = str(error)
+    assert error.rule == rule
+    must, _, what = text.partition("; got ")
+    assert must == RULES[rule] or " must be " in must or " has one length" in must
+    assert got in what
+    assert text.endswith(f" [{rule}]")
+    assert "\n" not in text
+    assert "None" not in text
+
+
+@pytest.mark.parametrize(
+    ("rule", "got", "build"), ALONE, ids=[f"{rule}-{index}" for index, (rule, *_) in enumerate(ALONE)]
+)
+def test_a_broken_rule_is_named_in_one_line(rule: str, got: str, build: Build) -> None:
+    with pytest.raises(InvalidEditError) as caught:
+        build()
+    assert_tells(caught.value, rule, got)
+
+
+@pytest.mark.parametrize(
+    ("rule", "backbone", "got", "build"),
+    ON_A_BACKBONE,
+    ids=[f"{rule}-{backbone}-{index}" for index, (rule, backbone, *_) in enumerate(ON_A_BACKBONE)],
+)
+def test_a_rule_that_is_broken_on_a_backbone_is_named_in_one_line(
+    rule: str,
+    backbone: str,
+    got: str,
+    build: Callable[[], tuple[Edit, ...]],
+    shape_named: Callable[[str], BackboneShape],
+) -> None:
+    configuration = Configuration(edits=build())
+    for check in (check_on, lambda edits, shape: count(Configuration(edits=edits), shape)):
+        with pytest.raises(InvalidEditError) as caught:
+            check(configuration.edits, shape_named(backbone))
+        assert_tells(caught.value, rule, got)
+
+
+def test_every_rule_is_broken_by_a_test() -> None:
+    assert {rule for rule, *_ in (*ALONE, *ON_A_BACKBONE)} == set(RULES)
+
+
+def forms() -> Iterator[Form]:
+    yield Constant()
+    for heads in Heads:
+        yield SoftmaxMemory(width=1, heads=heads)
+        yield Bottleneck(width=1, heads=heads)
+        yield LowRank(width=1, heads=heads)
+
+
+def is_meaningful(site: Site, write: Port, read: Port | None, form: Form, gate: Gate) -> bool:
+    side = "attention" if site in ATTENTION_SITES else site.value
+    if isinstance(form, Constant):
+        return write.value in BIASED[side].split() and read is None and isinstance(gate, Add)
+    if read is None or read.value not in READABLE.get(side, {}).get(write.value, "").split():
+        return False
+    if (write is Port.HEAD) is (form.heads is Heads.SINGLE):
+        return False
+    is_prefix = isinstance(form, SoftmaxMemory) and form.heads is Heads.KEY_VALUE and (write, read) == ("head", "q")
+    return is_prefix or not isinstance(gate, ConvexGate)
+
+
+def test_exactly_the_meaningful_combinations_are_edits() -> None:
+    gates: tuple[Gate, ...] = (Add(), FixedScale(value=2.0), LearnedScale(), ConvexGate())
+    assert tuple(map(type, gates)) == GATES
+    wrong, accepted = [], 0
+    for point in itertools.product(Site, Port, (None, *Port), forms(), gates):
+        site, write, read, form, gate = point
+        try:
+            Edit(site=site, write=write, read=read, form=form, gate=gate)
+            is_accepted = True
+        except InvalidEditError:
+            is_accepted = False
+        accepted += is_accepted
+        if is_accepted is not is_meaningful(*point):
+            wrong.append(point)
+    assert wrong == []
+    # 3 forms x 3 gates: 14 pairs of one block and 3 of two kinds of heads at attention, 10 at the FFN. Beside them the
+    # prefix and the constants.
+    assert accepted == 4 * (9 * (14 + 3 * 2) + 1 + 7) + 9 * 10 + 4 + 1
+
+
+@pytest.mark.parametrize("edit", [bias(Port.NORM), bias(Port.NORM, Site.STACK), bias(Port.K, Site.ATTENTION)])
+def test_constants_are_accepted_where_there_is_a_bias(edit: Edit, roberta: BackboneShape) -> None:
+    check_on((edit,), roberta)
+
+
+def test_the_largest_ranks_are_accepted(roberta: BackboneShape) -> None:
+    check_on(
+        (ffn(Port.F, Port.M, LowRank(width=768)), attention(Port.O, Port.O, LowRank(width=767, widened=11))), roberta
+    )
+    check_on((attention(Port.HEAD, Port.Q, LowRank(width=64, heads=Heads.QUERY)),), roberta)
+
+
+def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta: BackboneShape) -> None:
+    check_on((ffn(Port.F, Port.X_FFN, Bottleneck(width=5000)), prefix(width=5000)), roberta)
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "heads", "largest"),
+    [
+        (Port.Q, Port.X_ATTN, Heads.SINGLE, 11),  # min(d = 11, d_q = 30)
+        (Port.Q, Port.Q, Heads.SINGLE, 30),
+        (Port.K, Port.CTX, Heads.SINGLE, 10),  # d_kv
+        (Port.O, Port.CONCAT, Heads.SINGLE, 11),
+        (Port.CONCAT, Port.CONCAT, Heads.SINGLE, 30),
+        (Port.HEAD, Port.X_ATTN, Heads.QUERY, 5),  # d_h
+        (Port.HEAD, Port.Q, Heads.KEY_VALUE, 5),
+    ],
+)
+def test_a_rank_is_bounded_by_the_narrower_of_the_two_tensors(
+    write: Port, read: Port, heads: Heads, largest: int, odd: BackboneShape
+) -> None:
+    edit = attention(write, read, LowRank(width=1, heads=heads))
+    assert largest_width(edit, odd) == largest
+
+
+def test_a_head_that_is_wider_than_the_model_is_bounded_by_the_model(odd: BackboneShape) -> None:
+    narrow = dataclasses.replace(odd, width=3)
+    assert largest_width(attention(Port.HEAD, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY)), narrow) == 3
+    assert largest_width(attention(Port.HEAD, Port.HEAD, LowRank(width=1, heads=Heads.QUERY)), narrow) == 5
+
+
+def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen: BackboneShape) -> None:
+    lora = attention(Port.O, Port.CONCAT, LowRank(width=1))
+    edits = (
+        lora,
+        dataclasses.replace(lora, read=Port.X_ATTN),
+        dataclasses.replace(lora, form=Bottleneck(width=1)),
+        prefix(),
+        prefix(Add()),  # gated and ungated memories beside each other are not one of summed length
+    )
+    check_on(Configuration(edits=edits).edits, qwen)
+
+
+def test_edits_of_kinds_of_attention_that_do_not_overlap_are_not_one(bart: BackboneShape) -> None:
+    edits = [dataclasses.replace(prefix(), site=site) for site in ATTENTION_SITES[1:]]
+    check_on(Configuration(edits=tuple(edits)).edits, bart)
+
+
+def test_the_residual_stream_is_another_tensor_than_the_sublayer_input_before_a_norm(qwen: BackboneShape) -> None:
+    check_on(Configuration(edits=adapters(Port.RES_F, Port.X_FFN)).edits, qwen)
+
+
+def test_reads_have_one_name_on_post_ln_backbones(roberta: BackboneShape) -> None:
+    other = {None: None, Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
+    pre = dataclasses.replace(roberta, norm=NormPlacement.PRE)
+    for read in (None, *Port):
+        assert canonical_read(read, roberta) == other.get(read, read)
+        assert canonical_read(read, pre) == read
+
+
+def test_bitfit_without_biases_names_its_rule(qwen: BackboneShape) -> None:
+    with pytest.raises(InvalidEditError, match=r"^BitFit needs biases; qwen3 has none\..* \[V14\]$") as caught:
+        published_method("bitfit").configuration(qwen)
+    assert caught.value.rule == "V14"
+
+
+def test_a_configuration_without_edits_breaks_no_rule(roberta: BackboneShape) -> None:
+    check_on(Configuration(edits=()).edits, roberta)
