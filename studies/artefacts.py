@@ -1,0 +1,92 @@
+"""The files of a study: where they lie, whether they are whole, and which are nobody's."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from studies.errors import LaunchError
+from studies.store.records import ArtefactRecord, StudyRecord
+
+__all__ = [
+    "attempt_folder",
+    "delete_files",
+    "describe_file",
+    "is_whole",
+    "remove_orphans",
+    "study_folder",
+]
+
+_MARKER = "study.json"
+
+
+def study_folder(root: Path, study: StudyRecord) -> Path:
+    """The study's own folder below ``root``, created and marked as its.
+
+    Two databases may hold studies of one name; the second gets a folder ``NAME-2``, and so on.
+
+    Raises:
+        LaunchError: If the folder cannot be written.
+    """
+    identity = {"study": study.name, "created_at": study.created_at.isoformat()}
+    attempt = 1
+    try:
+        while True:
+            folder = root / (study.name if attempt == 1 else f"{study.name}-{attempt}")
+            folder.mkdir(parents=True, exist_ok=True)
+            marker = folder / _MARKER
+            if not marker.exists() and not any(folder.iterdir()):
+                marker.write_text(json.dumps(identity), encoding="utf-8")
+            if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == identity:
+                return folder
+            attempt += 1
+    except (OSError, ValueError) as error:
+        raise LaunchError(f"the folder of artefacts must be writable; got: {error}. Choose another folder.") from error
+
+
+def attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
+    """Where an attempt keeps its files. Each attempt has a folder of its own, so none overwrites another's."""
+    return folder / f"trial-{trial}" / f"attempt-{attempt}"
+
+
+def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:
+    """The record of a file that was just written."""
+    content = path.read_bytes()
+    return ArtefactRecord(
+        trial=trial,
+        kind=kind,
+        step=step,
+        path=str(path),
+        sha256=hashlib.sha256(content).hexdigest(),
+        size_bytes=len(content),
+    )
+
+
+def is_whole(artefact: ArtefactRecord) -> bool:
+    """Whether the file is there with the content that was recorded."""
+    try:
+        content = Path(artefact.path).read_bytes()
+    except OSError:
+        return False
+    return hashlib.sha256(content).hexdigest() == artefact.sha256
+
+
+def delete_files(paths: Iterable[str | Path]) -> None:
+    """Delete files, whether they are still there or not, and the folders they leave empty."""
+    for path in map(Path, paths):
+        path.unlink(missing_ok=True)
+        for folder in (path.parent, path.parent.parent):
+            if folder.name.startswith(("attempt-", "trial-")):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    break
+
+
+def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord]) -> int:
+    """Delete every file below the trial folders that no record names; return how many there were."""
+    named = {Path(artefact.path) for artefact in kept}
+    files = [path for path in folder.glob("trial-*/attempt-*/*") if path.is_file() or path.is_symlink()]
+    orphans = [path for path in files if path not in named]
+    delete_files(orphans)
+    return len(orphans)

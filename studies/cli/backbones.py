@@ -1,0 +1,37 @@
+"""What ``count``, ``methods`` and ``describe`` need to know of a backbone: its shape, without weights or torch."""
+
+from collections.abc import Sequence
+
+from search_space.backbone_shape import BackboneShape
+from search_space.errors import UnknownMethodError
+from search_space.families import shape_of
+from trial_runner.backbones.locate import config_of
+
+__all__ = ["parse_settings", "shape_named"]
+
+
+def shape_named(name: str) -> BackboneShape:
+    """The shape of a backbone that the user named.
+
+    Raises:
+        BackboneError: If it cannot be found.
+        UnsupportedBackboneError: If its family is not supported.
+    """
+    return shape_of(config_of(name))
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, float]:
+    """Hyper-parameters of a published method from ``KEY=VALUE`` texts.
+
+    Raises:
+        UnknownMethodError: If one has no such form, or its value is no number.
+    """
+    values: dict[str, float] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        try:
+            number = float(text)
+        except ValueError:
+            raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.") from None
+        values[key.strip()] = int(number) if number.is_integer() else number
+    return values

@@ -1,0 +1,62 @@
+"""Errors of the studies package.
+
+::
+
+    StudiesError
+    ├── SpecificationError    a study file cannot be read or is not valid (every problem, one a line)
+    ├── UnknownStudyError     no study of that name in the storage
+    ├── StudyChangedError     the study file differs from the one the study was begun with
+    ├── StorageError          the database cannot be reached, opened or written
+    │   └── SchemaVersionError  its tables are of another version
+    ├── FencedError           another keeper has taken the study over; nothing was written
+    ├── QueryError            a query that is not read-only or that the database refuses
+    └── LaunchError           a study cannot be launched
+"""
+
+__all__ = [
+    "FencedError",
+    "LaunchError",
+    "QueryError",
+    "SchemaVersionError",
+    "SpecificationError",
+    "StorageError",
+    "StudiesError",
+    "StudyChangedError",
+    "UnknownStudyError",
+]
+
+
+class StudiesError(Exception):
+    """Root of all errors of the package; its text is for the user."""
+
+
+class SpecificationError(StudiesError):
+    """A study file that cannot be read or is not valid."""
+
+
+class UnknownStudyError(StudiesError):
+    """No study of that name in the storage."""
+
+
+class StudyChangedError(StudiesError):
+    """A study file that differs from the one the study was begun with."""
+
+
+class StorageError(StudiesError):
+    """A database that cannot be reached, opened or written."""
+
+
+class SchemaVersionError(StorageError):
+    """A database whose tables are of another version."""
+
+
+class FencedError(StudiesError):
+    """Another keeper has taken the study over; nothing was written."""
+
+
+class QueryError(StudiesError):
+    """A query that is not read-only, or that the database refuses."""
+
+
+class LaunchError(StudiesError):
+    """A study that cannot be launched."""

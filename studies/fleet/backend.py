@@ -1,0 +1,93 @@
+"""What every backend is given and what it returns."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from studies.interrupts import Interrupts
+from studies.plan import StudyPlan
+from studies.progress import Progress, Standing
+from trial_runner.requests import PackRunner
+
+__all__ = ["Backend", "FleetOptions", "Observer", "RunnerFactory", "Watch"]
+
+Observer = Callable[[Progress], None]
+"""Shown the study's progress about twice a second, in the launching process."""
+
+RunnerFactory = Callable[[int], PackRunner]
+"""Makes a worker's runner, given its number of threads. Travels between processes."""
+
+OBSERVE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """How much work is done at a time.
+
+    Attributes:
+        workers: How many workers; None is one per GPU, else one per core.
+        pack: Trials that a worker trains side by side.
+        time_budget_seconds: After so long the running trials are laid aside; None for no limit.
+    """
+
+    workers: int | None = None
+    pack: int = 1
+    time_budget_seconds: float | None = None
+
+
+class Backend(Protocol):
+    """Runs the workers of one study until it is done or they are sent away."""
+
+    def __call__(self, plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: "Watch") -> Standing:
+        """Run, and return where the study stands in the end.
+
+        Raises:
+            StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+        """
+        ...
+
+
+class Watch:
+    """Looks at the clock and at the user's wishes, and shows the progress."""
+
+    def __init__(self, observer: Observer, interrupts: Interrupts, time_budget_seconds: float | None) -> None:
+        """Start the clock."""
+        self._observer = observer
+        self._interrupts = interrupts
+        self._time_budget_seconds = time_budget_seconds
+        self._began_at = time.monotonic()
+        self._next_look = 0.0
+
+    @property
+    def seconds_elapsed(self) -> float:
+        """Since the launch began."""
+        return time.monotonic() - self._began_at
+
+    def take_signals(self) -> None:
+        """Take the user's signals back from whoever has taken them since."""
+        self._interrupts.take()
+
+    def is_due(self) -> bool:
+        """Whether it is time to look again; about twice a second, and at once when the user wants to stop."""
+        now = time.monotonic()
+        if now < self._next_look and not self._interrupts.reason:
+            return False
+        self._next_look = now + OBSERVE_SECONDS
+        return True
+
+    def reason_to_stop(self) -> str:
+        """Why the workers should be sent away; empty while they should not."""
+        if self._interrupts.reason:
+            return self._interrupts.reason
+        if self._time_budget_seconds is not None and self.seconds_elapsed >= self._time_budget_seconds:
+            return f"the time budget of {self._time_budget_seconds:g} s is used up"
+        return ""
+
+    def show(self, progress: Progress) -> None:
+        """Show the progress, with the time of this launch."""
+        left = progress.seconds_left
+        if self._time_budget_seconds is not None:
+            remaining = max(0.0, self._time_budget_seconds - self.seconds_elapsed)
+            left = remaining if left is None else min(left, remaining)
+        self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, seconds_left=left))

@@ -1,0 +1,40 @@
+"""One worker in this process: no Ray, no second process, nothing to wait for."""
+
+import os
+import uuid
+
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch
+from studies.keeper import StudyKeeper
+from studies.plan import StudyPlan
+from studies.progress import Standing
+from studies.worker import PackWorker
+
+__all__ = ["run_inline"]
+
+
+def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+    """Run one worker until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
+    runner = factory(len(os.sched_getaffinity(0)))
+    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}")
+
+    def look() -> bool:
+        if watch.is_due():
+            reason = watch.reason_to_stop()
+            if reason:
+                keeper.drain(reason)
+            watch.show(keeper.progress())
+        return keeper.is_drained
+
+    try:
+        name = f"inline/{uuid.uuid4().hex[:8]}"
+        keeper.join(name)
+        worker = PackWorker(
+            name=name, keeper=keeper, runner=runner, slots=options.pack, folder=plan.artefacts, should_leave=look
+        )
+        worker.work()
+        standing = keeper.standing()
+        watch.show(standing.progress)
+        keeper.record_event("launch", standing.summary)
+        return standing
+    finally:
+        keeper.close()

@@ -1,0 +1,33 @@
+"""How a worker gets its pack runner. Torch is loaded in the worker, not where the runner is ordered."""
+
+from dataclasses import dataclass
+
+from trial_runner.requests import PackRunner
+from trial_runner.tasks.source import TaskSource
+
+__all__ = ["TorchRunnerFactory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchRunnerFactory:
+    """Orders the real runner.
+
+    Attributes:
+        backbone: ``embedded``, a folder, or a name on the hub.
+        task: What is learned.
+        precision: ``auto``, ``fp32`` or ``bf16``.
+    """
+
+    backbone: str
+    task: TaskSource
+    precision: str
+
+    def __call__(self, threads: int) -> PackRunner:
+        """Load backbone and task.
+
+        Raises:
+            RunnerError: If either cannot be had.
+        """
+        from trial_runner.runner import open_runner
+
+        return open_runner(backbone=self.backbone, task=self.task, precision=self.precision, threads=threads)

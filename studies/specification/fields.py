@@ -1,0 +1,145 @@
+"""Types of the study file's values: what pydantic alone would let through is refused here."""
+
+import difflib
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from search_space.budget import ParameterBudget
+from search_space.errors import SearchSpaceError
+from search_space.form import FORMS
+from search_space.gate import GATES
+from search_space.published import PUBLISHED
+from studies.specification.units import parse_duration
+from trial_runner.tasks.metrics import METRICS
+
+__all__ = [
+    "Budget",
+    "Columns",
+    "Distinct",
+    "Duration",
+    "FormName",
+    "GateName",
+    "MetricName",
+    "Name",
+    "Number",
+    "Positive",
+    "Range",
+    "Text",
+    "Whole",
+    "auto_count_or_none",
+    "auto_or_count",
+    "below_one",
+    "published_methods",
+]
+
+_Names = TypeVar("_Names", bound=tuple[object, ...])
+
+
+def _no_boolean(value: object) -> object:
+    """Refuse ``true`` where a number stands, which would be read as 1."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[0] <= pair[1]:
+        raise ValueError("must be two numbers, the lower one first")
+    return pair
+
+
+def _distinct(values: _Names) -> _Names:
+    if len(set(values)) != len(values):
+        raise ValueError("must not name anything twice")
+    return values
+
+
+def _budget(value: object) -> str | int | float:
+    """The budget as written, once it is known that it can be read."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("must be a share such as 0.5% or a number of parameters")
+    try:
+        ParameterBudget.parse(value)
+    except SearchSpaceError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return value
+
+
+def _duration(value: object) -> float | None:
+    return None if value is None else parse_duration(value)
+
+
+def auto_or_count(value: object) -> object:
+    """``"auto"`` or a whole number from 1."""
+    if value == "auto":
+        return value
+    try:
+        count = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else 0
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise ValueError("must be auto or a whole number from 1")
+    return count
+
+
+def auto_count_or_none(value: object) -> object:
+    """``"auto"``, a whole number from 1, or nothing."""
+    return None if value is None else auto_or_count(value)
+
+
+def below_one(pair: tuple[float, float]) -> tuple[float, float]:
+    """A range that ends below 1."""
+    if not pair[1] < 1:
+        raise ValueError("must be a range within 0 and 1")
+    return pair
+
+
+def published_methods(value: object) -> str | tuple[str, ...]:
+    """``"compared"``, ``"all"``, ``"none"``, or a list of names of published methods."""
+    if isinstance(value, str) and value in ("compared", "all", "none"):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("must be compared, all, none, or a list of published methods")
+    return _distinct(tuple(_choice(name, [method.name for method in PUBLISHED]) for name in value))
+
+
+def _choice(value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        near = difflib.get_close_matches(value, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"must be among {', '.join(known)}; got {value!r}{hint}")
+    return value
+
+
+def _metric_name(value: str) -> str:
+    return _choice(value, [metric.name for metric in METRICS])
+
+
+def _form_name(value: str) -> str:
+    return _choice(value, [form.name for form in FORMS])
+
+
+def _gate_name(value: str) -> str:
+    return _choice(value, [gate.name for gate in GATES])
+
+
+def _split_once(value: object) -> object:
+    """One column name stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
+Positive = Annotated[Number, Field(gt=0)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
+Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
+Budget = Annotated[str | int | float, BeforeValidator(_budget)]
+Duration = Annotated[float | None, BeforeValidator(_duration)]
+Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
+MetricName = Annotated[str, AfterValidator(_metric_name)]
+FormName = Annotated[str, AfterValidator(_form_name)]
+GateName = Annotated[str, AfterValidator(_gate_name)]
+Distinct = AfterValidator(_distinct)

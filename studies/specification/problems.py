@@ -1,0 +1,106 @@
+"""Turns what pydantic found into lines for people: key path, what must hold, what was got."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+__all__ = ["problem_lines"]
+
+_PHRASES = {
+    "missing": "must be given",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must consist of a-z, 0-9, '.', '_' and '-', and begin with a letter or digit",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "dict_type": "must be a mapping of keys to values",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+}
+_LONGEST = 60
+
+
+def problem_lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Every problem of a file, one line each, in the order of the model's keys."""
+    return [_line(details, model) for details in error.errors(include_url=False)]
+
+
+def _line(details: ErrorDetails, model: type[BaseModel]) -> str:
+    path = _path(details["loc"])
+    if details["type"] == "extra_forbidden":
+        return f"{path}: unknown key; {_advice(path, model)}"
+    if details["type"] == "value_error":
+        told = str(details["ctx"]["error"])
+        if not path:
+            return told
+        has_got = "got " in told or isinstance(details["input"], Mapping)
+        return f"{path}: {told}" if has_got else f"{path}: {told}; got {_short(details['input'])}"
+    if details["type"] == "invalid_key":
+        return f"{_path(details['loc'][:-1]) or 'the file'}: keys must be text; got {_short(details['input'])}"
+    phrase = _PHRASES.get(details["type"])
+    must = phrase.format(**details.get("ctx", {})) if phrase else details["msg"]
+    if details["type"] == "missing":
+        return f"{path}: {must}"
+    if details["loc"] and details["loc"][-1] == "[key]":
+        return f"{path}: must not be a key here; known: {must.removeprefix('must be ')}"
+    return f"{path}: {must}; got {_short(details['input'])}"
+
+
+def _path(loc: Sequence[int | str]) -> str:
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part != "[key]":
+            text += f".{part}" if text else part
+    return text
+
+
+def _advice(path: str, model: type[BaseModel]) -> str:
+    """The nearest known key: beside the unknown one first, then anywhere in the file."""
+    prefix, _, name = path.rpartition(".")
+    known = dict(_known_keys(model))
+    beside = [key for key in known if key.rpartition(".")[0] == prefix]
+    names = {key.rpartition(".")[2]: key for key in [*reversed(list(known)), *beside]}
+    near = difflib.get_close_matches(name, [key.rpartition(".")[2] for key in beside], n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if far := difflib.get_close_matches(name, list(names), n=1, cutoff=0.8):
+        return f"did you mean {names[far[0]]!r}?"
+    return f"known here: {', '.join(key.rpartition('.')[2] for key in beside)}"
+
+
+def _known_keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, field in model.model_fields.items():
+        yield f"{prefix}{name}", field
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _known_keys(kind, f"{prefix}{name}.")
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

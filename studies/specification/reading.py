@@ -1,0 +1,147 @@
+"""Reads a study file. Whatever is wrong with it is said at once, one line a problem."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from studies.errors import SpecificationError
+from studies.specification.problems import problem_lines
+from studies.specification.study import Specification
+
+__all__ = ["parse_override", "read_specification", "specification_from_mapping"]
+
+_PATH_KEYS = ("task.folder", "fleet.artefacts")
+_SECTIONS = ("training", "pruning", "search", "fleet")
+_LARGEST_BYTES = 1_000_000
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A safe loader that refuses a key that stands twice, where YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
+        seen: set[object] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key != "<<" and key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_specification(path: Path | str, overrides: Mapping[str, object] | None = None) -> Specification:
+    """Read and validate a study file.
+
+    Args:
+        path: The file. Folders in it are relative to where it stands.
+        overrides: Key path, such as ``training.steps``, to a value that takes the file's place; their folders are
+            relative to the working directory.
+
+    Raises:
+        SpecificationError: If the file cannot be read or is not valid; the text has one line per problem.
+    """
+    path = Path(path)
+    mapping = _read_mapping(path)
+    _resolve_paths(mapping, path.parent, (*_PATH_KEYS, "backbone"))
+    for key, value in (overrides or {}).items():
+        _put(mapping, key, value)
+        _resolve_paths(mapping, Path.cwd(), [key] if key in (*_PATH_KEYS, "backbone") else [])
+    return specification_from_mapping(mapping, origin=str(path))
+
+
+def specification_from_mapping(mapping: Mapping[str, object], *, origin: str = "the study") -> Specification:
+    """Validate a study that is already a mapping; sections left empty have their defaults.
+
+    Raises:
+        SpecificationError: If it is not valid; the text has one line per problem.
+    """
+    given = {key: value for key, value in mapping.items() if not (value is None and key in _SECTIONS)}
+    problems = _missing_folders(given)
+    try:
+        specification = Specification.model_validate(given)
+    except ValidationError as error:
+        problems = [*problem_lines(error, Specification), *problems]
+    if problems:
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise SpecificationError("\n".join([f"{origin} is not a valid study file; {count}:", *problems]))
+    return specification
+
+
+def parse_override(text: str) -> tuple[str, object]:
+    """Key path and value of ``KEY.PATH=VALUE``; the value is read as YAML.
+
+    Raises:
+        SpecificationError: If it has no such form.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise SpecificationError(f"an override must look like training.steps=300; got {text!r}.")
+    try:
+        return key.strip(), yaml.load(value, _UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        raise SpecificationError(f"the value of override {key.strip()} must be YAML; {_reason(error)}.") from None
+
+
+def _read_mapping(path: Path) -> dict[str, object]:
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise SpecificationError(f"a study file must be below 1 MB; {path} has {path.stat().st_size:,} bytes.")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecificationError(f"the study file must exist; there is no {path}.") from None
+    except UnicodeDecodeError:
+        raise SpecificationError(f"the study file must be UTF-8 text; {path} is not.") from None
+    except OSError as error:
+        raise SpecificationError(f"the study file must be readable; {path}: {error.strerror}.") from None
+    try:
+        loaded = yaml.load(text, _UniqueKeyLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpecificationError(f"{path} must be YAML; {_reason(error)}.") from None
+    if not isinstance(loaded, dict):
+        got = "nothing" if loaded is None else f"a {type(loaded).__name__}"
+        raise SpecificationError(f"{path} must be a mapping of keys to values, such as 'name: my-study'; got {got}.")
+    return loaded
+
+
+def _reason(error: Exception) -> str:
+    """What the YAML reader stumbled over, on one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {' '.join((error.problem or 'not readable').split())}"
+    return " ".join(str(error).split())
+
+
+def _put(mapping: dict[str, object], key: str, value: object) -> None:
+    """Set a key path, making sections on the way; what is in the way of a section is left to the validation."""
+    *sections, last = key.split(".")
+    target = mapping
+    for section in sections:
+        inner = target.get(section)
+        inner = dict(inner) if isinstance(inner, dict) else {}
+        target[section] = inner
+        target = inner
+    target[last] = value
+
+
+def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) -> None:
+    """Make the folders named by key paths absolute; a backbone only when it is a folder or written as one."""
+    for key in keys:
+        *sections, last = key.split(".")
+        target: object = mapping
+        for section in sections:
+            target = target.get(section) if isinstance(target, dict) else None
+        value = target.get(last) if isinstance(target, dict) else None
+        if not isinstance(target, dict) or not isinstance(value, str) or not value:
+            continue
+        folder = base.absolute() / Path(value).expanduser()
+        if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and folder.is_dir()):
+            target[last] = str(folder.resolve())
+
+
+def _missing_folders(mapping: Mapping[str, object]) -> list[str]:
+    task = mapping.get("task")
+    folder = task.get("folder") if isinstance(task, dict) else None
+    if isinstance(folder, str) and folder and not Path(folder).is_dir():
+        return [f"task.folder: must be an existing folder; got {folder!r}. Give one with --set task.folder=PATH"]
+    return []

@@ -1,0 +1,228 @@
+"""The sections of a study file. Every key, its default and its range stand here and nowhere else."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from search_space.dimensions import Activation
+from search_space.errors import SearchSpaceError
+from search_space.options import SpaceOptions
+from search_space.published import COMPARED, PUBLISHED
+from studies.specification.fields import (
+    Columns,
+    Distinct,
+    Duration,
+    FormName,
+    GateName,
+    MetricName,
+    Name,
+    Number,
+    Positive,
+    Range,
+    Text,
+    Whole,
+    auto_count_or_none,
+    auto_or_count,
+    below_one,
+    published_methods,
+)
+from trial_runner.errors import RunnerError
+from trial_runner.tasks.source import TaskSource
+
+__all__ = ["Fleet", "Pruning", "Search", "Section", "Task", "Training"]
+
+_DEFAULTS = SpaceOptions()
+
+
+def _all_rates(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """The ranges of all forms, those left out with their default."""
+    return {**_DEFAULTS.learning_rates, **rates}
+
+
+class Section(BaseModel):
+    """A mapping of the study file: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Task(Section):
+    """What is learned. Exactly one of ``name``, ``folder`` and ``hub``.
+
+    Attributes:
+        name: An embedded task, such as ``docstrings``.
+        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .csv or .parquet; relative to the study file.
+        hub: A data set of the Hugging Face hub.
+        configuration: Of the hub's data set.
+        text: Column of the text, or the two columns of a pair.
+        label: Column of the label.
+        labels: In the order of their indices; null takes them from train, sorted.
+        splits: Names of splits (of a folder: of files) that are not called train, validation and test.
+        metric: What is maximised.
+        max_tokens: Longer texts are cut.
+        train_examples: At most so many are used, the same ones always; null uses all.
+        validation_examples: The same for validation.
+    """
+
+    name: Name | None = None
+    folder: Text | None = None
+    hub: Text | None = None
+    configuration: Text | None = None
+    text: Columns | None = None
+    label: Text | None = None
+    labels: Annotated[tuple[Text, ...], Distinct, Field(min_length=2)] | None = None
+    splits: dict[Literal["train", "validation", "test"], Text] = {}
+    metric: MetricName = "accuracy"
+    max_tokens: Annotated[Whole, Field(ge=8)] = 64
+    train_examples: Annotated[Whole, Field(ge=1)] | None = None
+    validation_examples: Annotated[Whole, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        given = [key for key in ("name", "folder", "hub") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(f"must have exactly one of name, folder and hub; got {' and '.join(given) or 'none'}")
+        columns = [key for key in ("text", "label", "labels") if getattr(self, key) is not None]
+        if self.name is not None and columns:
+            raise ValueError(f"must not name {' and '.join(columns)}, because an embedded task has its own")
+        if self.name is None and (self.text is None or self.label is None):
+            raise ValueError(f"must name the columns text and label, because it is read from a {given[0]}")
+        if self.hub is None and self.configuration is not None:
+            raise ValueError("must not have a configuration unless it comes from the hub")
+        try:
+            self.to_source()
+        except RunnerError as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        return self
+
+    def to_source(self) -> TaskSource:
+        """Where the trial runner finds the task."""
+        common: dict[str, Any] = {
+            "configuration": self.configuration,
+            "metric": self.metric,
+            "max_tokens": self.max_tokens,
+            "splits": dict(self.splits),
+            "train_examples": self.train_examples,
+            "validation_examples": self.validation_examples,
+        }
+        if self.name is not None:
+            return TaskSource(kind="embedded", name=self.name, **common)
+        columns: dict[str, Any] = {"text": self.text, "label": self.label, "labels": self.labels}
+        if self.folder is not None:
+            return TaskSource(kind="folder", name=self.folder, **columns, **common)
+        return TaskSource(kind="hub", name=self.hub or "", **columns, **common)
+
+
+class Training(Section):
+    """How every trial is trained.
+
+    Attributes:
+        steps: Optimiser steps of a full trial.
+        batch_size: Examples of a step.
+        head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
+        warmup_fraction: Share of the steps over which learning rates rise from 0; then they fall to 0.
+        weight_decay: Decoupled, of deltas and head.
+        clip_norm: Largest norm of a trial's gradient; null leaves it as it is.
+        precision: ``auto`` is bf16 where the hardware has it.
+    """
+
+    steps: Annotated[Whole, Field(ge=1)] = 200
+    batch_size: Annotated[Whole, Field(ge=1)] = 32
+    head_learning_rate: Positive = 1.0e-3
+    warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
+    weight_decay: Annotated[Number, Field(ge=0)] = 0.0
+    clip_norm: Positive | None = 1.0
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+
+
+class Pruning(Section):
+    """When trials are compared, and how many go on (asynchronous successive halving).
+
+    Attributes:
+        first_rung_steps: Steps of the first comparison; ``auto`` is an eighth of a full trial, null never prunes.
+        reduction: Each next rung has so many times the steps, and about one trial in so many goes on.
+        protect_published: Whether published methods run to the end whatever the rungs say, so that the comparison
+            is whole.
+    """
+
+    first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
+    reduction: Annotated[Whole, Field(ge=2)] = 2
+    protect_published: bool = True
+
+
+class Search(Section):
+    """What may be proposed, and who proposes.
+
+    Attributes:
+        sampler: Of Optuna.
+        published: Published methods that are tried first, resized to the budget: ``compared`` (the nine of the
+            papers' comparison), ``all``, ``none``, or their names.
+        published_scale: Fixed scale of the published methods that have one.
+        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
+        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
+        activations: Of bottlenecks.
+        gates: Composition functions.
+        scales: Fixed scales, of the gate ``scale``.
+        attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
+        learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
+    """
+
+    sampler: Literal["tpe", "random", "nsga2", "gp", "qmc"] = "tpe"
+    published: Annotated[str | tuple[str, ...], BeforeValidator(published_methods)] = "compared"
+    published_scale: Positive = _DEFAULTS.published_scale
+    attention_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.attention_forms
+    ffn_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.ffn_forms
+    activations: Annotated[tuple[Activation, ...], Distinct, Field(min_length=1)] = _DEFAULTS.activations
+    gates: Annotated[tuple[GateName, ...], Distinct, Field(min_length=1)] = _DEFAULTS.gates
+    scales: Annotated[tuple[Positive, ...], Distinct, Field(min_length=1)] = _DEFAULTS.scales
+    attention_share: Annotated[Range, AfterValidator(below_one)] = _DEFAULTS.attention_share
+    learning_rates: Annotated[dict[FormName, Range], AfterValidator(_all_rates)] = {}
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        if not self.attention_forms and not self.ffn_forms and not self.published_names:
+            raise ValueError(
+                "must leave something to search; got no form at attention, none at the FFN and no published method"
+            )
+        try:
+            self.space_options()
+        except SearchSpaceError as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        return self
+
+    @property
+    def published_names(self) -> tuple[str, ...]:
+        """The published methods that are tried first."""
+        named = {"none": (), "compared": COMPARED, "all": tuple(method.name for method in PUBLISHED)}
+        return named[self.published] if isinstance(self.published, str) else self.published
+
+    def space_options(self) -> SpaceOptions:
+        """What the search space may propose."""
+        return SpaceOptions(
+            attention_forms=self.attention_forms,
+            ffn_forms=self.ffn_forms,
+            activations=self.activations,
+            gates=self.gates,
+            scales=self.scales,
+            attention_share=self.attention_share,
+            learning_rates=self.learning_rates,
+            published=self.published_names,
+            published_scale=self.published_scale,
+        )
+
+
+class Fleet(Section):
+    """Who does the work. May differ from launch to launch.
+
+    Attributes:
+        backend: ``ray``, or ``inline`` for one process.
+        workers: ``auto`` is one per GPU, else one per core.
+        pack: Trials that a worker trains side by side.
+        time_budget: Seconds after which no more trials begin and the running ones are laid aside.
+        artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
+    """
+
+    backend: Literal["ray", "inline"] = "ray"
+    workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    pack: Annotated[Whole, Field(ge=1)] = 4
+    time_budget: Duration = None
+    artefacts: Text | None = None

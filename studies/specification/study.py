@@ -1,0 +1,116 @@
+"""A study file, validated, and what the packages below are told of it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from search_space.budget import ParameterBudget
+from search_space.options import SpaceOptions
+from studies.rungs import RungPlan
+from studies.specification.fields import Budget, Name, Text, Whole
+from studies.specification.sections import Fleet, Pruning, Search, Section, Task, Training
+from trial_runner.requests import TrainingPlan
+from trial_runner.tasks.source import TaskSource
+
+__all__ = ["LAUNCH_KEYS", "Specification"]
+
+LAUNCH_KEYS = ("trials", "fleet")
+"""Keys that may differ between two launches of one study; all others define the search."""
+
+_ARTEFACTS = "deltaspace-artefacts"
+_AUTO_RUNG_SHARE = 8
+
+
+class Specification(Section):
+    """A study: what is searched, on what, how far.
+
+    Attributes:
+        name: Unique in the storage.
+        backbone: ``embedded``, a folder, or a name on the hub.
+        task: What is learned.
+        budget: Most parameters a configuration may add: a share of the backbone's, or a number.
+        trials: How many trials the study has in all, published methods among them.
+        seed: Everything random derives from it.
+        training: How every trial is trained.
+        pruning: When trials are compared.
+        search: What may be proposed.
+        fleet: Who does the work.
+    """
+
+    name: Name
+    backbone: Text
+    task: Task
+    budget: Budget
+    trials: Annotated[Whole, Field(ge=1)] = 40
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
+    training: Training = Training()
+    pruning: Pruning = Pruning()
+    search: Search = Search()
+    fleet: Fleet = Fleet()
+
+    @model_validator(mode="after")
+    def _check_rungs(self) -> Self:
+        first = self.pruning.first_rung_steps
+        if isinstance(first, int) and first > self.training.steps:
+            raise ValueError(
+                f"pruning.first_rung_steps: must be at most training.steps ({self.training.steps}); got {first}"
+            )
+        return self
+
+    @property
+    def rung_steps(self) -> tuple[int, ...]:
+        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs."""
+        steps, first = self.training.steps, self.pruning.first_rung_steps
+        rung = max(1, steps // _AUTO_RUNG_SHARE) if first == "auto" else first
+        rungs = []
+        while isinstance(rung, int) and rung < steps:
+            rungs.append(rung)
+            rung *= self.pruning.reduction
+        return (*rungs, steps)
+
+    def rung_plan(self) -> RungPlan:
+        """Where trials are compared."""
+        return RungPlan(steps=self.rung_steps[:-1], reduction=self.pruning.reduction)
+
+    def parameter_budget(self) -> ParameterBudget:
+        """The budget, still without a backbone."""
+        return ParameterBudget.parse(self.budget)
+
+    def training_plan(self) -> TrainingPlan:
+        """How the trial runner trains every trial."""
+        return TrainingPlan(
+            steps=self.training.steps,
+            batch_size=self.training.batch_size,
+            evaluate_at_steps=self.rung_steps,
+            warmup_fraction=self.training.warmup_fraction,
+            weight_decay=self.training.weight_decay,
+            clip_norm=self.training.clip_norm,
+        )
+
+    def to_task_source(self) -> TaskSource:
+        """Where the trial runner finds the task."""
+        return self.task.to_source()
+
+    def space_options(self) -> SpaceOptions:
+        """What the search space may propose."""
+        return self.search.space_options()
+
+    def artefact_folder(self) -> Path:
+        """Absolute folder of the snapshots."""
+        return Path(self.fleet.artefacts or _ARTEFACTS).absolute()
+
+    def as_json(self) -> dict[str, object]:
+        """The whole study, defaults filled in, as JSON-able values; ``model_validate`` reads it back."""
+        return self.model_dump(mode="json")
+
+    def search_identity(self) -> dict[str, object]:
+        """The part of `as_json` that defines the search; two launches of one study must agree on it."""
+        identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
+        return {**identity, "budget": str(self.parameter_budget())}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Self:
+        """Read `as_json` back; keys that came later get their defaults."""
+        return cls.model_validate(dict(stored))

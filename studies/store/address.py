@@ -1,0 +1,69 @@
+"""Where a ledger lives: the URL that the user gives, read and made safe to print."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from studies.errors import StorageError
+
+__all__ = ["StorageAddress"]
+
+_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+_EXAMPLES = "sqlite:///deltaspace.db or postgresql://user@host/database"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageAddress:
+    """A storage URL that was understood.
+
+    Attributes:
+        url: For SQLAlchemy, with the driver named.
+        shown: The URL as the user wrote it, without its password.
+        file: The database file, absolute; None for a server.
+    """
+
+    url: URL
+    shown: str
+    file: Path | None
+
+    @classmethod
+    def parse(cls, text: str) -> "StorageAddress":
+        """The address in a URL such as ``sqlite:///deltaspace.db`` or ``postgresql://user@host/database``.
+
+        Raises:
+            StorageError: If it is no URL, its scheme is unknown, or it names no file or database.
+        """
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError):
+            # The text is not shown: it may hold a password.
+            raise StorageError(f"a storage must be a URL such as {_EXAMPLES}; got something else.") from None
+        if url.drivername not in _DRIVERS:
+            raise StorageError(f"a storage URL must begin like {_EXAMPLES}; got scheme '{url.drivername}'.")
+        shown = url.render_as_string(hide_password=True)
+        url = url.set(drivername=_DRIVERS[url.drivername])
+        if url.get_backend_name() == "sqlite":
+            return cls(url=url, shown=shown, file=_file_of(url, shown))
+        if not url.database:
+            raise StorageError(f"a PostgreSQL URL must name a database (postgresql://host/NAME); got {shown}.")
+        return cls(url=url, shown=shown, file=None)
+
+
+def _file_of(url: URL, shown: str) -> Path:
+    """The absolute path of an SQLite database."""
+    if url.query or url.host:
+        raise StorageError(
+            f"an SQLite URL holds a path and nothing else; got {shown}. "
+            "Write three slashes before a relative path, four before an absolute one."
+        )
+    if not url.database or url.database == ":memory:":
+        raise StorageError(f"an SQLite storage must be a file, such as sqlite:///deltaspace.db; got {shown}.")
+    return Path(url.database).expanduser().absolute()

@@ -1,0 +1,160 @@
+"""Opens a database: the settings under which SQLite and PostgreSQL keep what was committed.
+
+SQLite: write-ahead log, ``synchronous=FULL``, foreign keys, and ``BEGIN IMMEDIATE`` for transactions that write, so
+that two writers queue up at the start instead of failing in the middle. PostgreSQL: connections are tested before use,
+times are UTC, and neither a lock nor a silent network can hang a study for ever.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+
+from studies.errors import StorageError
+from studies.store.address import StorageAddress
+
+__all__ = ["WRITES", "Access", "open_engine"]
+
+WRITES = "deltaspace_writes"
+"""Execution option of connections that begin their transactions with the intent to write."""
+
+BUSY_TIMEOUT_SECONDS = 5.0
+_LOCK_RETRY_SECONDS = 0.02
+_SERVER_SETTINGS = "-c timezone=UTC -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+_SERVER_READ_ONLY = "-c default_transaction_read_only=on"
+
+
+class Access(StrEnum):
+    """What is allowed: to create the database, to write an existing one, or only to read it."""
+
+    CREATE = "rwc"
+    WRITE = "rw"
+    READ = "ro"
+
+
+def open_engine(address: StorageAddress, access: Access) -> Engine:
+    """The engine of a storage. Connects only when used.
+
+    Raises:
+        StorageError: If the file (unless it may be created), its folder, or the PostgreSQL driver is missing.
+    """
+    if address.file is not None:
+        return _open_sqlite(address, access)
+    return _open_postgres(address, access)
+
+
+def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
+    """An engine over one file."""
+    file = address.file
+    if file is None or not file.parent.is_dir():
+        raise StorageError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
+    if access is not Access.CREATE and not file.exists():
+        raise StorageError(f"no database at {address.shown}; launch a study first.")
+    engine = create_engine(
+        address.url,
+        creator=lambda: _connect_sqlite(file, access),
+        poolclass=QueuePool,
+        json_serializer=_to_json,
+    )
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
+    """A connection in which the driver begins no transactions of its own."""
+    if access is Access.READ:
+        try:
+            return _prepared(_driver_connection(file, "mode=ro"), _prepare_reading)
+        except sqlite3.OperationalError:
+            # A write-ahead log needs two more files. In a folder that cannot be written they are missing
+            # unless a writer is there; without a writer, the file cannot change.
+            if file.with_name(f"{file.name}-wal").exists():
+                raise
+            return _prepared(_driver_connection(file, "mode=ro&immutable=1"), _prepare_reading)
+    return _prepared(_driver_connection(file, f"mode={access.value}"), _prepare_writing)
+
+
+def _driver_connection(file: Path, options: str) -> sqlite3.Connection:
+    """A bare connection."""
+    return sqlite3.connect(
+        f"{file.as_uri()}?{options}",
+        uri=True,
+        timeout=BUSY_TIMEOUT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _prepared(connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    """The connection with its settings; closed if it refuses them."""
+    try:
+        prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare_reading(connection: sqlite3.Connection) -> None:
+    """Settings of a connection that reads; the last line fails if the file cannot be read."""
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+def _prepare_writing(connection: sqlite3.Connection) -> None:
+    """Settings of a connection that writes."""
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    _use_write_ahead_log(connection)
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL. SQLite does not wait for a lock here, so this does."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_LOCK_RETRY_SECONDS)
+        else:
+            return
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Begin a transaction; one that writes takes the lock at once."""
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _open_postgres(address: StorageAddress, access: Access) -> Engine:
+    """An engine over a server."""
+    options = [str(address.url.query.get("options", "")), _SERVER_SETTINGS]
+    if access is Access.READ:
+        options.append(_SERVER_READ_ONLY)
+    arguments: dict[str, Any] = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}
+    arguments = {name: value for name, value in arguments.items() if name not in address.url.query}
+    arguments["options"] = " ".join(options).strip()
+    try:
+        return create_engine(
+            address.url.difference_update_query(["options"]),
+            connect_args=arguments,
+            pool_pre_ping=True,
+            json_serializer=_to_json,
+        )
+    except ImportError:
+        raise StorageError(
+            f"{address.shown} needs the PostgreSQL driver; psycopg is not installed. "
+            "Run: pip install 'deltaspace[postgres]'"
+        ) from None
+
+
+def _to_json(value: object) -> str:
+    """Compact JSON; refuses NaN and infinity, which are no JSON."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

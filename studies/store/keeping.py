@@ -1,0 +1,150 @@
+"""Writes of a keeper: who may write at all, and the recording of new studies, trials and events.
+
+Every function works inside a transaction of the caller.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
+
+from studies.errors import FencedError, StudiesError, UnknownStudyError
+from studies.store.records import NewStudy, NewTrial, StudyRecord, TrialRecord, TrialState
+from studies.store.rows import clean, study_from_row, trial_from_row, trial_to_row
+from studies.store.tables import ATTEMPTS, EVENTS, STUDIES, TRIALS
+
+__all__ = ["add_event", "add_study", "add_trials", "check_epoch", "take_over"]
+
+_LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
+_STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
+_NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
+_TRIALS_BETWEEN = (
+    select(TRIALS)
+    .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
+    .order_by(TRIALS.c.number)
+)
+_FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
+    ["trial_id", "attempt", "worker", "lease_expires_at", "started_at"],
+    select(
+        TRIALS.c.id,
+        literal(1, literal_execute=True),
+        bindparam("worker", type_=ATTEMPTS.c.worker.type),
+        bindparam("lease_expires_at", type_=ATTEMPTS.c.lease_expires_at.type),
+        bindparam("started_at", type_=ATTEMPTS.c.started_at.type),
+    ).where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last"))),
+)
+_INSERT_TRIALS = insert(TRIALS)
+_INSERT_EVENT = insert(EVENTS)
+
+
+def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
+    """Lock the study for this transaction and see that the caller is still its keeper.
+
+    Raises:
+        FencedError: If another keeper has taken over.
+        UnknownStudyError: If there is no such study.
+    """
+    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
+    if study is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    if study.epoch != epoch:
+        raise FencedError(
+            f"study '{study.name}' was taken over by keeper {study.epoch}; this is keeper {epoch}. "
+            "Nothing was written; this launch must stop."
+        )
+
+
+def take_over(connection: Connection, study_id: int, keeper: str) -> int:
+    """Make the caller the study's keeper and return its epoch."""
+    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
+    if study is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    epoch = int(study.epoch) + 1
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
+    add_event(connection, study_id, "takeover", f"keeper {epoch} is {keeper}")
+    return epoch
+
+
+def add_event(connection: Connection, study_id: int, kind: str, text: str, trial: int | None = None) -> None:
+    """Record an event at the present time."""
+    event = {"study_id": study_id, "at": datetime.now(UTC), "kind": kind, "trial": trial, "text": clean(text)}
+    connection.execute(_INSERT_EVENT, event)
+
+
+def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: StudyRecord | None) -> StudyRecord:
+    """Create a study.
+
+    Raises:
+        StudiesError: If its name is taken.
+    """
+    row = connection.execute(_STUDY_NAMED, {"study_name": study.name}).one_or_none()
+    if row is not None:
+        found = study_from_row(row)
+        if in_doubt is not None and found.created_at == in_doubt.created_at:
+            return found
+        raise StudiesError(f"a new study needs a name of its own; '{study.name}' exists in {shown}. Choose another.")
+    values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
+    values |= {"specification": dict(study.specification), "epoch": 0, "created_at": datetime.now(UTC)}
+    connection.execute(insert(STUDIES), values)
+    return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one())
+
+
+def add_trials(
+    connection: Connection, study_id: int, trials: Sequence[NewTrial], worker: str | None, lease_seconds: float
+) -> list[TrialRecord]:
+    """Record trials that continue the study's numbers; those already there are left as they are.
+
+    Raises:
+        StudiesError: If the numbers leave a gap, or a number belongs to another configuration.
+    """
+    if not trials:
+        return []
+    following: int = connection.execute(_NEXT_NUMBER, {"study_id": study_id}).scalar_one()
+    numbers = [trial.number for trial in trials]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > following:
+        raise StudiesError(f"new trials must continue at number {following} without a gap; got {numbers}.")
+    known = [trial for trial in trials if trial.number < following]
+    records = _recorded(connection, study_id, known) if known else []
+    new = trials[len(known) :]
+    if not new:
+        return records
+    now = datetime.now(UTC)
+    state = TrialState.QUEUED if worker is None else TrialState.RUNNING
+    attempt = 0 if worker is None else 1
+    fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}
+    connection.execute(_INSERT_TRIALS, [trial_to_row(trial) | fixed for trial in new])
+    if worker is not None:
+        lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
+        span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
+        connection.execute(_FIRST_ATTEMPTS, lease | span)
+    return records + [_as_recorded(trial, study_id, state, attempt, now) for trial in new]
+
+
+def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial]) -> list[TrialRecord]:
+    """Trials that an earlier try has recorded."""
+    span = {"study_id": study_id, "first": trials[0].number, "last": trials[-1].number}
+    records = [trial_from_row(row) for row in connection.execute(_TRIALS_BETWEEN, span)]
+    for trial, record in zip(trials, records, strict=True):
+        if trial.fingerprint != record.fingerprint:
+            raise StudiesError(
+                f"trial {trial.number} must keep its configuration {record.fingerprint}; got {trial.fingerprint}. "
+                "This is a bug in the keeper."
+            )
+    return records
+
+
+def _as_recorded(trial: NewTrial, study_id: int, state: TrialState, attempt: int, now: datetime) -> TrialRecord:
+    """The record of a trial that was just inserted."""
+    given = {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
+    return TrialRecord(
+        **given,
+        study_id=study_id,
+        state=state,
+        score=None,
+        steps=0,
+        last_score=None,
+        reason=None,
+        attempt=attempt,
+        created_at=now,
+        ended_at=None,
+    )

@@ -1,0 +1,117 @@
+"""Who runs what until when: leases are given, renewed, and taken back.
+
+Every function works inside a transaction of the caller, who holds the study's lock.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
+
+from studies.store.keeping import add_event
+from studies.store.records import AttemptRecord, TrialState
+from studies.store.tables import ATTEMPTS, TRIALS
+
+__all__ = ["lease", "recover", "renew", "requeue", "requeue_expired"]
+
+_START = (
+    update(TRIALS)
+    .where(
+        TRIALS.c.study_id == bindparam("of_study"),
+        TRIALS.c.number == bindparam("of_number"),
+        TRIALS.c.state == TrialState.QUEUED.value,
+    )
+    .values(state=TrialState.RUNNING.value, attempt=TRIALS.c.attempt + 1)
+    .returning(TRIALS.c.id, TRIALS.c.attempt)
+)
+_INSERT_ATTEMPT = insert(ATTEMPTS)
+_OF_STUDY = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
+_RENEW = (
+    update(ATTEMPTS)
+    .where(
+        ATTEMPTS.c.worker == bindparam("of_worker"),
+        ATTEMPTS.c.ended_at.is_(None),
+        ATTEMPTS.c.trial_id.in_(_OF_STUDY),
+    )
+    .values(lease_expires_at=bindparam("until"))
+)
+_OPEN = (
+    select(TRIALS.c.id, TRIALS.c.number, TRIALS.c.attempt, ATTEMPTS.c.worker)
+    .select_from(
+        TRIALS.outerjoin(ATTEMPTS, (ATTEMPTS.c.trial_id == TRIALS.c.id) & (ATTEMPTS.c.attempt == TRIALS.c.attempt))
+    )
+    .where(TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.state == TrialState.RUNNING.value)
+    .order_by(TRIALS.c.number)
+)
+_END_ATTEMPTS = (
+    update(ATTEMPTS)
+    .where(ATTEMPTS.c.trial_id.in_(bindparam("ids", expanding=True)), ATTEMPTS.c.ended_at.is_(None))
+    .values(ending="lost", ended_at=bindparam("now"))
+)
+_QUEUE = (
+    update(TRIALS)
+    .where(TRIALS.c.id.in_(bindparam("ids", expanding=True)), TRIALS.c.state == TrialState.RUNNING.value)
+    .values(state=TrialState.QUEUED.value)
+)
+
+
+def lease(connection: Connection, study_id: int, number: int, worker: str, seconds: float) -> AttemptRecord | None:
+    """Give a queued trial to a worker as its next attempt; None if it is not queued."""
+    started = connection.execute(_START, {"of_study": study_id, "of_number": number}).one_or_none()
+    if started is None:
+        return None
+    now = datetime.now(UTC)
+    until = now + timedelta(seconds=seconds)
+    connection.execute(
+        _INSERT_ATTEMPT,
+        {
+            "trial_id": started.id,
+            "attempt": started.attempt,
+            "worker": worker,
+            "lease_expires_at": until,
+            "started_at": now,
+        },
+    )
+    return AttemptRecord(
+        trial=number,
+        attempt=started.attempt,
+        worker=worker,
+        lease_expires_at=until,
+        started_at=now,
+        ended_at=None,
+        ending=None,
+    )
+
+
+def renew(connection: Connection, study_id: int, worker: str, seconds: float) -> int:
+    """Extend all leases of a worker and return how many it holds."""
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
+
+
+def requeue(connection: Connection, study_id: int, worker: str, why: str) -> list[int]:
+    """Take back everything that a worker runs."""
+    return _take_back(connection, study_id, [ATTEMPTS.c.worker == worker], why)
+
+
+def requeue_expired(connection: Connection, study_id: int, now: datetime) -> list[int]:
+    """Take back what was not renewed in time."""
+    return _take_back(connection, study_id, [ATTEMPTS.c.lease_expires_at <= now], "its lease expired")
+
+
+def recover(connection: Connection, study_id: int) -> list[int]:
+    """Take back everything that runs."""
+    return _take_back(connection, study_id, [], "its keeper was replaced")
+
+
+def _take_back(connection: Connection, study_id: int, conditions: Sequence[ColumnElement[bool]], why: str) -> list[int]:
+    """End attempts as lost and queue their trials; return the trials' numbers."""
+    rows = connection.execute(_OPEN.where(*conditions), {"of_study": study_id}).all()
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    connection.execute(_END_ATTEMPTS, {"ids": ids, "now": datetime.now(UTC)})
+    connection.execute(_QUEUE, {"ids": ids})
+    for row in rows:
+        add_event(connection, study_id, "lost", f"attempt {row.attempt} on {row.worker}: {why}", row.number)
+    return [row.number for row in rows]

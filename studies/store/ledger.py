@@ -1,0 +1,278 @@
+"""The ledger: the only truth about what was tried.
+
+Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write for a keeper take its epoch and raise
+`FencedError`, having written nothing, when another keeper has taken over.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from types import TracebackType
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection
+
+from studies.store import keeping, leases, looking, migrations, settling
+from studies.store.address import StorageAddress
+from studies.store.database import Database
+from studies.store.engine import Access, open_engine
+from studies.store.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    EventRecord,
+    NewStudy,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    Settlement,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+
+__all__ = ["LEASE_SECONDS", "Ledger"]
+
+T = TypeVar("T")
+
+LEASE_SECONDS = 60.0
+"""How long a worker may stay silent, unless the keeper says otherwise."""
+
+
+class Ledger(AbstractContextManager["Ledger"]):
+    """The studies of one storage. Open it with `Ledger.open`; safe to use from several threads."""
+
+    def __init__(self, database: Database) -> None:
+        """Take an open database over."""
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True, read_only: bool = False) -> Self:
+        """Open a storage.
+
+        Args:
+            url: ``sqlite:///FILE`` or ``postgresql://user@host/database``.
+            create: Create the database's tables, or upgrade them, where needed.
+            read_only: Refuse every write; never create anything, whatever ``create`` says.
+
+        Raises:
+            StorageError: If it cannot be opened, or holds no studies and may not be created.
+            SchemaVersionError: If its tables are of another version and may not be upgraded.
+        """
+        address = StorageAddress.parse(url)
+        writing = Access.CREATE if create else Access.WRITE
+        database = Database(open_engine(address, Access.READ if read_only else writing), address)
+        try:
+            _prepare(database, may_create=create and not read_only)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        return self._database.address.shown
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """The result of ``work`` on one consistent state; for modules of the store."""
+        return self._database.read(work)
+
+    # Studies
+
+    def create_study(self, study: NewStudy) -> StudyRecord:
+        """Create a study.
+
+        Raises:
+            StudiesError: If its name is taken.
+        """
+        return self._database.write(lambda link, doubt: keeping.add_study(link, study, self.url, doubt))
+
+    def study(self, name: str) -> StudyRecord:
+        """The study of a name.
+
+        Raises:
+            UnknownStudyError: If there is none; names those that exist.
+        """
+        return self._database.read(lambda link: looking.study(link, name, self.url))
+
+    def studies(self) -> list[StudyRecord]:
+        """All studies, oldest first."""
+        return self._database.read(looking.studies)
+
+    def state_counts(self, study_id: int) -> dict[TrialState, int]:
+        """How many trials are in each state, zeros included."""
+        return self._database.read(lambda link: looking.state_counts(link, study_id))
+
+    # Writes of a keeper
+
+    def take_over(self, study_id: int, keeper: str) -> int:
+        """Make the caller the only keeper that may write; returns its epoch. Every earlier keeper is fenced."""
+        return self._database.write(lambda link, _: keeping.take_over(link, study_id, keeper))
+
+    def recover(self, study_id: int, epoch: int) -> list[int]:
+        """Queue every running trial again, its attempt lost; returns their numbers."""
+        return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))
+
+    def add_trials(
+        self,
+        study_id: int,
+        epoch: int,
+        trials: Sequence[NewTrial],
+        *,
+        worker: str | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> list[TrialRecord]:
+        """Record new trials: queued, or already running as attempt 1 of ``worker``.
+
+        Their numbers continue the study's without a gap. A trial that is there already, with the same fingerprint, is
+        returned as it stands.
+
+        Raises:
+            StudiesError: If the numbers leave a gap, or one belongs to another configuration.
+            StorageError: If a fingerprint is in the study under another number.
+        """
+
+        def work(link: Connection, _: list[TrialRecord] | None) -> list[TrialRecord]:
+            keeping.check_epoch(link, study_id, epoch)
+            return keeping.add_trials(link, study_id, trials, worker, lease_seconds)
+
+        return self._database.write(work)
+
+    def lease(
+        self, study_id: int, epoch: int, number: int, worker: str, lease_seconds: float = LEASE_SECONDS
+    ) -> AttemptRecord | None:
+        """Give a queued trial to a worker as its next attempt; None, and nothing written, if it is not queued."""
+
+        def work(link: Connection, in_doubt: AttemptRecord | None) -> AttemptRecord | None:
+            keeping.check_epoch(link, study_id, epoch)
+            return leases.lease(link, study_id, number, worker, lease_seconds) or in_doubt
+
+        return self._database.write(work)
+
+    def renew(self, study_id: int, epoch: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
+        """Extend every lease of a worker; returns how many it holds."""
+
+        def work(link: Connection, _: int | None) -> int:
+            keeping.check_epoch(link, study_id, epoch)
+            return leases.renew(link, study_id, worker, lease_seconds)
+
+        return self._database.write(work)
+
+    def expire(self, study_id: int, epoch: int, now: datetime) -> list[int]:
+        """Queue every trial whose lease ended at or before ``now``, its attempt lost; returns their numbers."""
+        return self._take_back(study_id, epoch, lambda link: leases.requeue_expired(link, study_id, now))
+
+    def release(self, study_id: int, epoch: int, worker: str, why: str) -> list[int]:
+        """Queue every trial that a worker runs, its attempts lost; returns their numbers."""
+        return self._take_back(study_id, epoch, lambda link: leases.requeue(link, study_id, worker, why))
+
+    def settle(  # noqa: PLR0913
+        self,
+        study_id: int,
+        epoch: int,
+        number: int,
+        attempt: int,
+        *,
+        readings: Sequence[ReadingRecord] = (),
+        artefact: ArtefactRecord | None = None,
+        outcome: Outcome | None = None,
+    ) -> Settlement:
+        """Record what a running attempt reports: measurements, a file, its end. All of it or nothing.
+
+        A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
+        score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
+        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes
+        ``dropped_paths`` after it.
+
+        Returns:
+            Whether it was accepted: False when the attempt does not run any more (late, or told before).
+        """
+        report = settling.Report(number=number, attempt=attempt, readings=readings, artefact=artefact, outcome=outcome)
+
+        def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
+            keeping.check_epoch(link, study_id, epoch)
+            return settling.settle(link, study_id, report, in_doubt)
+
+        return self._database.write(work)
+
+    def drop_artefact(self, study_id: int, epoch: int, number: int, path: str) -> bool:
+        """Forget a file of a trial, such as a damaged snapshot; False if it was not known."""
+
+        def work(link: Connection, in_doubt: bool | None) -> bool:
+            keeping.check_epoch(link, study_id, epoch)
+            return settling.drop_artefact(link, study_id, number, path) or bool(in_doubt)
+
+        return self._database.write(work)
+
+    def record_event(
+        self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None
+    ) -> None:
+        """Record something worth knowing later; ``epoch`` when a keeper says it."""
+
+        def work(link: Connection, _: None) -> None:
+            if epoch is not None:
+                keeping.check_epoch(link, study_id, epoch)
+            keeping.add_event(link, study_id, kind, text, trial)
+
+        self._database.write(work)
+
+    # Records
+
+    def trial(self, study_id: int, number: int) -> TrialRecord:
+        """One trial.
+
+        Raises:
+            StudiesError: If the study has no such number.
+        """
+        return self._database.read(lambda link: looking.trial(link, study_id, number))
+
+    def trials(self, study_id: int, *, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
+        """All trials, or those in some states, in the order of their numbers."""
+        return self._database.read(lambda link: looking.trials(link, study_id, states))
+
+    def attempts(self, study_id: int, number: int | None = None) -> list[AttemptRecord]:
+        """Attempts at one trial or at all, in order."""
+        return self._database.read(lambda link: looking.attempts(link, study_id, number))
+
+    def readings(self, study_id: int, number: int | None = None) -> list[ReadingRecord]:
+        """Readings of one trial or of all, in the order of their steps."""
+        return self._database.read(lambda link: looking.readings(link, study_id, number))
+
+    def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
+        """Files of one trial or of all; of each trial the newest last."""
+        return self._database.read(lambda link: looking.artefacts(link, study_id, number))
+
+    def events(self, study_id: int) -> list[EventRecord]:
+        """Events of a study, oldest first."""
+        return self._database.read(lambda link: looking.events(link, study_id))
+
+    def _take_back(self, study_id: int, epoch: int, take: Callable[[Connection], list[int]]) -> list[int]:
+        """Take leases back; what a run in doubt took back counts too."""
+
+        def work(link: Connection, in_doubt: list[int] | None) -> list[int]:
+            keeping.check_epoch(link, study_id, epoch)
+            return sorted({*take(link), *(in_doubt or ())})
+
+        return self._database.write(work)
+
+
+def _prepare(database: Database, *, may_create: bool) -> None:
+    """See that the tables are there and of our version."""
+    shown = database.address.shown
+    with database.once(writes=False) as link:
+        found = migrations.version_of(link)
+        if not may_create or found == migrations.MIGRATIONS[-1].version:
+            migrations.check_version(link, shown)
+            return
+    with database.once(writes=True) as link:
+        migrations.bring_up_to_date(link, shown)

@@ -1,0 +1,127 @@
+"""What the ledger holds, as records. Every function works inside a transaction of the caller."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
+
+from studies.errors import StudiesError, UnknownStudyError
+from studies.store.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    EventRecord,
+    ReadingRecord,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+from studies.store.rows import (
+    artefact_from_row,
+    attempt_from_row,
+    event_from_row,
+    reading_from_row,
+    study_from_row,
+    trial_from_row,
+)
+from studies.store.tables import ARTEFACTS, ATTEMPTS, EVENTS, READINGS, STUDIES, TRIALS
+
+__all__ = ["artefacts", "attempts", "events", "readings", "state_counts", "studies", "study", "trial", "trials"]
+
+_STUDIES = select(STUDIES).order_by(STUDIES.c.id)
+_TRIALS = select(TRIALS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
+_TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
+_TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
+_COUNTS = (
+    select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
+)
+_EVENTS = select(EVENTS).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
+
+
+def _of_trials(table: Table, order: str) -> Select[Any]:
+    """Rows of a table with their trial's number, trial by trial."""
+    return (
+        select(TRIALS.c.number, table)
+        .join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
+        .where(TRIALS.c.study_id == bindparam("study_id"))
+        .order_by(TRIALS.c.number, table.c[order])
+    )
+
+
+_ATTEMPTS = _of_trials(ATTEMPTS, "attempt")
+_READINGS = _of_trials(READINGS, "step")
+_ARTEFACTS = _of_trials(ARTEFACTS, "id")
+
+
+def study(connection: Connection, name: str, shown: str) -> StudyRecord:
+    """The study of a name.
+
+    Raises:
+        UnknownStudyError: If there is none.
+    """
+    known = {record.name: record for record in studies(connection)}
+    if name in known:
+        return known[name]
+    held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
+    raise UnknownStudyError(f"no study '{name}' in {shown}; {held}")
+
+
+def studies(connection: Connection) -> list[StudyRecord]:
+    """All studies, oldest first."""
+    return [study_from_row(row) for row in connection.execute(_STUDIES)]
+
+
+def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:
+    """How many trials are in each state, zeros included."""
+    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(_COUNTS, {"study_id": study_id})}
+    return {state: found.get(state.value, 0) for state in TrialState}
+
+
+def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
+    """One trial.
+
+    Raises:
+        StudiesError: If the study has no such number.
+    """
+    row = connection.execute(_TRIAL, {"study_id": study_id, "number": number}).one_or_none()
+    if row is not None:
+        return trial_from_row(row)
+    count = sum(state_counts(connection, study_id).values())
+    held = f"the study holds 0 to {count - 1}" if count else "the study holds none yet"
+    raise StudiesError(f"no trial {number}; {held}.")
+
+
+def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None) -> list[TrialRecord]:
+    """Trials in the order of their numbers."""
+    if states is None:
+        rows = connection.execute(_TRIALS, {"study_id": study_id})
+    else:
+        rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
+    return [trial_from_row(row) for row in rows]
+
+
+def attempts(connection: Connection, study_id: int, number: int | None) -> list[AttemptRecord]:
+    """Attempts at one trial or at all, in order."""
+    return [attempt_from_row(row) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+
+
+def readings(connection: Connection, study_id: int, number: int | None) -> list[ReadingRecord]:
+    """Readings of one trial or of all, in the order of their steps."""
+    return [reading_from_row(row) for row in _rows(connection, _READINGS, study_id, number)]
+
+
+def artefacts(connection: Connection, study_id: int, number: int | None) -> list[ArtefactRecord]:
+    """Files of one trial or of all; of each trial the newest last."""
+    return [artefact_from_row(row) for row in _rows(connection, _ARTEFACTS, study_id, number)]
+
+
+def events(connection: Connection, study_id: int) -> list[EventRecord]:
+    """Events of a study, oldest first."""
+    return [event_from_row(row) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+
+
+def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:
+    """Rows of one trial or of all."""
+    if number is None:
+        return list(connection.execute(statement, {"study_id": study_id}))
+    statement = statement.where(TRIALS.c.number == bindparam("number"))
+    return list(connection.execute(statement, {"study_id": study_id, "number": number}))

@@ -1,0 +1,112 @@
+"""Brings a database to the version of the tables that this program uses.
+
+An empty database gets today's tables at once and is marked with the newest version. An older one gets the steps above
+its own version, in order, in one transaction. So a step, once released, must not change, and from the second on it is
+written out in SQL rather than in terms of today's mapping. To change a table: change the mapping, add a step.
+
+The version is kept in a table of our own, because other programs that use the same database have theirs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, func, insert, inspect, select, text
+
+from studies.errors import SchemaVersionError, StorageError
+from studies.store.tables import METADATA, SCHEMA
+
+__all__ = ["MIGRATIONS", "Migration", "bring_up_to_date", "check_version", "version_of"]
+
+# Any constant: two processes that create the same database take turns.
+_ADVISORY_LOCK = 0x64656C7461
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A step from one version of the tables to the next.
+
+    Attributes:
+        version: The version that it leads to.
+        description: One line.
+        apply: Does it, within the caller's transaction.
+    """
+
+    version: int
+    description: str
+    apply: Callable[[Connection], None]
+
+
+def _create_tables(connection: Connection) -> None:
+    """Create today's tables."""
+    METADATA.create_all(connection, checkfirst=False)
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
+)
+
+
+def version_of(connection: Connection) -> int:
+    """The version of the database's tables; 0 when it has none of ours."""
+    if not inspect(connection).has_table(SCHEMA.name):
+        return 0
+    return int(connection.execute(select(func.coalesce(func.max(SCHEMA.c.version), 0))).scalar_one())
+
+
+def check_version(connection: Connection, shown: str) -> None:
+    """Refuse a database that this program cannot use as it is.
+
+    Raises:
+        StorageError: If it holds no tables of ours.
+        SchemaVersionError: If its tables are older or newer.
+    """
+    found, known = version_of(connection), MIGRATIONS[-1].version
+    if found == 0:
+        raise StorageError(f"no studies in {shown}; launch a study first.")
+    if found > known:
+        raise _newer(found, known, shown)
+    if found < known:
+        raise SchemaVersionError(
+            f"the tables of {shown} must be of version {known}; got version {found}. Launch a study there to upgrade."
+        )
+
+
+def bring_up_to_date(connection: Connection, shown: str) -> int:
+    """Create the tables or upgrade them, and return the version found before.
+
+    Raises:
+        SchemaVersionError: If the tables are newer than this program.
+        StorageError: If another program's tables have the same names.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+    found, known = version_of(connection), MIGRATIONS[-1].version
+    if found > known:
+        raise _newer(found, known, shown)
+    steps = [step for step in MIGRATIONS if step.version > found]
+    if found == 0:
+        _refuse_other_programs(connection, shown)
+    for step in steps[:1] if found == 0 else steps:
+        step.apply(connection)
+    now = datetime.now(UTC)
+    if steps:
+        connection.execute(insert(SCHEMA), [{"version": step.version, "applied_at": now} for step in steps])
+    return found
+
+
+def _newer(found: int, known: int, shown: str) -> SchemaVersionError:
+    """A database of the future."""
+    return SchemaVersionError(
+        f"the tables of {shown} must be of version {known} or older; got version {found}. Upgrade deltaspace."
+    )
+
+
+def _refuse_other_programs(connection: Connection, shown: str) -> None:
+    """Optuna, for one, has tables of the same names."""
+    taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+    if taken:
+        raise StorageError(
+            f"{shown} must be empty or hold studies of deltaspace; it holds tables of another program "
+            f"({', '.join(taken)}). Give deltaspace a database of its own."
+        )

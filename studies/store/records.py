@@ -1,0 +1,300 @@
+"""What leaves and enters the store: frozen records."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from studies.errors import StudiesError
+
+__all__ = [
+    "ArtefactRecord",
+    "AttemptRecord",
+    "EventRecord",
+    "NewStudy",
+    "NewTrial",
+    "Outcome",
+    "ReadingRecord",
+    "Settlement",
+    "SiteDimensions",
+    "StudyRecord",
+    "TrialRecord",
+    "TrialState",
+]
+
+
+class TrialState(StrEnum):
+    """Where a trial stands. Complete, pruned and failed are terminal."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PRUNED = "pruned"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the trial can no longer change."""
+        return self in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDimensions:
+    """The design dimensions of the edits at one kind of sublayer; several writes are joined by ``+``.
+
+    Attributes:
+        form: Functional form.
+        write: Modified representation.
+        insertion: ``sequential`` or ``parallel``.
+        gate: Composition function.
+        heads: ``single``, ``query_heads`` or ``key_value_heads``.
+        bottleneck: Prefix length, adapter bottleneck or rank; None for forms without one.
+        activation: Nonlinearity; None for forms without one.
+        scale: Fixed scale; None for gates without one.
+        learning_rate: Peak learning rate of these edits.
+    """
+
+    form: str
+    write: str
+    insertion: str
+    gate: str
+    heads: str
+    bottleneck: int | None
+    activation: str | None
+    scale: float | None
+    learning_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStudy:
+    """A study to be created.
+
+    Attributes:
+        name: Unique in the storage.
+        specification: The validated study file, JSON-able.
+        backbone: Its name or folder as the user gave it.
+        backbone_parameters: Parameters of the backbone, the denominator of percentages.
+        budget_parameters: Most trainable parameters of a configuration.
+        metric: What is maximised.
+        seed: Everything random derives from it.
+    """
+
+    name: str
+    specification: Mapping[str, object]
+    backbone: str
+    backbone_parameters: int
+    budget_parameters: int
+    metric: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRecord(NewStudy):
+    """A study of the storage.
+
+    Attributes:
+        id: Key.
+        epoch: Number of the keeper that may write; 0 before the first.
+        created_at: UTC.
+    """
+
+    id: int
+    epoch: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTrial:
+    """A trial to be recorded before it is run.
+
+    Attributes:
+        number: 0, 1, 2, … in its study.
+        origin: ``"published"`` or ``"proposed"``.
+        method: Name of the published method that was resized; None for proposals.
+        fingerprint: Of configuration and learning rates; unique in the study.
+        description: One phrase for people.
+        configuration: JSON form of the delta configuration.
+        proposal: Optuna parameter name to value, for the replay.
+        seed: Of the training.
+        attention: Dimensions at the attention sublayers; None without edits there.
+        ffn: Dimensions at the FFN sublayers; None without edits there.
+        attention_share: Share of the stored parameters at attention, in [0, 1].
+        stored_parameters: Trainable parameters that must be kept.
+        trained_parameters: Trainable parameters during training.
+        head_parameters: Parameters of the task head, outside the budget.
+    """
+
+    number: int
+    origin: str
+    method: str | None
+    fingerprint: str
+    description: str
+    configuration: Mapping[str, object]
+    proposal: Mapping[str, object]
+    seed: int
+    attention: SiteDimensions | None
+    ffn: SiteDimensions | None
+    attention_share: float
+    stored_parameters: int
+    trained_parameters: int
+    head_parameters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord(NewTrial):
+    """A trial of the storage.
+
+    Attributes:
+        study_id: Key of its study.
+        state: Where it stands.
+        score: Final score; set exactly when complete.
+        steps: Optimiser steps of its newest reading; 0 without one.
+        last_score: Score of its newest reading.
+        reason: Why it was pruned or failed.
+        attempt: Number of its newest attempt; 0 when never leased.
+        created_at: UTC.
+        ended_at: UTC; set exactly when terminal.
+    """
+
+    study_id: int
+    state: TrialState
+    score: float | None
+    steps: int
+    last_score: float | None
+    reason: str | None
+    attempt: int
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One execution of a trial.
+
+    Attributes:
+        trial: Number of the trial.
+        attempt: 1, 2, 3, … in its trial.
+        worker: Who runs it.
+        lease_expires_at: When it is taken back unless renewed, UTC.
+        started_at: UTC.
+        ended_at: UTC; None while it runs.
+        ending: ``complete``, ``pruned``, ``failed`` or ``lost``; None while it runs.
+    """
+
+    trial: int
+    attempt: int
+    worker: str
+    lease_expires_at: datetime
+    started_at: datetime
+    ended_at: datetime | None
+    ending: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingRecord:
+    """A validation measurement at a step; one per trial and step.
+
+    Attributes:
+        trial: Number of the trial.
+        step: Optimiser steps done.
+        attempt: Attempt that measured it first.
+        score: The study's metric.
+        metrics: All metrics.
+        train_loss: Mean training loss since the last reading.
+        seconds: Compute time since the last reading.
+        rung: Index of the rung that the step belongs to; None between rungs.
+    """
+
+    trial: int
+    step: int
+    attempt: int
+    score: float
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    train_loss: float
+    seconds: float
+    rung: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtefactRecord:
+    """A file that belongs to a trial.
+
+    Attributes:
+        trial: Number of the trial.
+        kind: ``"snapshot"`` (to continue) or ``"delta"`` (the trained result).
+        step: Optimiser steps done.
+        path: Where it is, as a string.
+        sha256: Of its bytes, hex.
+        size_bytes: Its length.
+    """
+
+    trial: int
+    kind: str
+    step: int
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a trial ends.
+
+    Attributes:
+        state: ``complete``, ``pruned`` or ``failed``.
+        score: Final score, finite; given exactly when complete.
+        reason: Given exactly when pruned or failed.
+
+    Raises:
+        StudiesError: If state, score and reason do not fit together.
+    """
+
+    state: TrialState
+    score: float | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the three fit."""
+        if not self.state.is_terminal:
+            raise StudiesError(f"a trial ends complete, pruned or failed; got {self.state}.")
+        if (self.state is TrialState.COMPLETE) != (self.score is not None):
+            raise StudiesError(f"a score belongs to a complete trial and to no other; got {self.state}, {self.score}.")
+        if self.score is not None and not math.isfinite(self.score):
+            raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
+        if (self.state is TrialState.COMPLETE) != (self.reason is None):
+            raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of an attempt's report. True exactly when it was accepted.
+
+    Attributes:
+        accepted: False when the attempt is no longer the running one; then nothing was written.
+        dropped_paths: Files whose rows are gone for good; the caller deletes them now, after the commit.
+    """
+
+    accepted: bool
+    dropped_paths: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether it was accepted."""
+        return self.accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """Something worth knowing later: a keeper that took over, a worker that was lost, a launch that ended.
+
+    Attributes:
+        at: UTC.
+        kind: One word.
+        trial: Number of the trial it is about; None for the whole study.
+        text: One line.
+    """
+
+    at: datetime
+    kind: str
+    trial: int | None
+    text: str

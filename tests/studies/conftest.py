@@ -1,0 +1,87 @@
+"""A small study for the engine's tests: a real search space, and a pack runner without torch."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from search_space.families import shape_of
+from search_space.space import SearchSpace, SpaceOptions
+from studies.artefacts import study_folder
+from studies.keeper import StudyKeeper
+from studies.plan import StudyPlan
+from studies.rungs import RungPlan
+from studies.store.ledger import Ledger
+from studies.store.records import NewStudy
+from trial_runner.requests import TrainingPlan
+
+# the trivial runner is imported by name, here and in worker processes
+sys.path.insert(0, str(Path(__file__).parent))
+
+BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+BUDGET = 600_000
+TRAINING = TrainingPlan(steps=16, batch_size=4, evaluate_at_steps=(4, 8, 16))
+RUNGS = RungPlan(steps=(4, 8), reduction=2)
+
+
+@pytest.fixture(scope="session")
+def space() -> SearchSpace:
+    """The whole space at about 0.5% of RoBERTa-base."""
+    shape = shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
+    return SearchSpace(shape=shape, budget=BUDGET, options=SpaceOptions())
+
+
+PlanMaker = Callable[..., StudyPlan]
+
+
+@pytest.fixture
+def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
+    """Creates a study in a storage and returns its plan; fields of the plan can be given."""
+
+    def make(url: str | None = None, **fields: object) -> StudyPlan:
+        url = url or f"sqlite:///{tmp_path / 'ledger.db'}"
+        new = NewStudy(
+            name=str(fields.get("study", "trivial")),
+            specification={},
+            backbone="roberta_base",
+            backbone_parameters=space.shape.parameters,
+            budget_parameters=BUDGET,
+            metric="accuracy",
+            seed=0,
+        )
+        with Ledger.open(url) as ledger:
+            study = ledger.create_study(new)
+        plan = StudyPlan(
+            study=study.name,
+            storage_url=url,
+            target_trials=8,
+            space=space,
+            sampler="random",
+            published=(),
+            seed=0,
+            training=TRAINING,
+            head_learning_rate=1e-3,
+            head_parameters=1538,
+            rungs=RUNGS,
+            artefacts=study_folder(tmp_path / "artefacts", study),
+        )
+        return replace(plan, **fields)  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def keep() -> Iterator[Callable[[StudyPlan], StudyKeeper]]:
+    """Makes keepers, and closes them in the end."""
+    keepers: list[StudyKeeper] = []
+
+    def make(plan: StudyPlan) -> StudyKeeper:
+        keepers.append(StudyKeeper(plan))
+        return keepers[-1]
+
+    yield make
+    for keeper in keepers:
+        keeper.close()

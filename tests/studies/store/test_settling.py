@@ -1,0 +1,201 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from studies.errors import StorageError, StudiesError
+from studies.store.records import Outcome, Settlement, TrialState
+
+ACCEPTED = Settlement(accepted=True)
+REFUSED = Settlement(accepted=False)
+
+
+@pytest.fixture
+def running(kept, values):
+    """A study whose trial 0 runs as attempt 1 of worker ``w``."""
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    return kept
+
+
+def settle(kept, attempt=1, **report):
+    return kept.ledger.settle(kept.id, kept.epoch, 0, attempt, **report)
+
+
+def everything(kept):
+    parts = (kept.ledger.trials, kept.ledger.attempts, kept.ledger.readings, kept.ledger.artefacts)
+    return [part(kept.id) for part in parts]
+
+
+def test_readings_come_back_in_the_order_of_steps_and_move_the_trial_on(running, values):
+    readings = [
+        values.reading(0, 20, score=0.7, rung=1, metrics={"accuracy": 0.7, "validation_loss": 0.1 + 0.2}),
+        values.reading(0, 10, score=0.6, rung=0),
+    ]
+    assert settle(running, readings=readings) == ACCEPTED
+    assert running.ledger.readings(running.id, 0) == readings[::-1]
+    trial = running.ledger.trial(running.id, 0)
+    assert (trial.state, trial.steps, trial.last_score) == (TrialState.RUNNING, 20, 0.7)
+
+
+def test_the_first_reading_of_a_step_stands(running, values):
+    settle(running, readings=[values.reading(0, 10, score=0.6)])
+    assert settle(running, readings=[values.reading(0, 10, score=0.9)])
+    assert [reading.score for reading in running.ledger.readings(running.id)] == [0.6]
+    assert running.ledger.trial(running.id, 0).last_score == 0.6
+    assert settle(running, readings=[values.reading(0, 5, score=0.1), values.reading(0, 15, score=0.8)])
+    trial = running.ledger.trial(running.id, 0)
+    assert (trial.steps, trial.last_score) == (15, 0.8)
+
+
+def test_a_metric_that_is_not_finite_is_kept_as_nan(running, values):
+    settle(running, readings=[values.reading(0, 10, metrics={"accuracy": 0.5, "matthews": math.nan, "loss": math.inf})])
+    [reading] = running.ledger.readings(running.id)
+    assert reading.metrics["accuracy"] == 0.5
+    assert math.isnan(reading.metrics["matthews"])
+    assert math.isnan(reading.metrics["loss"])
+
+
+@pytest.mark.parametrize("changes", [{"score": math.nan}, {"score": math.inf}, {"train_loss": math.nan}])
+def test_a_reading_that_is_not_finite_is_refused_with_all_of_its_report(running, values, changes):
+    before = everything(running)
+    with pytest.raises(StorageError, match="refuses the record"):
+        settle(running, readings=[values.reading(0, 5), values.reading(0, 10, **changes)])
+    assert everything(running) == before
+
+
+@pytest.mark.parametrize("ending", ["complete", "pruned", "failed"])
+def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, ending):
+    outcome = getattr(values, ending)
+    assert settle(running, readings=[values.reading(0, 10, score=0.75)], outcome=outcome) == ACCEPTED
+    trial = running.ledger.trial(running.id, 0)
+    assert (trial.state, trial.score, trial.reason) == (outcome.state, outcome.score, outcome.reason)
+    [attempt] = running.ledger.attempts(running.id, 0)
+    assert attempt.ending == ending
+    assert attempt.ended_at == trial.ended_at
+    assert trial.ended_at is not None
+
+
+@pytest.mark.parametrize("ending", ["complete", "pruned", "failed"])
+def test_a_trial_ends_once(running, values, ending):
+    settle(running, outcome=getattr(values, ending))
+    before = everything(running)
+    for outcome in (values.complete, values.pruned, values.failed):
+        late = settle(running, readings=[values.reading(0, 99)], artefact=values.artefact(0, 99), outcome=outcome)
+        assert late == REFUSED
+    assert not settle(running, readings=[values.reading(0, 99)])
+    assert everything(running) == before
+
+
+def test_a_late_attempt_is_not_accepted(running, values):
+    running.ledger.release(running.id, running.epoch, "w", "gone")
+    report = {"readings": [values.reading(0, 10)], "outcome": values.complete}
+    assert settle(running, **report) == REFUSED
+    running.ledger.lease(running.id, running.epoch, 0, "other")
+    before = everything(running)
+    assert settle(running, **report) == REFUSED
+    assert everything(running) == before
+    assert settle(running, attempt=2, outcome=values.complete) == ACCEPTED
+
+
+def test_a_trial_that_does_not_exist_is_not_accepted(running, values):
+    assert not running.ledger.settle(running.id, running.epoch, 7, 1, outcome=values.complete)
+
+
+def test_a_later_attempt_adds_only_what_is_new(running, values):
+    settle(running, readings=[values.reading(0, 10, score=0.6), values.reading(0, 20, score=0.7)])
+    running.ledger.release(running.id, running.epoch, "w", "gone")
+    running.ledger.lease(running.id, running.epoch, 0, "other")
+    again = [values.reading(0, step, attempt=2, score=0.9) for step in (20, 30)]
+    assert settle(running, attempt=2, readings=again)
+    found = [(reading.step, reading.attempt, reading.score) for reading in running.ledger.readings(running.id)]
+    assert found == [(10, 1, 0.6), (20, 1, 0.7), (30, 2, 0.9)]
+
+
+def test_the_newest_two_snapshots_are_kept_and_the_others_named_for_deletion(running, values):
+    told = [settle(running, artefact=values.artefact(0, step)) for step in (10, 20, 30, 40)]
+    assert [settlement.dropped_paths for settlement in told] == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
+    assert running.ledger.artefacts(running.id, 0) == [values.artefact(0, 30), values.artefact(0, 40)]
+
+
+def test_a_snapshot_of_the_same_step_takes_the_place_of_the_old_one(running, values):
+    for step in (10, 20):
+        settle(running, artefact=values.artefact(0, step))
+    again = values.artefact(0, 10, path="/snapshots/again", sha256="11" * 32)
+    assert settle(running, artefact=again).dropped_paths == ("/snapshots/0-10",)
+    assert running.ledger.artefacts(running.id) == [values.artefact(0, 20), again]
+
+
+def test_a_file_that_is_written_again_under_its_name_is_not_deleted(running, values):
+    settle(running, artefact=values.artefact(0, 10))
+    assert settle(running, artefact=values.artefact(0, 10, sha256="11" * 32)) == ACCEPTED
+    assert [artefact.sha256 for artefact in running.ledger.artefacts(running.id)] == ["11" * 32]
+
+
+def test_a_trial_that_ends_keeps_its_delta_and_no_snapshot(running, values):
+    for step in (10, 20):
+        settle(running, artefact=values.artefact(0, step))
+    delta = values.artefact(0, 20, kind="delta", path="/deltas/0")
+    settlement = settle(running, artefact=delta, outcome=values.complete)
+    assert settlement == Settlement(accepted=True, dropped_paths=("/snapshots/0-10", "/snapshots/0-20"))
+    assert running.ledger.artefacts(running.id) == [delta]
+
+
+def test_the_snapshot_of_a_trial_that_ends_is_not_kept(running, values):
+    settle(running, artefact=values.artefact(0, 10))
+    settlement = settle(running, artefact=values.artefact(0, 20), outcome=values.pruned)
+    assert settlement.dropped_paths == ("/snapshots/0-10", "/snapshots/0-20")
+    assert running.ledger.artefacts(running.id) == []
+
+
+def test_a_delta_does_not_count_among_the_snapshots(running, values):
+    settle(running, artefact=values.artefact(0, 5, kind="delta", path="/deltas/0"))
+    for step in (10, 20, 30):
+        settle(running, artefact=values.artefact(0, step))
+    assert [(artefact.kind, artefact.step) for artefact in running.ledger.artefacts(running.id)] == [
+        ("delta", 5),
+        ("snapshot", 20),
+        ("snapshot", 30),
+    ]
+
+
+def test_a_damaged_snapshot_can_be_forgotten(running, values):
+    settle(running, artefact=values.artefact(0, 10))
+    drop = running.ledger.drop_artefact
+    assert drop(running.id, running.epoch, 1, "/snapshots/0-10") is False
+    assert drop(running.id, running.epoch, 0, "/snapshots/0-10") is True
+    assert drop(running.id, running.epoch, 0, "/snapshots/0-10") is False
+    assert running.ledger.artefacts(running.id) == []
+
+
+def test_a_report_speaks_of_its_own_attempt_only(running, values):
+    for report in ({"readings": [values.reading(1, 10)]}, {"readings": [values.reading(0, 10, attempt=2)]}):
+        with pytest.raises(ValueError, match="must not speak of"):
+            settle(running, **report)
+    with pytest.raises(ValueError, match="must not speak of"):
+        settle(running, artefact=values.artefact(1, 10))
+
+
+def test_an_empty_report_asks_whether_the_attempt_still_runs(running):
+    assert settle(running)
+    assert not settle(running, attempt=2)
+
+
+def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
+    settle(running, outcome=replace(values.failed, reason="boom\x00 \udcff"))
+    assert running.ledger.trial(running.id, 0).reason == "boom ?"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"state": TrialState.RUNNING}, "complete, pruned or failed"),
+        ({"state": TrialState.COMPLETE}, "a score belongs"),
+        ({"state": TrialState.COMPLETE, "score": math.nan}, "must be finite"),
+        ({"state": TrialState.COMPLETE, "score": 0.5, "reason": "why"}, "a reason belongs"),
+        ({"state": TrialState.PRUNED, "score": 0.5, "reason": "why"}, "a score belongs"),
+        ({"state": TrialState.FAILED}, "a reason belongs"),
+    ],
+)
+def test_an_outcome_that_makes_no_sense_cannot_exist(fields, message):
+    with pytest.raises(StudiesError, match=message):
+        Outcome(**fields)

@@ -1,0 +1,135 @@
+"""``deltaspace launch``: overrides, exit codes, and what goes to stdout and stderr. Nothing is trained here."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import studies.interrupts
+import studies.launch
+from search_space.errors import BudgetError
+from studies.cli.launch import _SIGNALS
+from studies.cli.main import main
+from studies.errors import LaunchError, StudyChangedError
+from studies.launch import LaunchResult
+from studies.progress import Progress
+from studies.specification import Specification
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+from trial_runner.errors import TaskError
+
+Observer = Callable[[Progress], None]
+
+PROGRESS = Progress(
+    study="sample",
+    counts=dict.fromkeys(TrialState, 0),
+    target_trials=6,
+    best=None,
+    budget_parameters=600_000,
+    seconds_elapsed=1,
+    seconds_left=None,
+    running=(),
+)
+
+
+class FakeLaunch:
+    """Stands where `studies.launch.launch` does: keeps what it is given and ends as it is told."""
+
+    def __init__(self, storage: str) -> None:
+        self.reason = "finished: all 6 trials have ended"
+        self.before: Exception | None = None
+        self.after: Exception | None = None
+        self.given: Specification | None = None
+        self._storage = storage
+
+    def __call__(self, specification: Specification, *, storage_url: str, observer: Observer) -> LaunchResult:
+        assert storage_url == self._storage
+        self.given = specification
+        if self.before is not None:
+            raise self.before
+        observer(PROGRESS)
+        if self.after is not None:
+            raise self.after
+        with Ledger.open(storage_url) as ledger:
+            study = ledger.study("sample")
+        return LaunchResult(study=study, finished="finished" in self.reason, reason=self.reason)
+
+
+@pytest.fixture
+def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch:
+    monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
+    fake = FakeLaunch(sample_storage)
+    monkeypatch.setattr(studies.launch, "launch", fake)
+    return fake
+
+
+def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(
+    launched: FakeLaunch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", "docstrings"]) == 0
+    printed = capsys.readouterr()
+    assert "0 of 6 trials" in printed.err
+    assert "finished: all 6 trials have ended. Launch it with a larger --trials" in printed.err
+    assert "discovered" in printed.out
+    assert "mam_adapter" in printed.out
+
+
+def test_json_is_all_that_is_on_stdout(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", "docstrings", "--json", "--quiet"]) == 0
+    printed = capsys.readouterr()
+    result = json.loads(printed.out)
+    assert (result["study"], result["finished"]) == ("sample", True)
+    assert result["leaderboard"]["rows"][0]["number"] == 3
+    assert "0 of 6 trials" not in printed.err
+
+
+def test_options_override_the_study_file(launched: FakeLaunch) -> None:
+    options = "--trials 7 --budget 1% --seed 5 --workers 3 --pack 2 --backend inline --time-budget 1h30m"
+    assert main(["launch", "docstrings", *options.split(), "--set", "training.steps=50"]) == 0
+    study = launched.given
+    assert study is not None
+    assert (study.trials, study.budget, study.seed, study.training.steps) == (7, "1%", 5, 50)
+    assert (study.fleet.workers, study.fleet.pack, study.fleet.backend) == (3, 2, "inline")
+    assert study.fleet.time_budget == 5400
+
+
+def test_an_option_out_of_range_is_refused_before_any_work(
+    launched: FakeLaunch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", "docstrings", "--workers", "0", "--backend", "spark"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines[1:]] == ["fleet.backend", "fleet.workers"]
+    assert launched.given is None
+
+
+@pytest.mark.parametrize(
+    "error", [BudgetError("too small."), TaskError("no column."), LaunchError("no."), StudyChangedError("a: 1 -> 2")]
+)
+def test_what_fails_before_the_study_begins_is_misuse(
+    launched: FakeLaunch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    launched.before = error
+    assert main(["launch", "docstrings"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"deltaspace: {error}"
+
+
+def test_what_fails_later_is_a_failure(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+    launched.after = LaunchError("the workers cannot be started.")
+    assert main(["launch", "docstrings"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "deltaspace: the workers cannot be started."
+
+
+@pytest.mark.parametrize("reason", studies.interrupts._REASONS.values())
+def test_an_interrupted_launch_says_how_to_go_on(
+    launched: FakeLaunch, capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    assert any(name in reason for name in _SIGNALS)
+    launched.reason = f"stopped after 3 of 6 trials: {reason}"
+    assert main(["launch", "docstrings"]) == 130
+    assert "Launch it again to continue." in capsys.readouterr().err
+
+
+def test_a_used_up_time_budget_is_no_failure(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+    launched.reason = "stopped after 3 of 6 trials: the time budget of 300 s is used up"
+    assert main(["launch", "docstrings"]) == 0
+    assert "Launch it again to continue." in capsys.readouterr().err

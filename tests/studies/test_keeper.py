@@ -1,0 +1,389 @@
+"""The keeper: leases, verdicts, takeovers, and late or repeated calls. On SQLite and PostgreSQL."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from studies.artefacts import attempt_folder, describe_file, is_whole
+from studies.errors import FencedError, LaunchError, StudiesError
+from studies.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
+from studies.leasing import Decision, Lease, Report
+from studies.plan import StudyPlan
+from studies.replaying import replay_violations
+from studies.store.invariants import violations
+from studies.store.ledger import Ledger
+from studies.store.records import ArtefactRecord, TrialState
+from trial_runner.requests import Reading
+
+
+def reading(trial: int, step: int, score: float) -> Reading:
+    return Reading(
+        slot=0, trial=trial, step=step, score=score, metrics={"accuracy": score}, train_loss=0.5, seconds=0.1
+    )
+
+
+def report(lease: Lease, step: int, score: float, artefact: ArtefactRecord | None = None) -> Report:
+    trial = lease.request.trial
+    return Report(trial=trial, attempt=lease.request.attempt, reading=reading(trial, step, score), artefact=artefact)
+
+
+def written(plan: StudyPlan, lease: Lease, step: int) -> ArtefactRecord:
+    """A snapshot file, and its record."""
+    folder = attempt_folder(plan.artefacts, lease.request.trial, lease.request.attempt)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"step-{step}.json"
+    path.write_text(str(step))
+    return describe_file(path, trial=lease.request.trial, kind="snapshot", step=step)
+
+
+def take(keeper: StudyKeeper, count: int, worker: str = "w/1") -> list[Lease]:
+    return list(keeper.exchange(worker, [], count).leases)
+
+
+def tell(keeper: StudyKeeper, *reports: Report, worker: str = "w/1") -> list[Decision]:
+    return [verdict.decision for verdict in keeper.exchange(worker, reports, 0).verdicts]
+
+
+def key_of(plan: StudyPlan) -> tuple[Ledger, int]:
+    ledger = Ledger.open(plan.storage_url)
+    return ledger, ledger.study(plan.study).id
+
+
+def broken(plan: StudyPlan, keeper: StudyKeeper) -> list[str]:
+    ledger, key = key_of(plan)
+    with ledger:
+        return violations(ledger, key, rung_steps=plan.rungs.steps) + replay_violations(ledger, key, keeper.proposer)
+
+
+def states(plan: StudyPlan) -> list[str]:
+    ledger, key = key_of(plan)
+    with ledger:
+        return [trial.state.value for trial in ledger.trials(key)]
+
+
+def test_leases_are_recorded_as_running_before_they_are_given(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    leases = take(keeper, 3)
+    assert [(one.request.trial, one.request.attempt) for one in leases] == [(0, 1), (1, 1), (2, 1)]
+    assert states(plan) == ["running"] * 3
+    assert broken(plan, keeper) == []
+
+
+def test_a_request_carries_what_was_recorded(new_plan, keep):
+    plan = new_plan()
+    request = take(keep(plan), 1)[0].request
+    ledger, key = key_of(plan)
+    with ledger:
+        trial = ledger.trial(key, 0)
+    assert request.seed == trial.seed
+    assert request.plan == plan.training
+    assert request.learning_rates.head == plan.head_learning_rate
+    assert request.learning_rates.attention == (trial.attention.learning_rate if trial.attention else None)
+    assert request.learning_rates.ffn == (trial.ffn.learning_rate if trial.ffn else None)
+
+
+def test_no_more_trials_are_lent_than_the_study_has(new_plan, keep):
+    keeper = keep(new_plan(target_trials=3))
+    assert len(take(keeper, 2)) == 2
+    assert len(take(keeper, 2)) == 1
+    assert take(keeper, 2) == []
+
+
+def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange(new_plan, keep):
+    keeper = keep(new_plan())
+    first = take(keeper, 1)[0]
+    answer = keeper.exchange("w/1", [report(first, 16, 0.5)], 0)
+    assert [one.decision for one in answer.verdicts] == [Decision.STOP]
+    assert [one.request.trial for one in answer.leases] == [1]
+
+
+def test_the_slot_of_a_failed_trial_is_not_counted_twice(new_plan, keep):
+    keeper = keep(new_plan())
+    first = take(keeper, 1)[0]
+    failure = Report(trial=0, attempt=first.request.attempt, failure="the loss is nan at step 2")
+    assert len(keeper.exchange("w/1", [failure], 1).leases) == 1
+
+
+def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, published=("bitfit",))
+    keeper = keep(plan)
+    published, good, bad = take(keeper, 3)
+    assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.GO_ON]
+    assert tell(keeper, report(bad, 4, 0.2)) == [Decision.STOP]
+    ledger, key = key_of(plan)
+    with ledger:
+        pruned = ledger.trial(key, 2)
+    assert (pruned.state, pruned.score) == (TrialState.PRUNED, None)
+    assert pruned.reason == "rung 0 (4 steps): 0.2 below the cut 0.9"
+    assert broken(plan, keeper) == []
+
+
+def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
+    keeper = keep(new_plan(published=("bitfit",), protects_published=False))
+    published, good = take(keeper, 2)
+    assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
+
+
+def test_a_rung_that_was_passed_stays_passed_in_the_next_attempt(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    low, *others = take(keeper, 4)
+    assert tell(keeper, report(low, 4, 0.1)) == [Decision.GO_ON]
+    tell(keeper, *(report(one, 4, 0.9) for one in others))
+    again = keep(plan)
+    (lease,) = [one for one in take(again, 4) if one.request.trial == low.request.trial]
+    assert lease.request.attempt == 2
+    assert tell(again, report(lease, 4, 0.1)) == [Decision.GO_ON]
+    assert broken(plan, again) == []
+
+
+def test_a_takeover_queues_what_ran_and_gives_it_out_first_with_its_snapshots(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    first, second = take(keeper, 2)
+    tell(keeper, report(second, 4, 0.5, written(plan, second, 4)))
+    tell(keeper, report(second, 8, 0.6, written(plan, second, 8)))
+    again = keep(plan)
+    assert states(plan) == ["queued", "queued"]
+    leases = take(again, 3)
+    assert [(one.request.trial, one.request.attempt) for one in leases] == [(0, 2), (1, 2), (2, 1)]
+    assert [one.step for one in leases[1].snapshots] == [8, 4]
+    assert leases[1].request.seed == second.request.seed
+    assert leases[1].request.configuration == second.request.configuration
+    assert leases[0].request.learning_rates == first.request.learning_rates
+    assert broken(plan, again) == []
+
+
+def test_an_earlier_keeper_is_fenced_and_writes_nothing(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    earlier = keep(plan)
+    lease = take(earlier, 1)[0]
+    keep(plan)
+    with pytest.raises(FencedError):
+        tell(earlier, report(lease, 16, 0.5))
+    with pytest.raises(FencedError):
+        earlier.heartbeat("w/1")
+    assert states(plan) == ["queued"]
+
+
+def test_a_late_report_of_an_earlier_attempt_is_abandoned(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, target_trials=1)
+    lease = take(keep(plan), 1)[0]
+    keeper = keep(plan)
+    take(keeper, 1, "w/2")
+    artefact = written(plan, lease, 16)
+    assert tell(keeper, report(lease, 16, 0.9, artefact)) == [Decision.ABANDON]
+    assert states(plan) == ["running"]
+    assert not Path(artefact.path).exists()
+    assert broken(plan, keeper) == []
+
+
+def test_a_report_that_is_repeated_is_recorded_once(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, target_trials=1)
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    assert tell(keeper, report(lease, 16, 0.5)) == [Decision.STOP]
+    assert tell(keeper, report(lease, 16, 0.7)) == [Decision.ABANDON]
+    ledger, key = key_of(plan)
+    with ledger:
+        assert ledger.trial(key, 0).score == 0.5
+        assert len(ledger.readings(key)) == 1
+
+
+def test_a_repeated_report_after_a_takeover_does_not_delete_the_file_it_brought(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    artefact = written(plan, lease, 4)
+    tell(keeper, report(lease, 4, 0.5, artefact))
+    assert tell(keep(plan), report(lease, 4, 0.5, artefact)) == [Decision.ABANDON]
+    assert is_whole(artefact)
+
+
+def test_another_incarnation_of_a_worker_takes_its_place(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    keeper.join("w/1")
+    lease = take(keeper, 1, "w/1")[0]
+    keeper.join("w/2")
+    assert states(plan) == ["queued"]
+    assert keeper.heartbeat("w/1")
+    answer = keeper.exchange("w/1", [report(lease, 16, 0.9)], 5)
+    assert [one.decision for one in answer.verdicts] == [Decision.ABANDON]
+    assert (answer.leases, answer.is_over) == ((), True)
+    again = take(keeper, 1, "w/2")[0]
+    assert (again.request.trial, again.request.attempt) == (0, 2)
+    assert broken(plan, keeper) == []
+
+
+def test_joining_twice_loses_nothing(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    keeper.join("w/1")
+    take(keeper, 1)
+    keeper.join("w/1")
+    assert states(plan) == ["running"]
+
+
+def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, lease_seconds=0.6)
+    keeper = keep(plan)
+    keeper.join("silent/1")
+    keeper.join("w/1")
+    take(keeper, 1, "silent/1")
+    take(keeper, 1, "w/1")
+    for _ in range(5):
+        time.sleep(0.2)
+        keeper.heartbeat("w/1")
+    assert states(plan) == ["queued", "running"]
+    assert broken(plan, keeper) == []
+    ledger, key = key_of(plan)
+    with ledger:
+        assert [event.text for event in ledger.events(key) if event.kind == "lost"] == [
+            "attempt 1 on silent/1: silent for 0.6 s"
+        ]
+
+
+def test_a_trial_that_is_lost_again_and_again_fails(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    for incarnation in range(MAX_LOSSES + 1):
+        keeper.join(f"w/{incarnation}")
+        take(keeper, 1, f"w/{incarnation}")
+    ledger, key = key_of(plan)
+    with ledger:
+        trial = ledger.trial(key, 0)
+    assert trial.state is TrialState.FAILED
+    assert trial.reason is not None
+    assert trial.reason.startswith("lost 3 times in a row")
+    assert trial.attempt == MAX_LOSSES
+    assert states(plan) == ["failed", "running"]
+    assert broken(plan, keeper) == []
+
+
+def test_a_reading_between_two_losses_makes_the_count_begin_again(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    for incarnation in range(MAX_LOSSES + 2):
+        keeper.join(f"w/{incarnation}")
+        lease = take(keeper, 1, f"w/{incarnation}")[0]
+        tell(keeper, report(lease, incarnation + 1, 0.5), worker=f"w/{incarnation}")
+    assert states(plan) == ["running"]
+
+
+def test_crashes_in_a_row_end_the_launch_with_the_last_text(new_plan, keep):
+    keeper = keep(new_plan())
+    for _ in range(MAX_CRASHES - 1):
+        keeper.crash("w/1", "out of memory")
+    with pytest.raises(LaunchError, match="crashed 5 times in a row; the last said: out of memory"):
+        keeper.crash("w/1", "out of memory")
+    assert keeper.is_drained
+    assert keeper.standing().halted is not None
+
+
+def test_leaving_lays_trials_aside_and_is_no_loss(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    for _ in range(MAX_LOSSES + 1):
+        lease = take(keeper, 1)[0]
+        last = Report(trial=0, attempt=lease.request.attempt, artefact=written(plan, lease, 3))
+        keeper.leave("w/1", [last])
+        assert states(plan) == ["queued"]
+    assert [one.step for one in take(keeper, 1)[0].snapshots] == [3]
+
+
+def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    keeper.drain("the time budget is used up")
+    assert keeper.heartbeat("w/1")
+    answer = keeper.exchange("w/1", [report(lease, 4, 0.5)], 3)
+    assert (answer.leases, answer.is_over) == ((), True)
+    assert [one.decision for one in answer.verdicts] == [Decision.GO_ON]
+    standing = keeper.standing()
+    assert not standing.is_done
+    assert standing.summary == "stopped after 0 of 8 trials: the time budget is used up"
+
+
+def test_an_error_of_the_ledger_halts_the_keeper(new_plan, keep, monkeypatch):
+    plan = new_plan()
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+
+    def locked(*args: object, **named: object) -> None:
+        raise StudiesError("the database is locked by another process.")
+
+    monkeypatch.setattr(Ledger, "settle", locked)
+    with pytest.raises(StudiesError, match="locked"):
+        tell(keeper, report(lease, 4, 0.5))
+    monkeypatch.undo()
+    with pytest.raises(StudiesError, match="locked"):
+        take(keeper, 1)
+    again = keep(plan)
+    assert [one.request.attempt for one in take(again, 1)] == [2]
+    assert broken(plan, again) == []
+
+
+def test_files_that_no_record_names_are_removed_at_a_takeover(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    kept = written(plan, lease, 4)
+    tell(keeper, report(lease, 4, 0.5, kept))
+    orphan = written(plan, lease, 7)
+    foreign = plan.artefacts / "notes.txt"
+    foreign.write_text("not ours")
+    keep(plan)
+    assert is_whole(kept)
+    assert not is_whole(orphan)
+    assert foreign.exists()
+
+
+def test_progress_counts_names_the_best_and_lists_what_runs(new_plan, keep):
+    plan = new_plan(target_trials=3)
+    keeper = keep(plan)
+    first, second, third = take(keeper, 3)
+    tell(keeper, report(first, 16, 0.5), report(second, 16, 0.7), report(third, 4, 0.6))
+    progress = keeper.progress()
+    assert progress.counts[TrialState.COMPLETE] == 2
+    assert progress.counts[TrialState.RUNNING] == 1
+    assert (progress.ended, progress.target_trials) == (2, 3)
+    assert progress.best is not None
+    assert (progress.best.number, progress.best.score) == (1, 0.7)
+    assert progress.best.stored_parameters <= progress.budget_parameters
+    assert [(one.number, one.step, one.steps, one.last_score) for one in progress.running] == [(2, 4, 16, 0.6)]
+    assert progress.seconds_left is not None
+    rebuilt = keep(plan).progress()
+    assert (rebuilt.best, rebuilt.ended) == (progress.best, 2)
+    assert rebuilt.counts[TrialState.QUEUED] == 1
+    assert rebuilt.seconds_left is None
+
+
+def test_of_equal_scores_the_first_trial_is_the_best(new_plan, keep):
+    keeper = keep(new_plan())
+    leases = take(keeper, 2)
+    tell(keeper, report(leases[1], 16, 0.5), report(leases[0], 16, 0.5))
+    best = keeper.progress().best
+    assert best is not None
+    assert best.number == 0
+
+
+def test_a_study_whose_space_is_exhausted_is_done_before_its_target(new_plan, keep, space):
+    from search_space.space import SearchSpace, SpaceOptions
+
+    options = SpaceOptions(
+        attention_forms=(), ffn_forms=("const",), learning_rates={"const": (1e-3, 1e-3)}, published=()
+    )
+    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
+    plan = new_plan(space=small, target_trials=9)
+    keeper = keep(plan)
+    leases = take(keeper, 9)
+    assert len(leases) == 3
+    tell(keeper, *(report(one, 16, 0.5) for one in leases))
+    standing = keeper.standing()
+    assert standing.is_done
+    assert standing.summary.startswith("finished: 3 trials, and nothing is left to try")
+    assert broken(plan, keeper) == []

@@ -1,0 +1,231 @@
+"""Optuna by ask and tell: what a replay gives back, what comes first, and what is never tried twice."""
+
+import logging
+import warnings
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import optuna
+import pytest
+
+from search_space.space import SearchSpace, SpaceOptions
+from studies.candidates import new_trial
+from studies.errors import LaunchError
+from studies.proposing import Proposal, Proposer, SpaceExhausted
+from studies.samplers import SAMPLERS, STARTUP_TRIALS, derived_seed, make_sampler
+from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)
+
+
+def score_of(number: int) -> float:
+    return (number * 37 % 101) / 101
+
+
+def record_of(proposal: Proposal, space: SearchSpace, state: TrialState) -> TrialRecord:
+    """What the ledger would hold of a trial that took a minute, one after another."""
+    number = proposal.number
+    new = new_trial(proposal, space.shape, study_seed=5, head_parameters=10)
+    began_at = START + timedelta(minutes=number)
+    return TrialRecord(
+        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
+        study_id=1,
+        state=state,
+        score=score_of(number) if state is TrialState.COMPLETE else None,
+        steps=4,
+        last_score=score_of(number),
+        reason="why" if state in (TrialState.PRUNED, TrialState.FAILED) else None,
+        attempt=1,
+        created_at=began_at,
+        ended_at=began_at + timedelta(seconds=59) if state.is_terminal else None,
+    )
+
+
+def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[ReadingRecord]]:
+    return {
+        trial.number: [
+            ReadingRecord(
+                trial=trial.number, step=4, attempt=1, score=score_of(trial.number), train_loss=1, seconds=1, rung=0
+            )
+        ]
+        for trial in trials
+    }
+
+
+def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
+    """One trial after another, told as they end."""
+    for _ in range(count):
+        proposal = proposer.propose()
+        state = STATES[proposal.number % len(STATES)]
+        record = record_of(proposal, space, state)
+        proposer.report(proposal.number, 4, score_of(proposal.number))
+        proposer.close(proposal.number, state, record.score)
+        history.append(record)
+    return history
+
+
+def proposer_of(space: SearchSpace, sampler: str = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")):
+    return Proposer(space, sampler=sampler, seed=5, published=published)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space, sampler):
+    lost = proposer_of(space, sampler)
+    history = search(lost, space, 32, [])
+    replayed = proposer_of(space, sampler)
+    replayed.replay(history, readings_of(history))
+    following = search(lost, space, 3, [])
+    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
+
+
+def test_a_replay_restores_the_generations_of_nsga2(space, monkeypatch):
+    for module in ("samplers", "proposing"):
+        monkeypatch.setattr(f"studies.{module}.POPULATION", 4)
+    lost = proposer_of(space, "nsga2")
+    history = search(lost, space, 40, [])
+    replayed = proposer_of(space, "nsga2")
+    replayed.replay(history, readings_of(history))
+
+    def generations(proposer: Proposer) -> list[object]:
+        known = [one.system_attrs.get("NSGAIISampler:generation") for one in proposer.history()]
+        return known[2:]  # published methods are of no generation
+
+    assert generations(replayed) == generations(lost)
+    assert max(generations(lost)) > 2
+    assert replayed.propose().candidate.fingerprint == lost.propose().candidate.fingerprint
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_replay_gives_optuna_the_same_history(space, sampler):
+    lost = proposer_of(space, sampler)
+    history = search(lost, space, 24, [])
+    replayed = proposer_of(space, sampler)
+    replayed.replay(history, readings_of(history))
+
+    def facts(proposer: Proposer) -> list[object]:
+        return [(one.state, one.params, one.distributions, one.values) for one in proposer.history()]
+
+    assert facts(replayed) == facts(lost)
+
+
+def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
+    proposer = proposer_of(space, published=())
+    search(proposer, space, 4, [])
+    assert [one.state.name for one in proposer.history()] == ["COMPLETE", "PRUNED", "COMPLETE", "FAIL"]
+    assert proposer.history()[1].intermediate_values == {4: score_of(1)}
+
+
+def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):
+    first = proposer_of(space, published=())
+    running = record_of(first.propose(), space, TrialState.QUEUED)
+    replayed = proposer_of(space, published=())
+    replayed.replay([running], {})
+    assert replayed.history()[0].state is optuna.trial.TrialState.RUNNING
+    replayed.close(0, TrialState.COMPLETE, 0.5)
+    assert replayed.history()[0].value == 0.5
+
+
+def test_published_methods_come_first_and_their_learning_rates_are_suggested(space):
+    proposer = proposer_of(space)
+    proposals = [proposer.propose() for _ in range(3)]
+    assert [one.candidate.method for one in proposals] == ["mam_adapter", "lora_qv", None]
+    first, second = proposer.history()[:2]
+    assert set(first.params) == {"learning_rate.softmax_memory", "learning_rate.bottleneck"}
+    assert set(second.params) == {"learning_rate.lowrank"}
+    assert proposals[1].candidate.attention_learning_rate == second.params["learning_rate.lowrank"]
+
+
+def test_published_methods_that_were_tried_are_not_tried_again_after_a_replay(space):
+    lost = proposer_of(space)
+    history = search(lost, space, 1, [])
+    replayed = proposer_of(space)
+    replayed.replay(history, {})
+    assert replayed.propose().candidate.method == "lora_qv"
+
+
+def test_a_published_method_that_does_not_fit_is_left_out_with_its_reason(space):
+    small = SearchSpace(shape=space.shape, budget=30_000, options=SpaceOptions())
+    proposer = proposer_of(small, published=("mam_adapter",))
+    assert proposer.propose().candidate.method is None
+    assert "needs at least" in proposer.left_out["mam_adapter"]
+
+
+def test_no_configuration_is_proposed_twice(space):
+    proposer = proposer_of(space, "random")
+    fingerprints = [proposer.propose().candidate.fingerprint for _ in range(200)]
+    assert len(set(fingerprints)) == 200
+
+
+def three_points(space: SearchSpace) -> SearchSpace:
+    """A space in which all that can be chosen is which bias of the FFN is trained: u, f or both."""
+    options = SpaceOptions(
+        attention_forms=(), ffn_forms=("const",), learning_rates={"const": (1e-3, 1e-3)}, published=()
+    )
+    return SearchSpace(shape=space.shape, budget=600_000, options=options)
+
+
+def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(space):
+    proposer = proposer_of(three_points(space), "random", ())
+    numbers = [proposer.propose().number for _ in range(3)]
+    assert numbers == [0, 1, 2]
+    with pytest.raises(SpaceExhausted, match="had been tried"):
+        proposer.propose()
+    assert proposer.next_number == 3
+
+
+def test_proposals_depend_on_the_seed_of_the_study(space):
+    first = Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint
+    assert Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint == first
+    assert Proposer(space, sampler="random", seed=1).propose().candidate.fingerprint != first
+
+
+def test_tpe_finds_better_points_than_random_when_a_form_decides(space):
+    def mean_of_last(sampler: str) -> float:
+        proposer = Proposer(space, sampler=sampler, seed=1)
+        scores = []
+        for _ in range(60):
+            proposal = proposer.propose()
+            parameters = proposal.candidate.parameters
+            score = 0.5 * (parameters.get("ffn.form") == "lowrank") + 0.5 * (
+                parameters.get("attention.form") == "bottleneck"
+            )
+            proposer.close(proposal.number, TrialState.COMPLETE, score)
+            scores.append(score)
+        return sum(scores[30:]) / 30
+
+    assert mean_of_last("tpe") > mean_of_last("random") + 0.2
+
+
+def test_the_default_sampler_is_multivariate_group_tpe_with_a_constant_liar(space):
+    sampler = make_sampler("tpe", {}, study_seed=0, number=0)
+    assert isinstance(sampler, optuna.samplers.TPESampler)
+    assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
+    assert sampler._n_startup_trials == STARTUP_TRIALS
+
+
+def test_the_sequence_covers_every_choice_evenly(space):
+    proposer = Proposer(space, sampler="qmc", seed=0)
+    places = [proposer.propose().candidate.parameters["placement"] for _ in range(48)]
+    assert {place: places.count(place) for place in places} == {"both": 16, "attention": 16, "ffn": 16}
+
+
+def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
+    with pytest.raises(LaunchError, match="no sampler 'cmaes'; known: tpe, random, nsga2, gp, qmc"):
+        Proposer(space, sampler="cmaes", seed=0)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_optuna_is_silent(space, sampler, capfd, caplog):
+    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("error")
+        search(proposer_of(space, sampler), space, 14, [])
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+    assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []
+
+
+def test_derived_seeds_differ_by_every_part_and_fit_their_bits():
+    seeds = {derived_seed("trial", study, number, bits=31) for study in range(20) for number in range(50)}
+    assert len(seeds) == 1000
+    assert all(0 <= seed < 2**31 for seed in seeds)

@@ -1,0 +1,164 @@
+"""A pack runner without torch: scores are a formula of seed and step, snapshots are small JSON files.
+
+The score of a trial at a step is ``quality(seed) * (1 - 2 ** -(step / 8))``, plus what its state has summed up in a
+way that only an uninterrupted or a properly restored trial gets right. A seed may be told to fail.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trial_runner.errors import AttachError, SnapshotError
+from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrialRequest
+
+
+def quality(seed: int) -> float:
+    """A number in [0, 1) that only the seed determines."""
+    return (seed * 2654435761 % 2**32) / 2**32
+
+
+def score_at(seed: int, step: int) -> float:
+    """What an undisturbed trial measures."""
+    return quality(seed) * (1 - 2 ** -(step / 8)) + 1e-9 * checksum(seed, step)
+
+
+def checksum(seed: int, step: int) -> int:
+    """State after ``step`` steps of ``state = (31 * state + seed + i) mod 1009``."""
+    state = 0
+    for index in range(step):
+        state = (31 * state + seed + index) % 1009
+    return state
+
+
+@dataclass
+class TrivialSlot:
+    request: TrialRequest
+    step: int = 0
+    state: int = 0
+
+
+@dataclass
+class TrivialPack:
+    """Slots that count."""
+
+    runner: "TrivialRunner"
+    slots: dict[int, TrivialSlot | None]
+
+    @property
+    def free_slots(self) -> int:
+        return sum(slot is None for slot in self.slots.values())
+
+    def admit(self, request: TrialRequest) -> int:
+        if request.trial in self.runner.refused:
+            raise AttachError(f"trial {request.trial} cannot be attached.")
+        free = next(index for index, slot in self.slots.items() if slot is None)
+        self.slots[free] = TrivialSlot(request)
+        self.runner.admitted.append((request.trial, request.attempt))
+        return free
+
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        results: list[Reading | Failure] = []
+        for index, slot in self.slots.items():
+            if slot is not None:
+                results.extend(self._advance(index, slot, steps))
+        return results
+
+    def _advance(self, index: int, slot: TrivialSlot, steps: int) -> list[Reading | Failure]:
+        request = slot.request
+        results: list[Reading | Failure] = []
+        for _ in range(min(steps, request.plan.steps - slot.step)):
+            if self.runner.step_seconds:
+                time.sleep(self.runner.step_seconds)
+            slot.state = (31 * slot.state + request.seed + slot.step) % 1009
+            slot.step += 1
+            self.runner.on_step(request, slot.step)
+            if self.runner.fails_at.get(request.trial) == slot.step:
+                self.slots[index] = None
+                return [*results, Failure(slot=index, trial=request.trial, step=slot.step, reason="the loss is nan")]
+            if slot.step in request.plan.evaluate_at_steps:
+                results.append(self._reading(index, slot))
+        return results
+
+    def _reading(self, index: int, slot: TrivialSlot) -> Reading:
+        score = quality(slot.request.seed) * (1 - 2 ** -(slot.step / 8)) + 1e-9 * slot.state
+        score = self.runner.scores.get(slot.request.trial, score)
+        metrics = {"accuracy": score, "validation_loss": 1 - score}
+        return Reading(
+            slot=index,
+            trial=slot.request.trial,
+            step=slot.step,
+            score=score,
+            metrics=metrics,
+            train_loss=1 - score,
+            seconds=0.001,
+        )
+
+    def evict(self, slot: int) -> None:
+        assert self.slots[slot] is not None
+        self.slots[slot] = None
+
+    def snapshot(self, slot: int) -> Snapshot:
+        state = self.slots[slot]
+        assert state is not None
+        return Snapshot(trial=state.request.trial, step=state.step, facts={"state": state.state})
+
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+        if snapshot.trial != request.trial:
+            raise SnapshotError(f"a snapshot of trial {snapshot.trial} is not of trial {request.trial}.")
+        index = self.admit(request)
+        state = snapshot.facts["state"]
+        assert isinstance(state, int)
+        self.slots[index] = TrivialSlot(request, step=snapshot.step, state=state)
+        self.runner.restored.append((request.trial, request.attempt, snapshot.step))
+        return index
+
+
+def nothing(request: TrialRequest, step: int) -> None:
+    """Do nothing at a step."""
+
+
+@dataclass
+class TrivialRunner:
+    """Opens packs that count, and remembers what was asked of it."""
+
+    step_seconds: float = 0.0
+    fails_at: Mapping[int, int] = field(default_factory=dict)
+    refused: frozenset[int] = frozenset()
+    scores: Mapping[int, float] = field(default_factory=dict)
+    on_step: Callable[[TrialRequest, int], None] = nothing
+    admitted: list[tuple[int, int]] = field(default_factory=list)
+    restored: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def open_pack(self, slots: int) -> Pack:
+        return TrivialPack(self, dict.fromkeys(range(slots)))
+
+    def save(self, snapshot: Snapshot, folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"step-{snapshot.step}.json"
+        temporary = path.with_suffix(".tmp")
+        with temporary.open("w") as file:
+            json.dump({"trial": snapshot.trial, "step": snapshot.step, "facts": dict(snapshot.facts)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        return path
+
+    def load(self, path: Path) -> Snapshot:
+        try:
+            return Snapshot(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise SnapshotError(f"{path} is damaged.") from error
+
+
+@dataclass(frozen=True)
+class TrivialFactory:
+    """Makes runners; travels to other processes."""
+
+    step_seconds: float = 0.0
+    fails_at: Mapping[int, int] = field(default_factory=dict)
+
+    def __call__(self, threads: int) -> TrivialRunner:
+        return TrivialRunner(step_seconds=self.step_seconds, fails_at=self.fails_at)
