@@ -1,0 +1,287 @@
+"""What the engine costs beside training: time and bytes per trial, replay, start-up; with stock tools beside it.
+
+    python benchmarks/overhead.py            all of it, about three minutes on two cores
+    python benchmarks/overhead.py --no-ray   without the parts that start Ray
+
+A trivial trial has one step that takes no time, one reading and one file that is flushed to disk. Times per trial are
+between the 20th end and the last, so they leave start-up out. Baselines are measured in the same run.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TRIVIAL = ROOT / "tests" / "studies"
+BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
+sys.path.insert(0, str(TRIVIAL))
+# the workers of Ray import the trivial runner too
+os.environ["PYTHONPATH"] = os.pathsep.join([str(TRIVIAL), os.environ.get("PYTHONPATH", "")])
+
+import optuna  # noqa: E402
+from trivial_runner import TrivialFactory  # noqa: E402
+
+from search_space.families import shape_of  # noqa: E402
+from search_space.space import SearchSpace  # noqa: E402
+from studies.candidates import new_trial  # noqa: E402
+from studies.keeper import StudyKeeper  # noqa: E402
+from studies.launch import launch, plan_of  # noqa: E402
+from studies.proposing import Proposal, Proposer  # noqa: E402
+from studies.replaying import replayed  # noqa: E402
+from studies.specification import Specification, specification_from_mapping  # noqa: E402
+from studies.store.ledger import Ledger  # noqa: E402
+from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
+
+WARM_UP_TRIALS = 20
+STEPS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what was measured, the aim, and the stock tool beside it."""
+
+    what: str
+    value: float
+    unit: str
+    aim: float | None = None
+    baseline: float | None = None
+
+    def text(self) -> str:
+        """The line as it is printed."""
+        aim = "" if self.aim is None else f"≤ {self.aim:g}{'' if self.value <= self.aim else '  MISSED'}"
+        ratio = "" if self.baseline is None else f"{self.baseline / self.value:.1f}x less than {self.baseline:.1f}"
+        return f"{self.what:<52}{self.value:>10.2f} {self.unit:<6}{aim:<16}{ratio}"
+
+
+def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Specification:
+    return specification_from_mapping(
+        {
+            "name": "overhead",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": trials,
+            "training": {"steps": steps},
+            "pruning": {"first_rung_steps": None if steps == 1 else 1},
+            "search": {"sampler": "random", "published": "none"},
+            "fleet": {"backend": backend, "pack": 1, "artefacts": str(folder / "artefacts")},
+        }
+    )
+
+
+def search_space(study: Specification) -> SearchSpace:
+    shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
+    budget = study.parameter_budget().parameters(shape)
+    return SearchSpace(shape=shape, budget=budget, options=study.space_options())
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="overhead-") as name:
+        yield Path(name)
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    began_at = time.perf_counter()
+    action()
+    return 1000 * (time.perf_counter() - began_at)
+
+
+def ms_per_trial(backend: str, trials: int) -> tuple[float, float, float]:
+    """Steady-state ms per trial, seconds until the first trial has ended, and ledger bytes per trial."""
+    with scratch() as folder:
+        url = f"sqlite:///{folder / 'ledger.db'}"
+        began_at = time.time()
+        launch(specification(folder, backend, trials), storage_url=url, factory=TrivialFactory())
+        with Ledger.open(url) as ledger:
+            ends = sorted(one.ended_at for one in ledger.trials(ledger.study("overhead").id) if one.ended_at)
+        steady = (ends[-1] - ends[WARM_UP_TRIALS]).total_seconds() / (len(ends) - WARM_UP_TRIALS - 1)
+        size = sum(file.stat().st_size for file in folder.glob("ledger.db*"))
+        return 1000 * steady, ends[0].timestamp() - began_at, size / trials
+
+
+def fsync_ms() -> float:
+    """Median time of flushing a small file."""
+    with scratch() as folder, (folder / "file").open("wb") as file:
+
+        def flush() -> None:
+            file.write(b"x" * 512)
+            file.flush()
+            os.fsync(file.fileno())
+
+        return statistics.median(milliseconds(flush) for _ in range(50))
+
+
+def optuna_ms_per_trial(trials: int) -> float:
+    """Stock Optuna: ask and tell of the same space on its own SQLite storage, random sampler."""
+    with scratch() as folder:
+        space = search_space(specification(folder, "inline", 1))
+        sampler = optuna.samplers.RandomSampler(seed=0)
+        study = optuna.create_study(storage=f"sqlite:///{folder / 'optuna.db'}", sampler=sampler)
+
+        def one() -> None:
+            trial = study.ask()
+            space.suggest(trial)
+            study.tell(trial, 0.5)
+
+        return statistics.mean(milliseconds(one) for _ in range(trials))
+
+
+def tune_ms_per_trial(trials: int) -> float:
+    """Stock Ray Tune with OptunaSearch: every configuration is a Tune trial of its own, two at a time."""
+    import ray
+    from ray import tune
+    from ray.tune.search.optuna import OptunaSearch
+
+    ends: list[float] = []
+
+    class Clock(tune.Callback):  # type: ignore[misc]
+        def on_trial_complete(self, iteration: int, trials: object, trial: object, **info: object) -> None:
+            ends.append(time.perf_counter())
+
+    os.environ.update({"RAY_AIR_NEW_OUTPUT": "0", "RAY_USAGE_STATS_ENABLED": "0"})
+    os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
+    with scratch() as folder:
+        space = search_space(specification(folder, "inline", 1))
+        searcher = OptunaSearch(space=space.suggest, metric="score", mode="max")
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        try:
+            tune.Tuner(
+                tune.with_resources(lambda config: {"score": 0.5}, {"cpu": 1}),
+                tune_config=tune.TuneConfig(search_alg=searcher, num_samples=trials, max_concurrent_trials=2),
+                run_config=tune.RunConfig(storage_path=str(folder), verbose=0, callbacks=[Clock()]),
+            ).fit()
+        finally:
+            ray.shutdown()
+    later = ends[2:]
+    return 1000 * (later[-1] - later[0]) / (len(later) - 1)
+
+
+def tpe_ask_ms(space: SearchSpace, history: int) -> float:
+    """Median ms of a proposal by the default sampler after so many trials."""
+    proposer = Proposer(space, sampler="random", seed=0)
+    trials = [proposer.propose() for _ in range(history)]
+    tpe = Proposer(space, sampler="tpe", seed=0)
+    with scratch() as folder:
+        ledger, record = filled_ledger(folder, trials, space)
+        with ledger:
+            readings = {one: [] for one in range(history)}
+            tpe.replay(ledger.trials(record.id), readings)
+    return statistics.median(milliseconds(tpe.propose) for _ in range(7))
+
+
+def filled_ledger(
+    folder: Path, proposals: list[Proposal], space: SearchSpace, steps: tuple[int, ...] = ()
+) -> tuple[Ledger, StudyRecord]:
+    """A ledger with complete trials, each with readings at the steps."""
+    study = specification(folder, "inline", len(proposals), steps=max(steps, default=1))
+    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
+    record = ledger.create_study(
+        NewStudy(
+            name=study.name,
+            specification=study.as_json(),
+            backbone=study.backbone,
+            backbone_parameters=space.shape.parameters,
+            budget_parameters=space.budget,
+            metric="accuracy",
+            seed=0,
+        )
+    )
+    epoch = ledger.take_over(record.id, "benchmark")
+    rows = [new_trial(one, space.shape, study_seed=0, head_parameters=1538) for one in proposals[:500]]
+    # beyond 500 the same configurations again: proposing is not what is measured here
+    rows += [
+        replace(rows[number % 500], number=number, fingerprint=f"{number:032x}")
+        for number in range(500, len(proposals))
+    ]
+    ledger.add_trials(record.id, epoch, rows, worker="w/1")
+    for number in range(len(rows)):
+        readings = [
+            ReadingRecord(
+                trial=number,
+                step=step,
+                attempt=1,
+                score=(number * 37 % 101) / 101,
+                metrics={"accuracy": 0.5, "validation_loss": 0.7},
+                train_loss=0.7,
+                seconds=1.0,
+                rung=index if step < max(steps) else None,
+            )
+            for index, step in enumerate(steps)
+        ]
+        outcome = Outcome(state=TrialState.COMPLETE, score=(number * 37 % 101) / 101)
+        ledger.settle(record.id, epoch, number, 1, readings=readings, outcome=outcome)
+    return ledger, record
+
+
+def replay_seconds(trials: int) -> tuple[float, float, float]:
+    """Seconds to replay a study into Optuna, to take it over as a keeper does, and its bytes per trial."""
+    with scratch() as folder:
+        study = specification(folder, "inline", trials, steps=max(STEPS))
+        space = search_space(study)
+        proposer = Proposer(space, sampler="random", seed=0)
+        proposals = [proposer.propose() for _ in range(min(trials, 500))]
+        proposals += [replace(proposals[0], number=number) for number in range(len(proposals), trials)]
+        ledger, record = filled_ledger(folder, proposals, space, STEPS)
+        with ledger:
+            plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}", labels=2)
+            replay = milliseconds(lambda: replayed(ledger, record.id, plan)) / 1000
+        keepers: list[StudyKeeper] = []
+        takeover = milliseconds(lambda: keepers.append(StudyKeeper(plan))) / 1000
+        keepers[0].close()
+        return replay, takeover, (folder / "ledger.db").stat().st_size / trials
+
+
+def command_seconds(*command: str) -> float:
+    """Best of five runs."""
+    run = [sys.executable, *command]
+    return min(milliseconds(lambda: subprocess.run(run, check=True, capture_output=True)) for _ in range(5)) / 1000
+
+
+def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
+    """Every line of the table, as it is measured."""
+    yield Line("flush of a small file (the disk)", fsync_ms(), "ms")
+    optuna_ms = optuna_ms_per_trial(50)
+    inline, _, size = ms_per_trial("inline", trials)
+    yield Line("inline, per trivial trial (beside: Optuna RDBStorage)", inline, "ms", 5, optuna_ms)
+    yield Line("ledger, per trivial trial", size, "bytes")
+    if with_ray:
+        tune_ms = tune_ms_per_trial(10)
+        ray_ms, first, _ = ms_per_trial("ray", trials)
+        yield Line("Ray, per trivial trial (beside: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
+        yield Line("Ray, until the first trial has ended", first, "s")
+    with scratch() as folder:
+        space = search_space(specification(folder, "inline", 1))
+    for history in (100, 500):
+        yield Line(f"TPE proposal after {history} trials", tpe_ask_ms(space, history), "ms")
+    for count, aim in ((500, None), (10_000, 5)):
+        replay, takeover, size = replay_seconds(count)
+        yield Line(f"replay of {count:,} trials", replay, "s", aim)
+        yield Line(f"takeover of {count:,} trials by a keeper", takeover, "s")
+        yield Line(f"ledger, per trial with {len(STEPS)} readings, of {count:,}", size, "bytes")
+    yield Line("deltaspace --help", command_seconds("-c", "from studies.cli.main import main; main(['--help'])"), "s", 0.6)
+    yield Line("python -c pass", command_seconds("-c", "pass"), "s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=400, help="trivial trials per backend (default 400)")
+    parser.add_argument("--no-ray", action="store_true", help="leave out what starts Ray")
+    arguments = parser.parse_args()
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"{os.cpu_count()} cores, load {load}, {arguments.trials} trials, random sampler")
+    for line in lines(arguments.trials, with_ray=not arguments.no_ray):
+        print(line.text(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

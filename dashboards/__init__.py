@@ -1,0 +1,1 @@
+"""Shows what the database holds. Reads only; no torch."""

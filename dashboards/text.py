@@ -1,0 +1,51 @@
+"""Numbers and times as people read them."""
+
+from studies.store.records import TrialState
+
+__all__ = ["duration_text", "rate_text", "score_text", "share_text", "state_text", "states_text"]
+
+_STATE_STYLES = {
+    TrialState.QUEUED: "dim",
+    TrialState.RUNNING: "cyan",
+    TrialState.COMPLETE: "green",
+    TrialState.PRUNED: "yellow",
+    TrialState.FAILED: "red",
+}
+
+
+def duration_text(seconds: float) -> str:
+    """A length of time to the second: ``1h30m``, ``5m``, ``1m05s``, ``12s``."""
+    minutes, left = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    if minutes:
+        return f"{minutes}m{left:02d}s" if left else f"{minutes}m"
+    return f"{left}s"
+
+
+def share_text(fraction: float, *, digits: int = 1) -> str:
+    """A fraction as a percentage."""
+    return f"{100 * fraction:.{digits}f}%"
+
+
+def rate_text(rate: float | None) -> str:
+    """A learning rate with two digits; a dash where there is none."""
+    return "-" if rate is None else f"{rate:.1e}"
+
+
+def score_text(score: float | None, state: TrialState, steps: int) -> str:
+    """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at."""
+    if score is None:
+        return "-"
+    return f"{score:.4f}" if state is TrialState.COMPLETE else f"{score:.4f} @ {steps}"
+
+
+def state_text(state: TrialState) -> str:
+    """A state in its colour, as rich markup."""
+    return f"[{_STATE_STYLES[state]}]{state.value}[/]"
+
+
+def states_text(counts: dict[TrialState, int]) -> str:
+    """How many trials are in every state that has any."""
+    return ", ".join(f"{counts[state]} {state.value}" for state in TrialState if counts.get(state)) or "none yet"

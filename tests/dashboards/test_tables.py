@@ -1,0 +1,71 @@
+"""What the terminal shows."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, RenderableType
+
+from dashboards.queries import leaderboard, study_summaries, trial_page
+from dashboards.tables import leaderboard_table, rows_table, studies_table, trial_renderable
+from studies.store.ledger import Ledger
+
+
+def printed(renderable: RenderableType, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def ledger(sample_storage: str):
+    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
+        yield ledger
+
+
+def test_a_leaderboard_has_a_line_per_trial_with_sentence_and_score(ledger: Ledger) -> None:
+    board = leaderboard(ledger, "sample")
+    text = printed(leaderboard_table(board))
+    for row in board.rows:
+        line = next(line for line in text.splitlines() if row.sentence in line and f" {row.number} " in line)
+        assert row.method in line
+        assert f"{row.parameters:,}" in line
+    assert "pruned 0.5500 @ 25" in text
+    assert "2 complete, 1 pruned, 1 failed" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_narrow_terminal_loses_no_trial_and_no_score(ledger: Ledger, width: int) -> None:
+    text = printed(leaderboard_table(leaderboard(ledger, "sample")), width)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    for needed in ("0.8500", "0.8000", "0.5500", "discovered", "mam_adapter"):
+        assert needed in text
+
+
+def test_the_number_of_hidden_trials_is_said(ledger: Ledger) -> None:
+    board = leaderboard(ledger, "sample")
+    assert "and 7 more trials; --top 11 shows all" in printed(leaderboard_table(replace(board, hidden=7)))
+
+
+def test_a_study_without_ended_trials_says_so(ledger: Ledger) -> None:
+    assert "no trial has ended yet" in printed(leaderboard_table(replace(leaderboard(ledger, "sample"), rows=())))
+
+
+def test_the_list_of_studies(ledger: Ledger) -> None:
+    text = printed(studies_table(study_summaries(ledger)))
+    assert "sample" in text
+    assert "600,000" in text
+    assert "0.8500" in text
+    assert printed(studies_table(())).strip() == "no studies yet."
+
+
+def test_a_trial_page_says_why_it_was_pruned(ledger: Ledger) -> None:
+    text = printed(trial_renderable(trial_page(ledger, "sample", 1)))
+    assert "reason: rung 0 (25 steps): 0.55 below the cut 0.6" in text
+    assert "lowrank" in text
+    assert "599,040 parameters stored (99.8% of the budget" in text
+
+
+def test_square_brackets_of_a_query_are_not_taken_for_markup() -> None:
+    assert "[bold]x[/]" in printed(rows_table(["[a]"], [["[bold]x[/]"], [None]]))

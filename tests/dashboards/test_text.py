@@ -1,0 +1,32 @@
+"""Numbers and times as people read them."""
+
+import pytest
+
+from dashboards.text import duration_text, rate_text, score_text, share_text, states_text
+from studies.store.records import TrialState
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (-3, "0s"), (12.4, "12s"), (59.6, "1m"), (65, "1m05s"), (300, "5m"), (3600, "1h00m"), (5400, "1h30m")],
+)
+def test_a_length_of_time(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_a_score_of_a_trial_that_did_not_complete_names_its_step() -> None:
+    assert score_text(0.5, TrialState.COMPLETE, 200) == "0.5000"
+    assert score_text(0.5, TrialState.PRUNED, 25) == "0.5000 @ 25"
+    assert score_text(None, TrialState.FAILED, 0) == "-"
+
+
+def test_shares_and_learning_rates_are_short() -> None:
+    assert share_text(0.98765) == "98.8%"
+    assert share_text(0.0048, digits=3) == "0.480%"
+    assert rate_text(0.00123) == "1.2e-03"
+    assert rate_text(None) == "-"
+
+
+def test_only_states_that_occur_are_named() -> None:
+    assert states_text({TrialState.PRUNED: 2, TrialState.QUEUED: 0, TrialState.COMPLETE: 1}) == "1 complete, 2 pruned"
+    assert states_text({}) == "none yet"

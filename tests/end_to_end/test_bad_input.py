@@ -1,0 +1,263 @@
+"""What a user can get wrong: one clear line, the right exit status, nothing half done."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from studies.cli.main import main
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+
+WORDS = ("good", "fine", "great", "nice", "bad", "poor", "awful", "worse")
+
+
+def rows(count: int, offset: int = 0) -> list[dict[str, Any]]:
+    """Texts whose label shows in their words."""
+    return [
+        {"text": f"{WORDS[(index * 3 + offset) % 8]} {index} {offset}", "label": int((index * 3 + offset) % 8 < 4)}
+        for index in range(count)
+    ]
+
+
+@pytest.fixture
+def study(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A study that would run: a tiny backbone, forty texts, one process. Tests break one thing each."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    data = tmp_path / "data"
+    data.mkdir()
+    for offset, (name, count) in enumerate((("train", 40), ("validation", 12), ("test", 12))):
+        write(data / f"{name}.jsonl", rows(count, offset))
+    return {
+        "name": "broken",
+        "backbone": str(tiny_backbone("roberta")),
+        "task": {"folder": str(data), "text": "text", "label": "label", "max_tokens": 16},
+        "budget": 400,
+        "trials": 3,
+        "training": {"steps": 4, "batch_size": 4},
+        "search": {"published": ["lora_qv", "mam_adapter"], "sampler": "random"},
+        "fleet": {"backend": "inline"},
+    }
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def launch(study: dict[str, Any], *options: str) -> int:
+    Path("study.yaml").write_text(yaml.safe_dump(study))
+    return main(["launch", "study.yaml", *options])
+
+
+def refusal(study: dict[str, Any], capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """What is printed when a launch is refused before any work."""
+    assert launch(study, *options) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert not Path("deltaspace.db").exists(), "nothing may be created before the study is known to be sound"
+    assert not Path("deltaspace-artefacts").exists()
+    return error
+
+
+def change(study: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    part = study
+    *parents, last = path.split(".")
+    for key in parents:
+        part = part.setdefault(key, {})
+    part[last] = value
+    return study
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("bugdet", 3, "bugdet"),
+        ("training.step", 3, "did you mean"),
+        ("training.steps", "many", "training.steps"),
+        ("trials", -1, "trials"),
+        ("budget", "lots", "budget"),
+        ("budget", 3, "the smallest that fits the study has"),
+        ("search.attention_forms", ["prefix"], "softmax_memory"),
+        ("task.text", "sentence", "text"),
+        ("task.metric", "accurate", "accuracy"),
+        ("task.folder", "elsewhere", "elsewhere"),
+        ("task.max_tokens", 4000, "max_tokens must be at most"),
+        ("backbone", "/nowhere/at/all", "/nowhere/at/all"),
+    ],
+)
+def test_a_bad_study_file_is_refused_before_any_work(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str], path: str, value: object, expected: str
+) -> None:
+    assert expected.lower() in refusal(change(study, path, value), capsys).lower()
+
+
+def test_all_problems_of_a_file_are_reported_together(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(study, "training.steps", "many")
+    change(study, "trails", 3)
+    error = refusal(change(study, "fleet.backend", "slurm"), capsys)
+    assert all(path in error for path in ("training.steps", "trails", "fleet.backend"))
+
+
+def test_an_empty_space_is_refused(study: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    change(study, "search.attention_forms", [])
+    error = refusal(change(study, "search.ffn_forms", []), capsys)
+    assert "something to search" in error
+
+
+def test_the_smallest_budget_that_is_named_really_fits(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refusal(change(study, "budget", 3), capsys)
+    smallest = int(error.split("the smallest that fits the study has ")[1].split(".")[0].replace(",", ""))
+    change(study, "search.published", "none")
+    assert launch(change(study, "budget", smallest)) == 0
+    with Ledger.open("sqlite:///deltaspace.db", read_only=True) as ledger:
+        trials = ledger.trials(ledger.study("broken").id)
+    assert {trial.stored_parameters for trial in trials} == {smallest}
+    capsys.readouterr()
+    Path("deltaspace.db").unlink()
+
+
+@pytest.mark.parametrize(("family", "expected"), [("bart", "bert"), ("gpt2", "roberta"), ("swin", "roberta")])
+def test_a_backbone_of_another_family_is_refused_with_the_supported_ones(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path, family: str, expected: str
+) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    names = {"bart": "bart_large", "gpt2": "gpt2"}
+    config = {"model_type": family}
+    if family in names:
+        data = Path(__file__).parents[1] / "data" / "backbones" / names[family] / "config.json"
+        config = json.loads(data.read_text())
+    (folder / "config.json").write_text(json.dumps(config))
+    error = refusal(change(study, "backbone", str(folder)), capsys)
+    assert expected in error
+    assert family in error
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([{"text": "good", "label": 7}], "7"),
+        ([], "validation"),
+        ([{"text": "", "label": 1}], "validation"),
+    ],
+)
+def test_bad_data_are_refused_by_split(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str], lines: list[dict[str, Any]], expected: str
+) -> None:
+    write(Path(study["task"]["folder"]) / "validation.jsonl", lines)
+    assert expected in refusal(study, capsys)
+
+
+def test_a_changed_study_file_is_refused_with_its_difference(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert launch(study) == 0
+    before = rows_of("deltaspace.db")
+    capsys.readouterr()
+    change(study, "training.steps", 8)
+    assert launch(change(study, "seed", 5)) == 2
+    error = capsys.readouterr().err
+    assert "training.steps: 4 -> 8" in error
+    assert "seed: 0 -> 5" in error
+    assert rows_of("deltaspace.db") == before
+
+
+def rows_of(file: str) -> list[Any]:
+    with sqlite3.connect(file) as connection:
+        return connection.execute("SELECT * FROM trials ORDER BY number").fetchall()
+
+
+def test_launching_again_says_that_it_is_finished_or_goes_on(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert launch(study) == 0
+    before = rows_of("deltaspace.db")
+    capsys.readouterr()
+    assert launch(study) == 0
+    assert "already finished: all 3 trials have ended" in "".join(capsys.readouterr())
+    assert rows_of("deltaspace.db") == before
+    assert launch(study, "--trials", "5") == 0
+    assert rows_of("deltaspace.db")[:3] == before
+    assert len(rows_of("deltaspace.db")) == 5
+
+
+def test_a_storage_that_cannot_be_opened_is_refused(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "letter.db").write_text("Dear Sir or Madam, this is not a database, " * 50)
+    for url in (
+        f"sqlite:///{tmp_path / 'no' / 'such' / 'folder' / 'deltaspace.db'}",
+        f"sqlite:///{tmp_path / 'letter.db'}",
+        "sqlite:////proc/deltaspace.db",
+        "postgresql://nobody@127.0.0.1:1/nothing",
+        "oracle://x",
+    ):
+        assert launch(study, "--storage", url) == 2
+        error = capsys.readouterr().err.strip().splitlines()
+        assert error[-1].startswith("deltaspace: ")
+        assert not any("Traceback" in line for line in error)
+    assert (tmp_path / "letter.db").read_text().startswith("Dear Sir")
+
+
+def test_a_locked_database_is_refused_and_nothing_is_lost(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert launch(study, "--trials", "2") == 0
+    before = rows_of("deltaspace.db")
+    capsys.readouterr()
+    holder = sqlite3.connect("deltaspace.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        assert launch(study) == 2
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    assert "locked" in capsys.readouterr().err
+    assert rows_of("deltaspace.db") == before
+    assert launch(study) == 0
+
+
+def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(
+    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(study, "search.learning_rates", {"lowrank": [1e30, 1e31]})
+    change(study, "search.attention_forms", ["softmax_memory"])
+    change(study, "search.ffn_forms", ["bottleneck"])
+    change(study, "pruning", {"first_rung_steps": None})
+    assert launch(change(study, "fleet.pack", 3)) == 0
+    capsys.readouterr()
+    with Ledger.open("sqlite:///deltaspace.db", read_only=True) as ledger:
+        trials = ledger.trials(ledger.study("broken").id)
+    diverged = [trial for trial in trials if trial.method == "lora_qv"]
+    assert [trial.state for trial in diverged] == [TrialState.FAILED]
+    assert "at step" in (diverged[0].reason or "")
+    others = [trial for trial in trials if trial.method != "lora_qv"]
+    assert {trial.state for trial in others} == {TrialState.COMPLETE}
+    assert len(others) == 2
+
+
+def test_a_refusal_is_one_line_and_exit_status_two_in_a_shell(study: dict[str, Any]) -> None:
+    Path("study.yaml").write_text(yaml.safe_dump(change(study, "budget", 3)))
+    command = [
+        sys.executable,
+        "-c",
+        "from studies.cli.main import main; raise SystemExit(main())",
+        "launch",
+        "study.yaml",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.strip().splitlines()[-1].startswith("deltaspace: the budget must allow")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,126 @@
+"""What holds over the whole source tree: light imports, absolute imports, one error tree per package, no catch-alls."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("search_space", "trial_runner", "studies", "dashboards")
+HEAVY = ("torch", "transformers", "ray")
+# Packages and modules that answer questions about studies at once, so must not wait for a deep-learning stack.
+LIGHT = (
+    "search_space",
+    "studies.store",
+    "studies.specification",
+    "dashboards",
+    "trial_runner.requests",
+    "trial_runner.backbones",
+)
+
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(), filename=str(path)) for path in SOURCES}
+ERROR_MODULES = [f"{package}.errors" for package in PACKAGES if (ROOT / package / "errors.py").exists()]
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module({package!r})
+for module in pkgutil.walk_packages(getattr(package, "__path__", []), package.__name__ + "."):
+    importlib.import_module(module.name)
+"""
+ASK_FOR_HELP = """
+import sys
+from studies.cli.main import COMMANDS, main
+for page in [[], *([name] for name in COMMANDS)]:
+    if main([*page, "--help"]) != 0:
+        sys.exit(f"no help for {page}")
+"""
+REPORT = """
+print("loaded:", *sorted(set(sys.modules) & {heavy!r}))
+"""
+
+
+def heavy_modules_after(script: str) -> list[str]:
+    """The heavy top-level modules that a fresh interpreter has loaded after the script."""
+    finished = subprocess.run(
+        [sys.executable, "-c", script + REPORT.format(heavy=set(HEAVY))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()[-1].removeprefix("loaded:").split()
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_a_heavy_import_would_be_noticed() -> None:
+    assert heavy_modules_after("import sys, torch") == ["torch"]
+
+
+@pytest.mark.parametrize("package", LIGHT)
+def test_a_light_package_loads_no_deep_learning_library(package: str) -> None:
+    assert heavy_modules_after(IMPORT_ALL.format(package=package)) == []
+
+
+@pytest.mark.skipif(not (ROOT / "studies/cli/main.py").exists(), reason="there is no command line")
+def test_the_help_of_every_command_loads_no_deep_learning_library() -> None:
+    assert heavy_modules_after(ASK_FOR_HELP) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_imports_are_absolute(path: Path) -> None:
+    relative = [node.lineno for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom) and node.level]
+    assert relative == []
+
+
+def errors_of(module: ModuleType) -> dict[str, type[BaseException]]:
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, BaseException) and value.__module__ == module.__name__
+    }
+
+
+@pytest.mark.parametrize("name", ERROR_MODULES)
+def test_the_errors_of_a_package_have_one_root(name: str) -> None:
+    errors = errors_of(importlib.import_module(name)).values()
+    roots = [error for error in errors if not any(base in errors for base in error.__bases__)]
+    assert [root.__bases__ for root in roots] == [(Exception,)]
+    assert all(issubclass(error, roots[0]) for error in errors)
+
+
+@pytest.mark.parametrize("name", ERROR_MODULES)
+def test_every_error_is_public_and_drawn_in_the_tree_of_its_module(name: str) -> None:
+    module = importlib.import_module(name)
+    drawn = set((module.__doc__ or "").split())
+    assert set(errors_of(module)) == set(module.__all__)
+    assert set(errors_of(module)) <= drawn
+
+
+def test_errors_are_defined_in_the_errors_module_only() -> None:
+    elsewhere = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error") and path.name != "errors.py"
+    ]
+    assert elsewhere == []
+
+
+def test_no_module_is_a_catch_all() -> None:
+    catch_alls = {"utils", "util", "helpers", "helper", "common", "misc"}
+    names = {part for path in SOURCES for part in (*path.parent.relative_to(ROOT).parts, path.stem)}
+    assert names & catch_alls == set()
+
+
+def test_no_test_folder_is_a_package() -> None:
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
