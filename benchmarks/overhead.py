@@ -136,6 +136,17 @@ def optuna_ms_per_trial(trials: int) -> float:
         return statistics.mean(milliseconds(one) for _ in range(trials))
 
 
+@dataclass
+class Suggest:
+    """The search space as OptunaSearch takes it."""
+
+    space: SearchSpace
+
+    def __call__(self, trial: optuna.Trial) -> None:
+        """Suggest, and return nothing."""
+        self.space.suggest(trial)
+
+
 def tune_ms_per_trial(trials: int) -> float:
     """Stock Ray Tune with OptunaSearch: every configuration is a Tune trial of its own, two at a time."""
     import ray
@@ -152,7 +163,8 @@ def tune_ms_per_trial(trials: int) -> float:
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     with scratch() as folder:
         space = search_space(specification(folder, "inline", 1))
-        searcher = OptunaSearch(space=space.suggest, metric="score", mode="max")
+        sampler = optuna.samplers.RandomSampler(seed=0)
+        searcher = OptunaSearch(space=Suggest(space), metric="score", mode="max", sampler=sampler)
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         try:
             tune.Tuner(
@@ -268,7 +280,9 @@ def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
         yield Line(f"replay of {count:,} trials", replay, "s", aim)
         yield Line(f"takeover of {count:,} trials by a keeper", takeover, "s")
         yield Line(f"ledger, per trial with {len(STEPS)} readings, of {count:,}", size, "bytes")
-    yield Line("deltaspace --help", command_seconds("-c", "from studies.cli.main import main; main(['--help'])"), "s", 0.6)
+    yield Line(
+        "deltaspace --help", command_seconds("-c", "from studies.cli.main import main; main(['--help'])"), "s", 0.6
+    )
     yield Line("python -c pass", command_seconds("-c", "pass"), "s")
 
 

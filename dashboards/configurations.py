@@ -151,6 +151,8 @@ def methods_table(views: Sequence[MethodView]) -> RenderableType:
             if side is not None:
                 table.add_row(name, place, *(getattr(side, key) for key in _DIMENSIONS.values()), settings, citation)
                 name = settings = citation = ""
+        if name:
+            table.add_row(name, "nowhere", "", "", "", "", settings, citation)
     sources = dict.fromkeys(view.method.citation.partition(", table")[0].removesuffix(_CODE) for view in views)
     invalid = [Text(f"{view.method.name}: {view.invalid}", "red") for view in views if view.invalid is not None]
     return Group(table, Text(), *invalid, *(Text(source, "dim") for source in sources))

@@ -16,10 +16,10 @@ from search_space.validity import check_on
 __all__ = ["LEARNING_RATES", "Leaf", "SpaceOptions", "side_leaves"]
 
 LEARNING_RATES: dict[str, tuple[float, float]] = {
-    SoftmaxMemory.name: (3e-3, 1e-1),
-    Bottleneck.name: (5e-4, 2e-2),
-    LowRank.name: (5e-4, 2e-2),
-    Constant.name: (1e-3, 5e-2),
+    SoftmaxMemory.name: (3e-3, 5e-2),
+    Bottleneck.name: (1e-3, 1e-2),
+    LowRank.name: (1e-3, 2e-2),
+    Constant.name: (1e-3, 1e-2),
 }
 """Default search range of the peak learning rate per functional form."""
 

@@ -1,0 +1,1 @@
+"""Which trials to run, and what was learned: study file, ledger, keeper, workers, queries and commands."""

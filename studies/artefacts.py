@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
-from studies.store.records import ArtefactRecord, StudyRecord
+from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
 
 __all__ = [
     "attempt_folder",
@@ -35,13 +36,20 @@ def study_folder(root: Path, study: StudyRecord) -> Path:
             folder = root / (study.name if attempt == 1 else f"{study.name}-{attempt}")
             folder.mkdir(parents=True, exist_ok=True)
             marker = folder / _MARKER
-            if not marker.exists() and not any(folder.iterdir()):
-                marker.write_text(json.dumps(identity), encoding="utf-8")
+            if not any(folder.iterdir()):
+                _write_whole(marker, json.dumps(identity))
             if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == identity:
                 return folder
             attempt += 1
     except (OSError, ValueError) as error:
         raise LaunchError(f"the folder of artefacts must be writable; got: {error}. Choose another folder.") from error
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    temporary = path.parent.with_name(f"{path.parent.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
@@ -83,10 +91,23 @@ def delete_files(paths: Iterable[str | Path]) -> None:
                     break
 
 
-def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord]) -> int:
-    """Delete every file below the trial folders that no record names; return how many there were."""
+def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> int:
+    """Delete the files of ended attempts that no record names; return how many there were.
+
+    An attempt that has ended can bring no more files, so this never takes one from a worker that is alive, not even
+    from one of another launch.
+
+    Args:
+        folder: The study's own.
+        kept: Every artefact of the study, read after ``ended``.
+        ended: Attempts that have ended; what others left is passed over.
+    """
     named = {Path(artefact.path) for artefact in kept}
-    files = [path for path in folder.glob("trial-*/attempt-*/*") if path.is_file() or path.is_symlink()]
-    orphans = [path for path in files if path not in named]
+    orphans = [
+        file
+        for attempt in ended
+        for file in attempt_folder(folder, attempt.trial, attempt.attempt).glob("*")
+        if file not in named and (file.is_file() or file.is_symlink())
+    ]
     delete_files(orphans)
     return len(orphans)

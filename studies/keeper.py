@@ -54,7 +54,7 @@ class StudyKeeper:
         self._halted: StudiesError | None = None
         self._crashes = 0
         self._rebuild()
-        remove_orphans(plan.artefacts, self._ledger.artefacts(self._study.id))
+        self._sweep()
 
     def _rebuild(self) -> None:
         """Read the ledger into memory."""
@@ -116,7 +116,7 @@ class StudyKeeper:
     def crash(self, worker: str, text: str) -> None:
         """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
         with self._serving():
-            self.record_event("crash", f"{worker}: {text}")
+            self._record_event("crash", f"{worker}: {text}")
             self._lose(worker, f"crashed: {text}")
             self._crashes += 1
             if self._crashes >= MAX_CRASHES:
@@ -178,9 +178,11 @@ class StudyKeeper:
             ),
         )
 
-    def record_event(self, kind: str, text: str) -> None:
-        """Write an event of the launch to the ledger."""
-        self._ledger.record_event(self._study.id, kind, text, epoch=self._epoch)
+    def finish(self, text: str) -> None:
+        """Note how the launch ended, and leave no file behind that belongs to nothing."""
+        with self._serving():
+            self._record_event("launch", text)
+            self._sweep()
 
     def close(self) -> None:
         """Close the ledger."""
@@ -198,6 +200,13 @@ class StudyKeeper:
         except StudiesError as error:
             self.halt(error)
             raise
+
+    def _record_event(self, kind: str, text: str) -> None:
+        self._ledger.record_event(self._study.id, kind, text, epoch=self._epoch)
+
+    def _sweep(self) -> None:
+        ended = [one for one in self._ledger.attempts(self._study.id) if one.ended_at is not None]
+        remove_orphans(self._plan.artefacts, self._ledger.artefacts(self._study.id), ended)
 
     def _is_done(self) -> bool:
         is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._exhausted)
@@ -385,9 +394,9 @@ class StudyKeeper:
                 proposals.append(self.proposer.propose())
             except SpaceExhausted as reason:
                 self._exhausted = str(reason)
-                self.record_event("exhausted", self._exhausted)
+                self._record_event("exhausted", self._exhausted)
             for method in set(self.proposer.left_out) - left_out:
-                self.record_event("left_out", f"{method}: {self.proposer.left_out[method]}")
+                self._record_event("left_out", f"{method}: {self.proposer.left_out[method]}")
         return [
             new_trial(
                 proposal,

@@ -20,8 +20,8 @@ from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 __all__ = ["MAX_REPEATS", "Proposal", "Proposer", "SpaceExhausted"]
 
-MAX_REPEATS = 32
-"""How often a proposal that was tried before is asked again, each time with another seed."""
+MAX_REPEATS = 256
+"""How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
 
 _GENERATION_KEY = "NSGAIISampler:generation"
 

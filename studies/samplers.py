@@ -14,12 +14,15 @@ from optuna.trial import FrozenTrial
 
 from studies.errors import LaunchError
 
-__all__ = ["SAMPLERS", "STARTUP_TRIALS", "SequenceSampler", "derived_seed", "make_sampler"]
+__all__ = ["MODEL_REPEATS", "SAMPLERS", "STARTUP_TRIALS", "SequenceSampler", "derived_seed", "make_sampler"]
 
 SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
+
+MODEL_REPEATS = 8
+"""After so many proposals in a row that had been tried, the next ones are random: a model insists on its favourite."""
 
 POPULATION = 20
 """Complete trials of a generation of NSGA-II; studies are small, so it is below the 50 of Optuna."""
@@ -103,7 +106,7 @@ def make_sampler(
     with warnings.catch_warnings():
         # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        match name:
+        match name if retry < MODEL_REPEATS else "random":
             case "tpe":
                 return _tpe(seed)
             case "random":

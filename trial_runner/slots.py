@@ -95,7 +95,7 @@ class TrialSlot:
             for side in _SIDES
             if any(True for _ in parts[side].parameters())
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, weight_decay=self.request.plan.weight_decay, foreach=False)
+        self.optimizer = torch.optim.AdamW(groups, lr=0.0, weight_decay=self.request.plan.weight_decay, fused=True)
 
     @property
     def parameters(self) -> list[nn.Parameter]:

@@ -34,7 +34,7 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         worker.work()
         standing = keeper.standing()
         watch.show(standing.progress)
-        keeper.record_event("launch", standing.summary)
+        keeper.finish(standing.summary)
         return standing
     finally:
         keeper.close()

@@ -45,18 +45,19 @@ class KeeperActor:
 
 
 def _refuse_stolen_study(plan: StudyPlan, launch_name: str) -> None:
-    """See that the newest takeover was this launch's own.
+    """See that nobody has taken the study over since this launch did, if it ever did.
 
     Raises:
-        FencedError: If it was another's.
+        FencedError: If another launch has.
     """
     from studies.store.ledger import Ledger
 
     with Ledger.open(plan.storage_url, create=False) as ledger:
         events = ledger.events(ledger.study(plan.study).id)
-    newest = [event.text for event in events if event.kind == "takeover"][-1:]
-    if newest and not newest[0].endswith(f" is {launch_name}"):
-        raise FencedError(f"study '{plan.study}' was taken over: {newest[0]}. This launch must stop.")
+    takeovers = [event.text for event in events if event.kind == "takeover"]
+    own = [text.endswith(f" is {launch_name}") for text in takeovers]
+    if any(own) and not own[-1]:
+        raise FencedError(f"study '{plan.study}' was taken over: {takeovers[-1]}. This launch must stop.")
 
 
 class KeeperClient:
@@ -100,9 +101,9 @@ class KeeperClient:
         standing: Standing = self._call("standing")
         return standing
 
-    def record_event(self, kind: str, text: str) -> None:
-        """See `studies.keeper.StudyKeeper.record_event`."""
-        self._call("record_event", kind, text)
+    def finish(self, text: str) -> None:
+        """See `studies.keeper.StudyKeeper.finish`."""
+        self._call("finish", text)
 
     def _call(self, method: str, *arguments: object) -> Any:
         """Call, and call again while the actor is being restarted.

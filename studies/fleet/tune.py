@@ -4,6 +4,9 @@ Tune places the workers, gives them their cores and GPUs and restarts them where
 schedules nothing, and its run folder is thrown away: the ledger is the truth.
 """
 
+import contextlib
+import fcntl
+import logging
 import os
 import shutil
 import tempfile
@@ -29,13 +32,17 @@ __all__ = ["run_tune"]
 
 _LOOK_SECONDS = 0.1
 _OBJECT_STORE_BYTES = 100_000_000
+_FOLDER_PREFIX = "deltaspace-"
+_LOCK = "launch.lock"
 _LONGEST_FOLDER_NAME = 30  # sockets lie below it, and their paths are limited to 107 bytes
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_worker_niceness": "0",  # else any other process of the machine would starve the workers
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_AUTO_INIT": "1",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "3600",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
@@ -78,7 +85,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, wat
         fleet = _Fleet(_tuner(trainable, places, folder))
         standing = _watch_over(fleet, keeper, watch)
         if standing.halted is None:
-            keeper.record_event("launch", standing.summary)
+            keeper.finish(standing.summary)
         return standing
 
 
@@ -148,11 +155,14 @@ def _cluster(options: FleetOptions) -> Iterator[Path]:
     """A Ray of this launch's own, or the cluster at ``RAY_ADDRESS``; and a folder that lives as long."""
     cpus = len(os.sched_getaffinity(0))
     threads = max(1, cpus // (options.workers or cpus))
-    folder = _temporary_folder()
-    try:
-        with _environment(_ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}):
-            quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-            address = os.environ.get("RAY_ADDRESS")
+    with (
+        _temporary_folder() as folder,
+        _environment(_ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}),
+        _silence(),
+    ):
+        quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+        address = os.environ.get("RAY_ADDRESS")
+        try:
             if address:
                 ray.init(address, **quiet)
             else:
@@ -165,15 +175,46 @@ def _cluster(options: FleetOptions) -> Iterator[Path]:
                     **quiet,
                 )
             yield folder
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what Ray and Tune say of dead workers out of the output: they are replaced, and the ledger has it.
+
+    ``log_to_driver`` does not reach the messages of the raylet, and there is no public switch for them.
+    """
+    tune_logger = logging.getLogger("ray.tune")
+    level, was_enabled = tune_logger.level, getattr(ray._private.worker, "_worker_logs_enabled", True)
+    tune_logger.setLevel(logging.CRITICAL + 1)
+    ray._private.worker._worker_logs_enabled = False
+    try:
+        yield
     finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+        ray._private.worker._worker_logs_enabled = was_enabled
+        tune_logger.setLevel(level)
 
 
-def _temporary_folder() -> Path:
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder for Ray that lives as long as this launch; those of launches that were killed are removed.
+
+    A launch holds a lock on a file in its folder; the system lets go of it when the process dies.
+    """
     usual = Path(tempfile.gettempdir())
     parent = usual if len(str(usual)) <= _LONGEST_FOLDER_NAME else Path("/tmp")
-    return Path(tempfile.mkdtemp(prefix="deltaspace-", dir=parent))
+    for lock in parent.glob(f"{_FOLDER_PREFIX}*/{_LOCK}"):
+        with contextlib.suppress(OSError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent))
+    try:
+        with (folder / _LOCK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

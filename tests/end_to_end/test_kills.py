@@ -167,6 +167,13 @@ def kill_launches(study: Study, kills: int, seed: int) -> None:
         process.wait()
 
 
+def said_nothing_unasked(study: Study) -> None:
+    """Only the launch's own lines: neither Ray nor Tune nor Optuna has a say in them."""
+    for launch in range(len(study.launches)):
+        lines = study.said(launch).splitlines()
+        assert [line for line in lines if " ended, " not in line and not line.startswith(("True: ", "False: "))] == []
+
+
 def check_at_rest(study: Study) -> None:
     trials = study.recorded()
     assert [trial.number for trial in trials] == list(range(study.trials))
@@ -223,6 +230,7 @@ def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(ne
     study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "ray", 14 * len(SHORT), step_seconds=0.03)
     kill_everyone(study, SHORT, seed=len(SHORT))
     check_at_rest(study)
+    said_nothing_unasked(study)
 
 
 @pytest.mark.slow
@@ -230,6 +238,7 @@ def test_a_ray_study_survives_twenty_deaths(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(LONG), step_seconds=0.03)
     kill_everyone(study, LONG, seed=len(LONG))
     check_at_rest(study)
+    said_nothing_unasked(study)
 
 
 def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_path):

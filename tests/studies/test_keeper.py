@@ -342,6 +342,28 @@ def test_files_that_no_record_names_are_removed_at_a_takeover(new_plan, keep):
     assert foreign.exists()
 
 
+def test_a_takeover_takes_no_file_from_a_worker_of_another_launch(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    fresh = written(plan, lease, 4)
+    keeper.finish("a sweep while the worker has not handed its file in yet")
+    assert is_whole(fresh)
+    assert tell(keeper, report(lease, 4, 0.5, fresh)) == [Decision.GO_ON]
+    assert broken(plan, keeper) == []
+
+
+def test_the_end_of_a_launch_leaves_no_file_that_belongs_to_nothing(new_plan, keep):
+    plan = new_plan(target_trials=1)
+    late = take(keep(plan), 1)[0]
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    orphan = written(plan, late, 4)
+    tell(keeper, report(lease, 16, 0.5))
+    keeper.finish("finished")
+    assert not Path(orphan.path).exists()
+
+
 def test_progress_counts_names_the_best_and_lists_what_runs(new_plan, keep):
     plan = new_plan(target_trials=3)
     keeper = keep(plan)

@@ -174,6 +174,22 @@ def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(
     assert proposer.next_number == 3
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "qmc"])
+def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
+    # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
+    fixed = {"const": (1e-3, 1e-3)}
+    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
+    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
+    proposer = proposer_of(small, sampler, ())
+    for number in range(19):
+        proposal = proposer.propose()
+        assert proposal.number == number
+        is_favourite = proposal.candidate.parameters["placement"] == "ffn"
+        proposer.close(number, TrialState.COMPLETE, float(is_favourite))
+    with pytest.raises(SpaceExhausted):
+        proposer.propose()
+
+
 def test_proposals_depend_on_the_seed_of_the_study(space):
     first = Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint
     assert Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint == first
