@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from search_space.backbone_shape import BackboneShape
 from search_space.canonical import canonical
@@ -225,13 +226,26 @@ def difference(configuration: Configuration, method: PublishedMethod, shape: Bac
     Raises:
         InvalidEditError: If the method is not valid on the backbone.
     """
-    ours = canonical(configuration, shape)
-    theirs = canonical(method.configuration(shape).resized(attention=(1, 0), ffn=(1, 0)), shape)
+    return _difference(_views(canonical(configuration, shape)), method, shape)
+
+
+Views = tuple[SideView | None, SideView | None]
+
+
+def _views(configuration: Configuration) -> Views:
+    """The dimensions at attention and at the FFN."""
+    return side_view(configuration.attention), side_view(configuration.ffn)
+
+
+@lru_cache(maxsize=1024)
+def _published_views(method: PublishedMethod, shape: BackboneShape) -> Views:
+    return _views(canonical(method.configuration(shape).resized(attention=(1, 0), ffn=(1, 0)), shape))
+
+
+def _difference(ours: Views, method: PublishedMethod, shape: BackboneShape) -> Difference:
     differences: list[str] = []
     distance = 0
-    sides = zip(_SIDE_NAMES, (ours.attention, ours.ffn), (theirs.attention, theirs.ffn), strict=True)
-    for side, edits, others in sides:
-        mine, published = side_view(edits), side_view(others)
+    for side, mine, published in zip(_SIDE_NAMES, ours, _published_views(method, shape), strict=True):
         found = _side_differences(side, mine, published)
         differences.extend(found)
         distance += _WHOLE_SIDE if found and None in (mine, published) else len(found)
@@ -259,9 +273,10 @@ def nearest_published(configuration: Configuration, shape: BackboneShape) -> Dif
 
 def ranked_published(configuration: Configuration, shape: BackboneShape) -> list[Difference]:
     """All published methods with edits that are valid on the backbone, the nearest first."""
+    ours = _views(canonical(configuration, shape))
     found = []
     for method in PUBLISHED:
         if (method.name == "bitfit" and not shape.biased_ports) or method.name == "head_only":
             continue
-        found.append(difference(configuration, method, shape))
+        found.append(_difference(ours, method, shape))
     return sorted(found, key=lambda one: one.distance)
