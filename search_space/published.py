@@ -359,6 +359,6 @@ def published_method(name: str) -> PublishedMethod:
     by_name = {method.name: method for method in PUBLISHED}
     if name in by_name:
         return by_name[name]
-    near = difflib.get_close_matches(name, by_name, n=1)
+    near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(by_name)}.{hint}")
