@@ -38,11 +38,13 @@ from studies.launch import launch, plan_of  # noqa: E402
 from studies.proposing import Proposal, Proposer  # noqa: E402
 from studies.replaying import replayed  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402
+from studies.specification.sections import Fleet  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)
+DEFAULT_PACK = Fleet().pack
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Line:
         return f"{self.what:<52}{self.value:>10.2f} {self.unit:<6}{aim:<16}{ratio}"
 
 
-def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Specification:
+def specification(folder: Path, backend: str, trials: int, steps: int = 1, pack: int = 1) -> Specification:
     return specification_from_mapping(
         {
             "name": "overhead",
@@ -73,7 +75,7 @@ def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Sp
             "training": {"steps": steps},
             "pruning": {"first_rung_steps": None if steps == 1 else 1},
             "search": {"sampler": "random", "published": "none"},
-            "fleet": {"backend": backend, "pack": 1, "artefacts": str(folder / "artefacts")},
+            "fleet": {"backend": backend, "pack": pack, "artefacts": str(folder / "artefacts")},
         }
     )
 
@@ -96,12 +98,12 @@ def milliseconds(action: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began_at)
 
 
-def ms_per_trial(backend: str, trials: int) -> tuple[float, float, float]:
+def ms_per_trial(backend: str, trials: int, pack: int = DEFAULT_PACK) -> tuple[float, float, float]:
     """Steady-state ms per trial, seconds until the first trial has ended, and ledger bytes per trial."""
     with scratch() as folder:
         url = f"sqlite:///{folder / 'ledger.db'}"
         began_at = time.time()
-        launch(specification(folder, backend, trials), storage_url=url, factory=TrivialFactory())
+        launch(specification(folder, backend, trials, pack=pack), storage_url=url, factory=TrivialFactory())
         with Ledger.open(url) as ledger:
             ends = sorted(one.ended_at for one in ledger.trials(ledger.study("overhead").id) if one.ended_at)
         steady = (ends[-1] - ends[WARM_UP_TRIALS]).total_seconds() / (len(ends) - WARM_UP_TRIALS - 1)
@@ -265,11 +267,13 @@ def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
     optuna_ms = optuna_ms_per_trial(50)
     inline, _, size = ms_per_trial("inline", trials)
     yield Line("inline, per trivial trial (beside: Optuna RDBStorage)", inline, "ms", 5, optuna_ms)
+    yield Line("inline, per trivial trial, pack of one slot", ms_per_trial("inline", trials, pack=1)[0], "ms")
     yield Line("ledger, per trivial trial", size, "bytes")
     if with_ray:
         tune_ms = tune_ms_per_trial(10)
         ray_ms, first, _ = ms_per_trial("ray", trials)
         yield Line("Ray, per trivial trial (beside: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
+        yield Line("Ray, per trivial trial, packs of one slot", ms_per_trial("ray", trials, pack=1)[0], "ms")
         yield Line("Ray, until the first trial has ended", first, "s")
     with scratch() as folder:
         space = search_space(specification(folder, "inline", 1))
