@@ -70,10 +70,9 @@ class _SublayerPlan:
 
     def apply(self, port: Port, h: Tensor, values: dict[Port, Tensor]) -> Tensor:
         """Parallel edits of a port from what they read, summed; then the sequential ones in order."""
-        parallel = self.parallel.get(port, ())
-        if parallel:
-            total = sum((delta(values[delta.edit.read]).to(h.dtype) for delta in parallel if delta.edit.read), start=h)
-            h = total if isinstance(total, Tensor) else h
+        for delta in self.parallel.get(port, ()):
+            if delta.edit.read is not None:
+                h = h + delta(values[delta.edit.read]).to(h.dtype)
         for delta in self.sequential.get(port, ()):
             h = h + delta(h).to(h.dtype)
         return h
