@@ -26,8 +26,8 @@ test: .venv/.installed-dev ## Run the tests (slow ones: make test TESTS=)
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m "not slow")
 
 lint: .venv/.installed-dev ## Lint, format, types, import direction
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

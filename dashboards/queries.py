@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from studies.store.ledger import Ledger
-
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
