@@ -1,8 +1,9 @@
 """The shape of a backbone: all that counting, validity and budgets need to know of it. No weights, no torch."""
 
 from dataclasses import dataclass
+from functools import cache
 
-from search_space.dimensions import Heads, NormPlacement, Port, Site, StackKind
+from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
 __all__ = ["BackboneShape", "Sublayer"]
@@ -45,6 +46,11 @@ class BackboneShape:
         biased_ports: ``(site, port)`` pairs whose frozen module carries a bias; sites are ``attn`` and ``ffn``
             (all attention kinds of a supported family agree). ``norm`` stands for the sublayer's LayerNorm.
         stack_norms: LayerNorms with a bias outside the blocks, each ``width`` wide.
+        positions: How attention learns where a token is.
+        unused_parameters: Those of ``parameters`` that the frozen base model does not have: the pooler of encoders,
+            the untied language-model head of decoders.
+        parameter_tensors: Parameter tensors of the frozen base model (tied ones once).
+        embedding_width: Width of the embedded input where it differs from ``width``; None where it does not.
     """
 
     family: str
@@ -61,6 +67,10 @@ class BackboneShape:
     parameters: int
     biased_ports: frozenset[tuple[Site, Port]]
     stack_norms: int
+    positions: Positions = Positions.ABSOLUTE
+    unused_parameters: int = 0
+    parameter_tensors: int = 0
+    embedding_width: int | None = None
 
     def __post_init__(self) -> None:
         """Check that the sizes can be those of a transformer."""
@@ -73,6 +83,11 @@ class BackboneShape:
             )
         if not self.encoder_layers + self.decoder_layers >= 1:
             raise UnsupportedBackboneError("a backbone must have at least one layer; got none.")
+
+    @property
+    def frozen_parameters(self) -> int:
+        """Parameters of the frozen base model."""
+        return self.parameters - self.unused_parameters
 
     @property
     def query_width(self) -> int:
@@ -102,23 +117,25 @@ class BackboneShape:
 
     def sublayers(self, site: Site) -> tuple[Sublayer, ...]:
         """All sublayers of a site, from the input to the output; none for ``stack``."""
-        if site is Site.ATTENTION:
-            return tuple(sublayer for kind in _ATTENTION_SITES for sublayer in self.sublayers(kind))
-        encoder = range(self.encoder_layers)
-        decoder = range(self.decoder_layers)
-        match site:
-            case Site.ENCODER_SELF:
-                return tuple(Sublayer(site=site, stack="encoder", layer=layer) for layer in encoder)
-            case Site.DECODER_SELF:
-                return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder)
-            case Site.CROSS:
-                has_cross = self.kind is StackKind.ENCODER_DECODER
-                return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder if has_cross)
-            case Site.FFN:
-                return tuple(
-                    Sublayer(site=site, stack=stack, layer=layer)
-                    for stack, layers in (("encoder", encoder), ("decoder", decoder))
-                    for layer in layers
-                )
-            case _:
-                return ()
+        has_cross = self.kind is StackKind.ENCODER_DECODER
+        return _sublayers(site, self.encoder_layers, self.decoder_layers, has_cross)
+
+
+@cache
+def _sublayers(site: Site, encoder_layers: int, decoder_layers: int, has_cross: bool) -> tuple[Sublayer, ...]:
+    if site is Site.ATTENTION:
+        kinds = (_sublayers(kind, encoder_layers, decoder_layers, has_cross) for kind in _ATTENTION_SITES)
+        return tuple(sublayer for kind in kinds for sublayer in kind)
+    encoder, decoder = range(encoder_layers), range(decoder_layers)
+    match site:
+        case Site.ENCODER_SELF:
+            return tuple(Sublayer(site=site, stack="encoder", layer=layer) for layer in encoder)
+        case Site.DECODER_SELF:
+            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder)
+        case Site.CROSS:
+            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder if has_cross)
+        case Site.FFN:
+            stacks = (("encoder", encoder), ("decoder", decoder))
+            return tuple(Sublayer(site=site, stack=stack, layer=layer) for stack, layers in stacks for layer in layers)
+        case _:
+            return ()

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from search_space.backbone_shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import affine_count
-from search_space.dimensions import Site
+from search_space.counting import affine_count, places, shared_count
 from search_space.edit import Edit
 from search_space.errors import BudgetError
+from search_space.form import width_step
 from search_space.validity import check_on, largest_width
 
 __all__ = ["ParameterBudget", "smallest_count", "solve"]
@@ -82,25 +82,29 @@ class _Side:
     """The affine count of all edits at attention, or all others, as a function of the units of width to spend.
 
     A unit is one row at one sublayer of every sized edit; where widening single sublayers is not possible (edits at
-    unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them.
+    unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them. Forms whose width grows in
+    steps of more than one make all widths of the side grow by ``step`` rows.
     """
 
     intercept: int
     slope: int
     sublayers: int
+    step: int
     most: int | None
 
     @classmethod
     def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "_Side":
-        places = {edit: _places(edit, shape) for edit in edits}
+        numbers = {edit: places(edit, shape) for edit in edits}
         sized = [edit for edit in edits if edit.sized_form is not None]
-        sublayers = _widenable(sized, places)
-        bounds = [bound * sublayers for bound in (largest_width(edit, shape) for edit in sized) if bound is not None]
+        step = math.lcm(*(width_step(edit.sized_form) for edit in sized if edit.sized_form is not None))
+        sublayers = _widenable(sized, numbers)
+        bounds = [largest_width(edit, shape) for edit in sized]
         return cls(
-            intercept=sum(places[edit] * affine_count(edit, shape).intercept for edit in edits),
-            slope=sum(affine_count(edit, shape).slope * places[edit] // max(sublayers, 1) for edit in sized),
+            intercept=sum(number * affine_count(edit, shape).intercept for edit, number in numbers.items()),
+            slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
             sublayers=sublayers,
-            most=min(bounds, default=None),
+            step=step,
+            most=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
         )
 
     @property
@@ -118,23 +122,24 @@ class _Side:
         return self.intercept + self.slope * units
 
     def width(self, units: int) -> tuple[int, int]:
-        return divmod(units, self.sublayers) if self.sublayers else (1, 0)
+        if not self.sublayers:
+            return 1, 0
+        width, widened = divmod(units, self.sublayers)
+        return width * self.step, widened
 
 
-def _places(edit: Edit, shape: BackboneShape) -> int:
-    return shape.stack_norms if edit.site is Site.STACK else len(shape.sublayers(edit.site))
-
-
-def _widenable(sized: Sequence[Edit], places: Mapping[Edit, int]) -> int:
-    """In how many steps the widths of some edits grow by one; 0 without edits."""
-    numbers = {places[edit] for edit in sized}
+def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
+    """In how many steps the widths of some edits grow by one step; 0 without edits."""
+    counts = {numbers[edit] for edit in sized}
+    steps = {width_step(edit.sized_form) for edit in sized if edit.sized_form is not None}
     has_one_length = any(getattr(edit.form, "reparameterization", None) is not None for edit in sized)
-    return 1 if has_one_length or len(numbers) > 1 else max(numbers, default=0)
+    return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 
 def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:
-    """Stored parameters of a structure with every bottleneck at 1."""
-    return _Side.of(configuration.attention, shape).least_cost + _Side.of(configuration.ffn, shape).least_cost
+    """Stored parameters of a structure with every bottleneck at its smallest."""
+    sides = _Side.of(configuration.attention, shape), _Side.of(configuration.ffn, shape)
+    return sum(side.least_cost for side in sides) + shared_count(configuration.edits)
 
 
 def solve(structure: Configuration, shape: BackboneShape, *, attention_share: float, parameters: int) -> Configuration:
@@ -158,9 +163,13 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
     attention, ffn = _Side.of(structure.attention, shape), _Side.of(structure.ffn, shape)
+    parameters -= shared_count(structure.edits)
     least = attention.least_cost + ffn.least_cost
     if least > parameters:
-        raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
+        shared = shared_count(structure.edits)
+        raise BudgetError(
+            f"this configuration needs at least {least + shared:,} parameters; the budget is {parameters + shared:,}."
+        )
     target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
     attention_units = attention.units(target)
     ffn_units = ffn.units(parameters - attention.cost(attention_units))

@@ -3,18 +3,23 @@
 import hashlib
 import json
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from search_space.backbone_shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Insertion, Site, StackKind
+from search_space.dimensions import Heads, Insertion, Port, Positions, Site, StackKind
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
-from search_space.gate import Add, FixedScale
-from search_space.validity import canonical_read, check_on
+from search_space.form import Bottleneck, Form, LowRank, SoftmaxMemory
+from search_space.gate import Add, FixedScale, Multiply
+from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.validity import canonical_read, check_on, sublayers_of
 
 __all__ = ["canonical", "fingerprint"]
+
+_AFTER_SOFTMAX = (Port.HEAD, Port.CONCAT)
+_KINDS = 3
 
 
 def canonical(configuration: Configuration, shape: BackboneShape) -> Configuration:
@@ -22,14 +27,16 @@ def canonical(configuration: Configuration, shape: BackboneShape) -> Configurati
 
     Kept apart on purpose: points of one function class that train differently (V4, V5, V9, V17). Unified here:
     a scale of 1 and plain addition; the raw and the normalised sublayer input on post-LN backbones (V20); per
-    key/value head and per query head where their numbers agree; ``attn`` and the only attention kind a backbone
-    has; the order of edits that do not follow one another.
+    key/value head and per query head where their numbers agree; diagonals at k and at q, at v and at concat (V13);
+    choices of layers that are the same blocks; ``attn`` and the only attention kind a backbone has, or all kinds
+    alike; the order of edits that do not follow one another.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
     """
     check_on(configuration.edits, shape)
-    edits = [_canonical_edit(edit, shape) for edit in configuration.edits]
+    edits = tuple(_canonical_edit(edit, shape) for edit in configuration.edits)
+    edits = _merged_kinds(tuple(_canonical_diagonal(edit, edits, shape) for edit in edits), shape)
     parallel = sorted((edit for edit in edits if edit.insertion is Insertion.PARALLEL), key=_sort_key)
     sequential = [edit for edit in edits if edit.insertion is Insertion.SEQUENTIAL]
     # Sequential edits of one port keep their order, ports are sorted. One at every attention follows, or is followed
@@ -59,9 +66,10 @@ def _canonical_edit(edit: Edit, shape: BackboneShape) -> Edit:
         site = Site.ENCODER_SELF if shape.kind is StackKind.ENCODER else Site.DECODER_SELF
     if isinstance(gate, FixedScale) and gate.value == 1:
         gate = Add()
-    if edit.heads is not Heads.SINGLE and shape.query_heads == shape.key_value_heads:
+    if edit.write is Port.HEAD and shape.query_heads == shape.key_value_heads:
         form = _with_heads(form)
-    return replace(edit, site=site, read=canonical_read(edit.read, shape), gate=gate, form=form)
+    read, layers = canonical_read(edit.read, shape), _canonical_layers(edit, shape)
+    return replace(edit, site=site, read=read, gate=gate, form=form, layers=layers)
 
 
 def _with_heads(form: Form) -> Form:
@@ -71,8 +79,72 @@ def _with_heads(form: Form) -> Form:
             return replace(form, heads=Heads.KEY_VALUE)
         case Bottleneck() | LowRank():
             return replace(form, heads=Heads.QUERY)
-        case Constant():
+        case _:
             return form
+
+
+def _canonical_layers(edit: Edit, shape: BackboneShape) -> Layers:
+    """All blocks, else a range, else groups of a spindle; the first that is the same blocks."""
+    if isinstance(edit.layers, AllLayers):
+        return edit.layers
+    sublayers = sublayers_of(edit, shape)
+    indices = [sublayer.layer for sublayer in sublayers]
+    subsets = (groups for size in range(1, GROUPS) for groups in combinations(range(1, GROUPS + 1), size))
+    choices: list[Layers] = [AllLayers(), LayerRange(first=min(indices), last=max(indices))]
+    for layers in (*choices, *(SpindleGroups(groups=groups) for groups in subsets)):
+        if sublayers_of(replace(edit, layers=layers), shape) == sublayers:
+            return layers
+    return edit.layers
+
+
+def _canonical_diagonal(edit: Edit, edits: tuple[Edit, ...], shape: BackboneShape) -> Edit:
+    """V13: factors of k are factors of q, and those of the concatenated heads are factors of v.
+
+    Only where a factor is a factor of one head, and nothing else is computed of the tensors between the two.
+    """
+    moved = {Port.K: Port.Q, Port.CONCAT: Port.V}.get(edit.write)
+    if moved is None or not isinstance(edit.gate, Multiply) or shape.query_heads != shape.key_value_heads:
+        return edit
+    if edit.write is Port.K and shape.positions is Positions.ROTARY:
+        return edit
+    between = (Port.Q, Port.K) if edit.write is Port.K else (Port.V, Port.HEAD, Port.CONCAT)
+    blocks = set(sublayers_of(edit, shape))
+    for other in edits:
+        if other is edit or not blocks & set(sublayers_of(other, shape)):
+            continue
+        is_constant = other.read is None and other.write in between
+        if other.read in between or is_constant or (other.write in between and other.write in _AFTER_SOFTMAX):
+            return edit
+    return replace(edit, write=moved, read=moved)
+
+
+def _merged_kinds(edits: tuple[Edit, ...], shape: BackboneShape) -> tuple[Edit, ...]:
+    """One edit at every attention in the place of alike ones at each of its kinds."""
+    if shape.kind is not StackKind.ENCODER_DECODER:
+        return edits
+    merged = list(edits)
+    for edit in (edit for edit in edits if edit.site is Site.ENCODER_SELF):
+        alike = [other for other in merged if _is_alike(edit, other)]
+        same_port = [other for other in merged if other.site.is_attention and other.write is edit.write]
+        follows = edit.insertion is Insertion.SEQUENTIAL and len(same_port) > len(alike)
+        if len(alike) < _KINDS or follows:
+            continue
+        blocks = sorted(sublayer for other in alike for sublayer in sublayers_of(other, shape))
+        for layers in dict.fromkeys(other.layers for other in alike):
+            everywhere = replace(edit, site=Site.ATTENTION, layers=layers)
+            if sorted(sublayers_of(everywhere, shape)) == blocks:
+                merged[merged.index(edit)] = everywhere
+                merged = [other for other in merged if other not in alike]
+                break
+    return tuple(merged)
+
+
+def _is_alike(edit: Edit, other: Edit) -> bool:
+    """Whether two edits at attention differ in its kind, and in nothing else but the layers."""
+    is_widened = edit.sized_form is not None and edit.sized_form.widened > 0
+    if not other.site.is_attention or other.site is Site.ATTENTION or is_widened:
+        return False
+    return replace(other, site=edit.site, layers=edit.layers) == edit
 
 
 def _sort_key(edit: Edit) -> str:

@@ -6,18 +6,26 @@ from enum import StrEnum
 from typing import Any
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError, InvalidEditError
-from search_space.form import FORMS, Form, Init
+from search_space.form import FORMS, Form, Init, OwnNorm, PromptEncoder
 from search_space.gate import GATES, Gate
+from search_space.layers import LAYER_CHOICES, AllLayers, Layers
 
 __all__ = ["SCHEMA_VERSION", "configuration_from_json", "configuration_to_json"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-_EDIT_FIELDS = ("site", "write", "read", "form", "gate")
-_ENUMS: dict[str, type[StrEnum]] = {"activation": Activation, "heads": Heads, "init": Init}
+_EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")
+_ENUMS: dict[str, type[StrEnum]] = {
+    "activation": Activation,
+    "encoder": PromptEncoder,
+    "heads": Heads,
+    "init": Init,
+    "norm": OwnNorm,
+    "per": ScalePer,
+}
 
 
 def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
@@ -26,18 +34,19 @@ def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
 
 
 def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
-    """Read a configuration from its JSON form.
+    """Read a configuration from its JSON form, of this schema version or an earlier one.
 
     Raises:
         CodecError: If the data are of another schema version, incomplete, or not a valid configuration.
     """
     version = data.get("schema_version") if isinstance(data, Mapping) else None
-    if version != SCHEMA_VERSION:
+    if version not in (1, SCHEMA_VERSION):
         raise CodecError(
-            f"a configuration must be of schema version {SCHEMA_VERSION}; got {version!r}. "
+            f"a configuration must be of schema version {SCHEMA_VERSION} or earlier; got {version!r}. "
             "Use the release that wrote it."
         )
     try:
+        data = _of_version_1(data) if version == 1 else data
         _check_fields("configuration", data, ("schema_version", "edits"))
         return Configuration(edits=tuple(_edit_from_json(edit) for edit in data["edits"]))
     except (TypeError, ValueError, AttributeError) as error:
@@ -46,9 +55,39 @@ def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
         raise CodecError(f"a stored configuration must be valid; got: {error}") from error
 
 
+_SINCE_VERSION_1: dict[str, dict[str, Any]] = {
+    "softmax_memory": {"robust": False},
+    "bottleneck": {"reparameterization": None},
+    "lowrank": {"bias": False},
+    "scale_learned": {"per": ScalePer.SUBLAYER.value},
+}
+"""What a form or gate had without saying so; everything else had what it has."""
+
+
+def _of_version_1(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Version 1 knew all layers, and a norm as true or false."""
+
+    def value(stored: Any) -> Any:
+        if not isinstance(stored, Mapping):
+            return stored
+        norms = {True: OwnNorm.INPUT.value, False: OwnNorm.NONE.value}
+        norm = {"norm": norms.get(stored["norm"], stored["norm"])} if "norm" in stored else {}
+        return {**stored, **norm, **_SINCE_VERSION_1.get(str(stored.get("name")), {})}
+
+    def edit(stored: Any) -> Any:
+        if not isinstance(stored, Mapping):
+            return stored
+        parts = {name: value(stored[name]) for name in ("form", "gate") if name in stored}
+        return {**stored, **parts, "layers": {"name": AllLayers.name}}
+
+    edits = data.get("edits")
+    return {**data, "edits": [edit(one) for one in edits]} if isinstance(edits, list) else data
+
+
 def _edit_to_json(edit: Edit) -> dict[str, Any]:
     return {
         "site": edit.site.value,
+        "layers": _value_to_json(edit.layers),
         "write": edit.write.value,
         "read": None if edit.read is None else edit.read.value,
         "form": _value_to_json(edit.form),
@@ -56,10 +95,11 @@ def _edit_to_json(edit: Edit) -> dict[str, Any]:
     }
 
 
-def _value_to_json(value: Form | Gate) -> dict[str, Any]:
+def _value_to_json(value: Form | Gate | Layers) -> dict[str, Any]:
     entries = {field.name: getattr(value, field.name) for field in fields(value)}
     return {"name": value.name} | {
-        name: entry.value if isinstance(entry, StrEnum) else entry for name, entry in entries.items()
+        name: entry.value if isinstance(entry, StrEnum) else list(entry) if isinstance(entry, tuple) else entry
+        for name, entry in entries.items()
     }
 
 
@@ -81,6 +121,7 @@ def _edit_from_json(data: Mapping[str, Any]) -> Edit:
         read=None if data["read"] is None else Port(data["read"]),
         form=_value_from_json(data["form"], FORMS),
         gate=_value_from_json(data["gate"], GATES),
+        layers=_value_from_json(data["layers"], LAYER_CHOICES),
     )
 
 
@@ -88,7 +129,7 @@ def _value_from_json(data: Mapping[str, Any], kinds: tuple[Any, ...]) -> Any:
     by_name = {kind.name: kind for kind in kinds}
     name = data.get("name")
     if name not in by_name:
-        raise CodecError(f"a stored form or gate must be one of {', '.join(by_name)}; got {name!r}.")
+        raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(by_name)}; got {name!r}.")
     kind = by_name[name]
     names = [field.name for field in fields(kind)]
     _check_fields(kind.name, data, ("name", *names))

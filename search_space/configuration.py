@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from search_space.dimensions import Site
 from search_space.edit import Edit
+from search_space.form import Bottleneck, LowRank, Phm, SizedForm, SoftmaxMemory
 from search_space.validity import check_edits
 
 __all__ = ["Configuration"]
@@ -34,7 +34,7 @@ class Configuration:
 
     @property
     def ffn(self) -> tuple[Edit, ...]:
-        """The edits at FFN sublayers and at the stack's norms."""
+        """The edits everywhere else: FFN sublayers, the stack's norms, the embedded input, the whole model."""
         return tuple(edit for edit in self.edits if not edit.site.is_attention)
 
     def resized(self, *, attention: tuple[int, int], ffn: tuple[int, int]) -> "Configuration":
@@ -49,6 +49,12 @@ class Configuration:
             if edit.sized_form is None:
                 edits.append(edit)
                 continue
-            width, widened = attention if edit.site is not Site.FFN else ffn
-            edits.append(replace(edit, form=replace(edit.sized_form, width=width, widened=widened)))
+            width, widened = attention if edit.site.is_attention else ffn
+            edits.append(replace(edit, form=_resized(edit.sized_form, width, widened)))
         return Configuration(edits=tuple(edits))
+
+
+def _resized(form: SizedForm, width: int, widened: int) -> SizedForm:
+    if isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
+        return replace(form, width=width, widened=widened)
+    return replace(form, width=width)

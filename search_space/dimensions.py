@@ -3,17 +3,24 @@
 A *site* is a kind of sublayer, a *port* a named tensor of it (see ``README.md`` for the picture)::
 
     attention: res_in -> x_attn -> q, k, v -> head (= concat, split by head) -> o -> norm
-    FFN:       res_f  -> x_ffn  -> u (gated FFN: g and u) -> m -> f -> norm
+    FFN:       res_f  -> x_ffn  -> u (gated FFN: g and u) -> m -> f -> sum (= res_f + f) -> norm
     stack:     norm   (LayerNorms outside the blocks: after the embeddings, at the end of a stack)
+    embed:     embed  (the embedded input, to which prompts are prepended)
+    global:    weights (every parameter of the backbone)
+
+On post-LN backbones x_attn is res_in and x_ffn is res_f; on pre-LN backbones they are those streams normalised.
 """
 
 from enum import StrEnum
 
-__all__ = ["Activation", "Heads", "Insertion", "NormPlacement", "Port", "Site", "StackKind"]
+__all__ = ["Activation", "Heads", "Insertion", "NormPlacement", "Port", "Positions", "ScalePer", "Site", "StackKind"]
 
 
 class Site(StrEnum):
-    """A kind of sublayer. ``ATTENTION`` stands for every attention of the model."""
+    """A kind of sublayer. ``ATTENTION`` stands for every attention of the model.
+
+    ``EMBEDDING`` and ``GLOBAL`` are outside the sublayers: the embedded input of the model, and all its weights.
+    """
 
     ATTENTION = "attn"
     ENCODER_SELF = "enc_self"
@@ -21,6 +28,8 @@ class Site(StrEnum):
     CROSS = "cross"
     FFN = "ffn"
     STACK = "stack"
+    EMBEDDING = "embed"
+    GLOBAL = "global"
 
     @property
     def is_attention(self) -> bool:
@@ -46,7 +55,10 @@ class Port(StrEnum):
     U = "u"
     M = "m"
     F = "f"
+    SUM = "sum"
     NORM = "norm"
+    EMBEDDING = "embed"
+    WEIGHTS = "weights"
 
 
 class Heads(StrEnum):
@@ -64,6 +76,14 @@ class Activation(StrEnum):
     GELU = "gelu"
     SILU = "silu"
     TANH = "tanh"
+
+
+class ScalePer(StrEnum):
+    """For what a learned scale has a number of its own."""
+
+    SUBLAYER = "sublayer"
+    CHANNEL = "channel"
+    HEAD = "head"
 
 
 class Insertion(StrEnum):
@@ -86,3 +106,11 @@ class StackKind(StrEnum):
     ENCODER = "encoder"
     DECODER = "decoder"
     ENCODER_DECODER = "encoder_decoder"
+
+
+class Positions(StrEnum):
+    """How a backbone's attention learns where a token is."""
+
+    ABSOLUTE = "absolute"
+    ROTARY = "rotary"
+    BIAS = "bias"

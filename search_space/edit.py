@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from search_space.dimensions import Heads, Insertion, Port, Site
-from search_space.form import Constant, Form, SizedForm
+from search_space.form import Bottleneck, Form, LowRank, SizedForm, SoftmaxMemory
 from search_space.gate import Gate
+from search_space.layers import AllLayers, Layers
 from search_space.validity import check_edit
 
 __all__ = ["Edit"]
@@ -12,14 +13,15 @@ __all__ = ["Edit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One point of the design space, applied at every sublayer of a site.
+    """One point of the design space, applied at the sublayers of a site.
 
     Attributes:
-        site: Which sublayers.
+        site: Which kind of sublayers.
         write: The tensor that is changed ("modified representation").
         read: The tensor the form is computed of; None for forms that read nothing.
         form: What is computed ("functional form").
         gate: How it joins the tensor that is written ("composition function").
+        layers: At which blocks.
 
     Raises:
         InvalidEditError: If the combination breaks a validity rule; the error names it.
@@ -30,6 +32,7 @@ class Edit:
     read: Port | None
     form: Form
     gate: Gate
+    layers: Layers = AllLayers()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         """Refuse what breaks a rule."""
@@ -43,9 +46,9 @@ class Edit:
     @property
     def heads(self) -> Heads:
         """In how many blocks the form works."""
-        return Heads.SINGLE if isinstance(self.form, Constant) else self.form.heads
+        return self.form.heads if isinstance(self.form, SoftmaxMemory | Bottleneck | LowRank) else Heads.SINGLE
 
     @property
     def sized_form(self) -> SizedForm | None:
         """The form if it has a bottleneck, else None."""
-        return None if isinstance(self.form, Constant) else self.form
+        return self.form if isinstance(self.form, SizedForm) else None

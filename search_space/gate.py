@@ -4,9 +4,24 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from search_space.dimensions import ScalePer
 from search_space.errors import InvalidEditError
 
-__all__ = ["GATES", "Add", "ConvexGate", "FixedScale", "Gate", "LearnedScale"]
+__all__ = [
+    "GATES",
+    "Add",
+    "ConvexGate",
+    "ConvexInducerGate",
+    "FixedScale",
+    "Gate",
+    "InducerGate",
+    "LearnedScale",
+    "Multiply",
+    "Prepend",
+    "SigmoidGate",
+    "TanhGate",
+    "WeightedGate",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +55,35 @@ class FixedScale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedScale:
-    """``h <- h + s Delta`` with one trained scalar s per sublayer, which starts at 1."""
+    """``h <- h + s Delta`` with trained s, which starts at 1.
+
+    Attributes:
+        per: For what there is an s: the sublayer, a channel of what is written, or a head.
+    """
 
     name: ClassVar[str] = "scale_learned"
+
+    per: ScalePer = ScalePer.SUBLAYER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TanhGate:
+    """``h <- h + tanh(g) Delta`` with one trained g per sublayer, which starts at 0.
+
+    After the zero-initialised gate of LLaMA-Adapter (Zhang et al. 2024).
+    """
+
+    name: ClassVar[str] = "tanh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigmoidGate:
+    """``h <- h + sigmoid(z w + b) Delta``, per token and head, z what the edit reads; w and b start at zero.
+
+    The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample and so see the future.
+    """
+
+    name: ClassVar[str] = "sigmoid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +96,104 @@ class ConvexGate:
     name: ClassVar[str] = "lse_convex"
 
 
-Gate = Add | FixedScale | LearnedScale | ConvexGate
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedGate:
+    """``head <- head + lambda Delta``, lambda as of the convex gate: the prefix does not push the base aside."""
 
-GATES: tuple[type[Gate], ...] = (Add, FixedScale, LearnedScale, ConvexGate)
+    name: ClassVar[str] = "lse_add"
+
+
+def _check_key_width(width: int | None) -> None:
+    is_whole = isinstance(width, int) and not isinstance(width, bool)
+    if width is not None and not (is_whole and width >= 1):
+        raise InvalidEditError(
+            f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.", rule="width"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InducerGate:
+    """``h <- h + lambda Delta`` with one virtual key per query, ``P_k = q + MLP_k(q)`` (Chen et al. 2022).
+
+    ``lambda = softmax([q P_k; q K^T + mask] / sqrt(d_h))``, its first entry, per head and query;
+    ``MLP_k(q) = tanh(q A + a) B + b`` per head.
+
+    Attributes:
+        key_width: Bottleneck of MLP_k; None for P_k = q.
+
+    Raises:
+        InvalidEditError: If it is out of range.
+    """
+
+    name: ClassVar[str] = "inducer"
+
+    key_width: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        _check_key_width(self.key_width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexInducerGate:
+    """``h <- (1 - lambda) h + lambda Delta``, lambda as of the inducer gate (Chen et al. 2022, "Gating").
+
+    Where Delta is written to o, h is the base output before its bias.
+
+    Attributes:
+        key_width: Bottleneck of MLP_k; None for P_k = q.
+
+    Raises:
+        InvalidEditError: If it is out of range.
+    """
+
+    name: ClassVar[str] = "inducer_convex"
+
+    key_width: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        _check_key_width(self.key_width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiply:
+    """``h <- h * l``: the gate of a diagonal that reads what it writes."""
+
+    name: ClassVar[str] = "mul"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepend:
+    """The rows come before those that are there: the gate of prompts."""
+
+    name: ClassVar[str] = "prepend"
+
+
+Gate = (
+    Add
+    | FixedScale
+    | LearnedScale
+    | TanhGate
+    | SigmoidGate
+    | ConvexGate
+    | WeightedGate
+    | InducerGate
+    | ConvexInducerGate
+    | Multiply
+    | Prepend
+)
+
+GATES: tuple[type[Gate], ...] = (
+    Add,
+    FixedScale,
+    LearnedScale,
+    TanhGate,
+    SigmoidGate,
+    ConvexGate,
+    WeightedGate,
+    InducerGate,
+    ConvexInducerGate,
+    Multiply,
+    Prepend,
+)

@@ -1,27 +1,30 @@
 """The search space as Optuna parameters: every proposal is a valid configuration within the budget.
 
 The parameters form a tree: where to put edits, which form there, which tensor it writes, which it reads, how it is
-composed. A leaf that could not be sized within the budget is not in the tree, so nothing is ever rejected.
+composed. A point that could not be sized within the budget is not in the tree, so nothing is ever rejected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Protocol
 
 from search_space.backbone_shape import BackboneShape
-from search_space.budget import smallest_count, solve
+from search_space.budget import solve
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
 from search_space.counting import Counts, count, count_edits
-from search_space.dimensions import Activation
+from search_space.dimensions import Activation, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
-from search_space.form import Bottleneck, Constant
-from search_space.gate import FixedScale
-from search_space.options import Leaf, SpaceOptions, side_leaves
+from search_space.form import Phm
+from search_space.layer_choice import available_layers, depth_of, group_choices, suggest_layers
+from search_space.layers import LayerRange, Layers, SpindleGroups
+from search_space.options import SpaceOptions, parse_point
 from search_space.published import published_method
+from search_space.tree import Point, Tree, least_cost, points_of
 
-__all__ = ["Candidate", "Choice", "FloatRange", "SearchSpace", "Trial"]
+__all__ = ["ATTENTION", "FFN", "Candidate", "Choice", "FloatRange", "SearchSpace", "Trial"]
 
 ATTENTION, FFN = "attention", "ffn"
 
@@ -72,7 +75,7 @@ class Candidate:
         configuration: Valid, and within the budget.
         attention_learning_rate: Peak rate at attention; None without edits there.
         ffn_learning_rate: Peak rate at the FFN; None without edits there.
-        method: Name of the published method that was resized; None for points of the search.
+        method: The published method or point as it was named; None for points of the search.
         attention_share: Share of the stored parameters at attention, as solved.
         counts: Of the configuration.
         fingerprint: Of the configuration and its learning rates.
@@ -98,7 +101,7 @@ class _Recorder:
         self.values: dict[str, object] = {}
 
     def choose(self, name: str, choices: Sequence[str]) -> str:
-        if name not in self._parameters:
+        if len(choices) == 1:
             return choices[0]
         value = self._trial.suggest_categorical(name, choices)
         self.values[name] = value
@@ -116,10 +119,14 @@ class _Recorder:
 class SearchSpace:
     """All four design dimensions, the share of attention and the learning rates, under a budget.
 
-    Args:
+    Attributes:
         shape: The backbone.
         budget: Most stored parameters.
         options: What is searched.
+        trees: What may be asked of each part of the model that can be edited: ``attention`` and ``ffn``, or each kind
+            of attention and ``ffn``. Empty if published points are all there is.
+        placements: The parts that are edited together, by the name of their choice.
+        layers: The kinds of layer choices.
 
     Raises:
         BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
@@ -127,41 +134,65 @@ class SearchSpace:
     """
 
     def __init__(self, *, shape: BackboneShape, budget: int, options: SpaceOptions | None = None) -> None:
-        """Build the tree of what fits."""
+        """Build the tree of what fits.
+
+        Args:
+            shape: The backbone.
+            budget: Most stored parameters.
+            options: What is searched; None for everything.
+        """
         self.shape = shape
         self.budget = budget
         self.options = options or SpaceOptions()
-        everything = {
-            ATTENTION: side_leaves(ATTENTION, self.options.attention_forms, shape),
-            FFN: side_leaves(FFN, self.options.ffn_forms, shape),
-        }
-        self._leaves, self._places = self._that_fit(everything)
+        self.layers = available_layers(self.options.layers, depth_of(shape))
+        points, self.placements = self._that_fit()
+        self.trees = {part: Tree(part, some) for part, some in points.items()}
         self._parameters = self._table()
 
-    def _that_fit(self, leaves: dict[str, tuple[Leaf, ...]]) -> tuple[dict[str, tuple[Leaf, ...]], tuple[str, ...]]:
-        costs = {leaf: self._least_cost(leaf) for side in leaves.values() for leaf in side}
-        if not costs:
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the model that the options let be edited, whether something fits there or not."""
+        if self.options.sites == "tied":
+            return ATTENTION, FFN
+        kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+        return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
+
+    def _that_fit(self) -> tuple[dict[str, tuple[Point, ...]], dict[str, tuple[str, ...]]]:
+        """The points that fit beside any others, and the parts that can be edited together."""
+        costs = {part: self._costs(part) for part in self.parts}
+        costs = {part: some for part, some in costs.items() if some}
+        if not costs or not self.layers:
+            if self.options.published and not (self.options.attention_forms or self.options.ffn_forms):
+                return {}, {}
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
-                f"{self.shape.family}. Allow more forms."
+                f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}."
             )
-        halves = {
-            side: tuple(leaf for leaf in some if costs[leaf] <= self.budget // 2) for side, some in leaves.items()
-        }
-        if halves[ATTENTION] and halves[FFN]:
-            return halves, ("both", ATTENTION, FFN)
-        wholes = {side: tuple(leaf for leaf in some if costs[leaf] <= self.budget) for side, some in leaves.items()}
-        places = tuple(side for side, some in wholes.items() if some)
-        if not places:
+        for together in range(len(costs), 0, -1):
+            share = self.budget // together
+            fitting = {
+                part: tuple(point for point, cost in some.items() if cost <= share) for part, some in costs.items()
+            }
+            if all(fitting.values()) or together == 1:
+                break
+        fitting = {part: some for part, some in fitting.items() if some}
+        if not fitting:
+            smallest = min(cost for some in costs.values() for cost in some.values())
             raise BudgetError(
                 f"the budget must allow at least one configuration; got {self.budget:,} parameters, and the smallest "
-                f"that fits the study has {min(costs.values()):,}. Raise the budget."
+                f"that fits the study has {smallest:,}. Raise the budget."
             )
-        return wholes, places
+        return fitting, _placements(tuple(fitting), together)
 
-    def _least_cost(self, leaf: Leaf) -> int:
-        edits = leaf.edits(activation=Activation.RELU, gate=leaf.widest_gate(self.options.gates), scale=1.0)
-        return smallest_count(Configuration(edits=edits), self.shape)
+    def _costs(self, part: str) -> dict[Point, int]:
+        """The points of a part with their least cost."""
+        has_steps = self.options.sites == "separate" and part != FFN and Phm.name in self.options.attention_forms
+        step = max(self.options.products) if has_steps else 1
+        found = {point: least_cost(point, self.shape, self.options, step) for point in self._points(part)}
+        return {point: cost for point, cost in found.items() if cost is not None}
+
+    def _points(self, part: str) -> tuple[Point, ...]:
+        return points_of(part, self.shape, self.options)
 
     def _table(self) -> dict[str, Choice | FloatRange]:
         table: dict[str, Choice | FloatRange] = {}
@@ -170,106 +201,111 @@ class SearchSpace:
             if len(choices) > 1:
                 table[name] = Choice(choices=tuple(choices))
 
-        add("placement", self._places)
-        for side in (ATTENTION, FFN):
-            forms = self._forms(side)
-            add(f"{side}.form", forms)
-            for form in forms:
-                writes = self._writes(side, form)
-                add(f"{side}.{form}.write", writes)
-                for write in writes:
-                    add(f"{side}.{form}.{write}.read", self._reads(side, form, write))
-            for leaf in self._leaves[side]:
-                gates = leaf.gates(self.options.gates)
-                add(self._gate_name(side, leaf.form, gates), gates)
-            if Bottleneck.name in forms:
-                add(f"{side}.activation", [str(activation) for activation in self.options.activations])
-            if any(FixedScale.name in leaf.gates(self.options.gates) for leaf in self._leaves[side]):
-                add(f"{side}.scale", [str(scale) for scale in self.options.scales])
-        if self._places[0] == "both" and all(set(self._forms(side)) - {Constant.name} for side in (ATTENTION, FFN)):
+        add("placement", tuple(self.placements))
+        for part, tree in self.trees.items():
+            table |= {name: Choice(choices=choices) for name, choices in tree.parameters().items()}
+            if any(point.has_activation for point in tree.points):
+                add(f"{part}.activation", self._activations)
+            if any(point.has_scale for point in tree.points):
+                add(f"{part}.scale", self._scales)
+        if any(self._is_shared(parts) for parts in self.placements.values()):
             low, high = self.options.attention_share
             table["attention_share"] = FloatRange(low=low, high=high)
+        for side in _sides(self.trees):
+            add(f"{side}.layers", self.layers)
+            if SpindleGroups.name in self.layers:
+                add(f"{side}.groups", group_choices(self.layers))
+            if LayerRange.name in self.layers:
+                table[f"{side}.first_layer"] = table[f"{side}.layer_share"] = FloatRange(low=0.0, high=1.0)
         rates = self.options.learning_rates.items()
         return table | {
             f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates
         }
 
-    def _gate_name(self, side: str, form: str, gates: Sequence[str]) -> str:
-        # a prefix can also be gated by the log-sum-exp; that choice set needs a name of its own
-        return f"{side}.{form}.{'prefix_gate' if 'lse_convex' in gates else 'gate'}"
+    @property
+    def _activations(self) -> tuple[str, ...]:
+        return tuple(str(activation) for activation in self.options.activations)
 
-    def _forms(self, side: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(leaf.form for leaf in self._leaves[side]))
+    @property
+    def _scales(self) -> tuple[str, ...]:
+        return tuple(str(scale) for scale in self.options.scales)
 
-    def _writes(self, side: str, form: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(leaf.write for leaf in self._leaves[side] if leaf.form == form))
-
-    def _reads(self, side: str, form: str, write: str) -> tuple[str, ...]:
-        return tuple(leaf.read for leaf in self._leaves[side] if (leaf.form, leaf.write) == (form, write))
-
-    def _leaf(self, side: str, form: str, write: str, read: str) -> Leaf:
-        key = (form, write, read)
-        return next(leaf for leaf in self._leaves[side] if (leaf.form, leaf.write, leaf.read) == key)
+    def _is_shared(self, parts: Sequence[str]) -> bool:
+        """Whether some proposal at these parts has something to size at attention and at the FFN."""
+        sized = {part for part in parts if any(_is_sized(point) for point in self.trees[part].points)}
+        return FFN in sized and len(sized) > 1
 
     def parameters(self) -> dict[str, Choice | FloatRange]:
         """Every parameter that a proposal may use, by name. The same for every proposal of the space."""
         return dict(self._parameters)
 
     def suggest(self, trial: Trial) -> Candidate:
-        """A valid configuration within the budget, with its learning rates."""
+        """A valid configuration within the budget, with its learning rates.
+
+        Raises:
+            SearchSpaceError: If published points are all there is.
+        """
+        if not self.trees:
+            raise SearchSpaceError("the study must leave something to search; got published methods only.")
         recorder = _Recorder(trial, self._parameters)
-        place = recorder.choose("placement", self._places)
+        parts = self.placements[recorder.choose("placement", tuple(self.placements))]
+        depth = depth_of(self.shape)
+        layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in _sides(parts)}
         edits: list[Edit] = []
-        for side in (ATTENTION, FFN):
-            if place in ("both", side):
-                edits.extend(self._suggest_side(side, recorder))
+        for part in parts:
+            edits.extend(self._suggest_part(part, layers[_side(part)], recorder))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         solved = solve(structure, self.shape, attention_share=share, parameters=self.budget)
         return self._candidate(solved, recorder, method=None)
 
     def suggest_published(self, name: str, trial: Trial) -> Candidate:
-        """A published method resized to the budget; only its learning rates are suggested.
+        """A published method or point; only its learning rates are suggested.
+
+        Args:
+            name: Of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
+                ``lora_qv:s=4``. A point that fixes a size is taken exactly as it is.
+            trial: What suggests.
 
         Raises:
             UnknownMethodError: If there is no such method.
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        method = published_method(name)
-        has_scale = any(parameter.name == "scale" for parameter in method.hyperparameters)
-        settings = {"scale": self.options.published_scale} if has_scale else {}
-        structure = method.configuration(self.shape, settings)
-        solved = solve(structure, self.shape, attention_share=method.attention_share, parameters=self.budget)
-        return self._candidate(solved, _Recorder(trial, self._parameters), method=name)
+        return self._candidate(self._published(name), _Recorder(trial, self._parameters), method=name)
 
     def published_that_fit(self) -> tuple[str, ...]:
-        """The published methods of the options that are valid on the backbone and fit the budget."""
+        """The published methods and points of the options that are valid on the backbone and fit the budget."""
         fitting = []
         for name in self.options.published:
             try:
-                structure = published_method(name).configuration(self.shape)
-                solve(structure, self.shape, attention_share=0.5, parameters=self.budget)
+                self._published(name)
             except (BudgetError, InvalidEditError):
                 continue
             fitting.append(name)
         return tuple(fitting)
 
-    def _suggest_side(self, side: str, recorder: _Recorder) -> tuple[Edit, ...]:
-        form = recorder.choose(f"{side}.form", self._forms(side))
-        write = recorder.choose(f"{side}.{form}.write", self._writes(side, form))
-        read = recorder.choose(f"{side}.{form}.{write}.read", self._reads(side, form, write))
-        leaf = self._leaf(side, form, write, read)
-        gates = leaf.gates(self.options.gates)
-        gate = recorder.choose(self._gate_name(side, form, gates), gates)
-        activation = Activation.RELU
-        if form == Bottleneck.name:
-            names = [str(activation) for activation in self.options.activations]
-            activation = Activation(recorder.choose(f"{side}.activation", names))
-        scale = 1.0
-        if gate == FixedScale.name:
-            scale = float(recorder.choose(f"{side}.scale", [str(scale) for scale in self.options.scales]))
-        return leaf.edits(activation=activation, gate=gate, scale=scale)
+    def _published(self, text: str) -> Configuration:
+        name, settings = parse_point(text)
+        method = published_method(name)
+        has_scale = any(parameter.name == "scale" for parameter in method.hyperparameters)
+        scale: dict[str, float | str] = {"scale": self.options.published_scale} if has_scale else {}
+        structure = method.configuration(self.shape, scale | settings)
+        if not any(one.is_size and {one.name, one.alias} & set(settings) for one in method.hyperparameters):
+            return solve(structure, self.shape, attention_share=method.attention_share, parameters=self.budget)
+        stored = count(structure, self.shape).stored
+        if stored > self.budget:
+            raise BudgetError(f"{text} stores {stored:,} parameters; the budget is {self.budget:,}.")
+        return structure
+
+    def _suggest_part(self, part: str, layers: Layers, recorder: _Recorder) -> tuple[Edit, ...]:
+        point = self.trees[part].walk(recorder.choose)
+        activation, scale = Activation.RELU, 1.0
+        if point.has_activation:
+            activation = Activation(recorder.choose(f"{part}.activation", self._activations))
+        if point.has_scale:
+            scale = float(recorder.choose(f"{part}.scale", self._scales))
+        return point.edits(activation=activation, scale=scale, layers=layers)
 
     def _candidate(self, configuration: Configuration, recorder: _Recorder, *, method: str | None) -> Candidate:
         rates = {
@@ -310,3 +346,22 @@ class SearchSpace:
 def _rounded(rate: float | None) -> str | None:
     """Two significant digits: rates closer than that are the same trial."""
     return None if rate is None else f"{rate:.1e}"
+
+
+def _side(part: str) -> str:
+    return FFN if part == FFN else ATTENTION
+
+
+def _sides(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_side(part) for part in parts))
+
+
+def _is_sized(point: Point) -> bool:
+    return any(edit.sized_form is not None for edit in point.edits())
+
+
+def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:
+    """Every set of at most so many parts, the largest first."""
+    sizes = range(together, 0, -1)
+    sets = [chosen for size in sizes for chosen in combinations(parts, size)]
+    return {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}

@@ -7,29 +7,49 @@ from search_space.backbone_shape import BackboneShape
 from search_space.errors import UnsupportedBackboneError
 from search_space.families.bart import BART
 from search_space.families.bert import BERT
+from search_space.families.distilbert import DISTILBERT
+from search_space.families.electra import ELECTRA
 from search_space.families.family import Family, PortLocation, PortTable
 from search_space.families.gpt2 import GPT2
 from search_space.families.llama import LLAMA
+from search_space.families.marian import MARIAN
 from search_space.families.mbart import MBART
 from search_space.families.qwen2 import QWEN2
 from search_space.families.qwen3 import QWEN3
+from search_space.families.refused import REFUSED
 from search_space.families.roberta import ROBERTA
+from search_space.families.t5 import T5
 
-__all__ = ["FAMILIES", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
+__all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
 
-FAMILIES: tuple[Family, ...] = (ROBERTA, BERT, BART, MBART, GPT2, LLAMA, QWEN2, QWEN3)
+FAMILIES: tuple[Family, ...] = (
+    ROBERTA,
+    BERT,
+    DISTILBERT,
+    ELECTRA,
+    BART,
+    MBART,
+    MARIAN,
+    T5,
+    GPT2,
+    LLAMA,
+    QWEN2,
+    QWEN3,
+)
 
 
 def family_of(config: Mapping[str, object]) -> Family:
     """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
 
     Raises:
-        UnsupportedBackboneError: If no family has this model type.
+        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why.
     """
     model_type = config.get("model_type")
     for family in FAMILIES:
         if model_type in family.model_types:
             return family
+    if str(model_type) in REFUSED:
+        raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
     known = [name for family in FAMILIES for name in family.model_types]
     got = repr(model_type) if "model_type" in config else "no such entry"
     close = difflib.get_close_matches(str(model_type), known, n=1)

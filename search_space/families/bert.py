@@ -1,4 +1,4 @@
-"""BERT: post-LN encoder with learned positions. RoBERTa has the same modules and entries."""
+"""BERT: post-LN encoder with learned positions. RoBERTa and ELECTRA have the same modules."""
 
 from collections.abc import Mapping
 
@@ -6,54 +6,69 @@ from search_space.backbone_shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 from search_space.families.entries import ConfigEntries
-from search_space.families.family import Family, PortLocation, PortTable
-from search_space.families.parameters import ALL_BIASED, layer_norm, linear
+from search_space.families.family import Family, PortLocation, PortTable, ports_of
+from search_space.families.parameters import ALL_BIASED, Weights, layer_norm, linear, table
 
-__all__ = ["BERT", "ENCODER_PORTS", "encoder_shape"]
+__all__ = ["BERT", "encoder_block", "encoder_ports", "encoder_shape"]
 
-ENCODER_PORTS = PortTable(
-    layers={"encoder": "encoder.layer.{layer}"},
-    attention_modules={Site.ENCODER_SELF: "attention.self"},
-    ports={
-        (Site.ENCODER_SELF, Port.RES_IN): PortLocation("attention.self.query", "input"),
-        (Site.ENCODER_SELF, Port.X_ATTN): PortLocation("attention.self.query", "input"),
-        (Site.ENCODER_SELF, Port.CTX): PortLocation("attention.self.key", "input"),
-        (Site.ENCODER_SELF, Port.Q): PortLocation("attention.self.query", "output"),
-        (Site.ENCODER_SELF, Port.K): PortLocation("attention.self.key", "output"),
-        (Site.ENCODER_SELF, Port.V): PortLocation("attention.self.value", "output"),
-        (Site.ENCODER_SELF, Port.CONCAT): PortLocation("attention.output.dense", "input"),
-        (Site.ENCODER_SELF, Port.O): PortLocation("attention.output.dense", "output"),
-        (Site.ENCODER_SELF, Port.NORM): PortLocation("attention.output.LayerNorm", "output"),
-        (Site.FFN, Port.RES_F): PortLocation("intermediate.dense", "input"),
-        (Site.FFN, Port.X_FFN): PortLocation("intermediate.dense", "input"),
-        (Site.FFN, Port.U): PortLocation("intermediate.dense", "output"),
-        (Site.FFN, Port.M): PortLocation("output.dense", "input"),
-        (Site.FFN, Port.F): PortLocation("output.dense", "output"),
-        (Site.FFN, Port.NORM): PortLocation("output.LayerNorm", "output"),
-    },
-    stack_norms=("embeddings.LayerNorm",),
-)
+_ATTENTION = {
+    Port.RES_IN: PortLocation("attention.self.query", "input"),
+    Port.X_ATTN: PortLocation("attention.self.query", "input"),
+    Port.CTX: PortLocation("attention.self.key", "input"),
+    Port.Q: PortLocation("attention.self.query", "output"),
+    Port.K: PortLocation("attention.self.key", "output"),
+    Port.V: PortLocation("attention.self.value", "output"),
+    Port.CONCAT: PortLocation("attention.output.dense", "input"),
+    Port.O: PortLocation("attention.output.dense", "output"),
+    Port.NORM: PortLocation("attention.output.LayerNorm", "output"),
+}
+_FFN = {
+    Port.RES_F: PortLocation("intermediate.dense", "input"),
+    Port.X_FFN: PortLocation("intermediate.dense", "input"),
+    Port.U: PortLocation("intermediate.dense", "output"),
+    Port.M: PortLocation("output.dense", "input"),
+    Port.F: PortLocation("output.dense", "output"),
+    Port.SUM: PortLocation("output.LayerNorm", "input"),
+    Port.NORM: PortLocation("output.LayerNorm", "output"),
+}
 
 
-def encoder_shape(family: str, config: Mapping[str, object]) -> BackboneShape:
-    """Shape of an encoder with the modules of BERT; its parameters include the pooler.
+def encoder_ports(shape: BackboneShape) -> PortTable:
+    """The ports of an encoder with the modules of BERT."""
+    return PortTable(
+        layers={"encoder": "encoder.layer.{layer}"},
+        attention_modules={Site.ENCODER_SELF: "attention.self"},
+        ports=ports_of("encoder", Site.ENCODER_SELF, _ATTENTION) | ports_of("encoder", Site.FFN, _FFN),
+        stack_norms=("embeddings.LayerNorm",) if shape.stack_norms else (),
+        embeddings="embeddings.word_embeddings",
+        positions="embeddings.position_embeddings",
+        token_types="embeddings.token_type_embeddings",
+    )
+
+
+def encoder_shape(entries: ConfigEntries, *, embedding_width: int | None = None, pooler: bool = True) -> BackboneShape:
+    """Shape of an encoder with the modules of BERT.
+
+    Args:
+        entries: The config.
+        embedding_width: Width of the embeddings if a projection follows them; their LayerNorm, which is not as wide
+            as the model, is then none of ``stack_norms``. None if they are as wide as the model.
+        pooler: Whether the pretrained model has a pooler, which its parameters include.
 
     Raises:
         UnsupportedBackboneError: If an entry is missing or cannot be, or if the model is used as a decoder.
     """
-    entries = ConfigEntries(family, config)
     entries.refuse_flag("is_decoder")
     entries.refuse_flag("add_cross_attention")
-    _refuse_relative_positions(family, config)
+    _refuse_relative_positions(entries)
     width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
     layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
-    tables = ("vocab_size", "max_position_embeddings", "type_vocab_size")
-    embeddings = sum(entries.size(table) for table in tables) * width + layer_norm(width)
-    attention = 4 * linear(width, width) + layer_norm(width)
-    ffn = linear(width, ffn_width) + linear(ffn_width, width) + layer_norm(width)
-    pooler = linear(width, width)
+    base = _embeddings(entries, embedding_width or width) + layers * encoder_block(width, ffn_width)
+    if embedding_width is not None:
+        base += linear(embedding_width, width)
+    unused = linear(width, width).parameters if pooler else 0
     return BackboneShape(
-        family=family,
+        family=entries.family,
         kind=StackKind.ENCODER,
         norm=NormPlacement.POST,
         encoder_layers=layers,
@@ -64,23 +79,40 @@ def encoder_shape(family: str, config: Mapping[str, object]) -> BackboneShape:
         head_width=entries.share("hidden_size", "num_attention_heads"),
         ffn_width=ffn_width,
         gated_ffn=False,
-        parameters=embeddings + layers * (attention + ffn) + pooler,
+        parameters=base.parameters + unused,
         biased_ports=ALL_BIASED,
-        stack_norms=1,
+        stack_norms=1 if embedding_width is None else 0,
+        unused_parameters=unused,
+        parameter_tensors=base.tensors,
+        embedding_width=embedding_width,
     )
 
 
-def _refuse_relative_positions(family: str, config: Mapping[str, object]) -> None:
+def encoder_block(width: int, ffn_width: int) -> Weights:
+    """A block of self-attention and FFN with a LayerNorm each and biases everywhere."""
+    attention = 4 * linear(width, width) + layer_norm(width)
+    return attention + linear(width, ffn_width) + linear(ffn_width, width) + layer_norm(width)
+
+
+def _embeddings(entries: ConfigEntries, width: int) -> Weights:
+    tables = Weights()
+    for rows in ("vocab_size", "max_position_embeddings", "type_vocab_size"):
+        tables += table(entries.size(rows), width)
+    return tables + layer_norm(width)
+
+
+def _refuse_relative_positions(entries: ConfigEntries) -> None:
     """Old configs may ask for relative positions, whose embeddings current models no longer have."""
-    kind = config.get("position_embedding_type", "absolute")
-    if kind not in (None, "absolute"):
+    kind = entries.text_or("position_embedding_type", "absolute")
+    if kind != "absolute":
         raise UnsupportedBackboneError(
-            f"position_embedding_type of a {family} config must be 'absolute'; got {kind!r}. Use another backbone."
+            f"position_embedding_type of a {entries.family} config must be 'absolute'; got {kind!r}. "
+            "Use another backbone."
         )
 
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    return encoder_shape("bert", config)
+    return encoder_shape(ConfigEntries("bert", config))
 
 
-BERT = Family(name="bert", model_types=("bert",), read_shape=_read_shape, ports=ENCODER_PORTS)
+BERT = Family(name="bert", model_types=("bert",), read_shape=_read_shape, ports=encoder_ports)

@@ -47,6 +47,15 @@ class ConfigEntries:
             raise self._error(f"{name} of a {self.family} config must be true or false; got {value!r}.")
         return value
 
+    def text_or(self, name: str, default: str) -> str:
+        """A text; ``default`` if the entry is missing or null."""
+        value = self.entries.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise self._error(f"{name} of a {self.family} config must be a text; got {value!r}.")
+        return value
+
     def share(self, name: str, among: str) -> int:
         """Quotient of two sizes, such as the width of a head; it must be whole."""
         total, parts = self.size(name), self.size(among)
@@ -67,6 +76,11 @@ class ConfigEntries:
         """Refuse a config in which a flag is set that turns the model into one with other sublayers."""
         if self.flag(name, default=False):
             raise self._error(f"{name} of a {self.family} config must be false; got true.")
+
+    def require_flag(self, name: str) -> None:
+        """Refuse a config in which a flag that is true by default is not set."""
+        if not self.flag(name, default=True):
+            raise self._error(f"{name} of a {self.family} config must be true; got false.")
 
     def _error(self, problem: str) -> UnsupportedBackboneError:
         return UnsupportedBackboneError(f"{problem} Check the backbone's config.json.")

@@ -3,15 +3,48 @@
 from collections.abc import Mapping
 
 from search_space.backbone_shape import BackboneShape
-from search_space.dimensions import NormPlacement, Port, Site, StackKind
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.families.entries import ConfigEntries
-from search_space.families.family import Family
-from search_space.families.parameters import linear, rms_norm
+from search_space.families.family import Family, PortLocation, PortTable, ports_of
+from search_space.families.parameters import Weights, linear, rms_norm, table
 
-__all__ = ["ATTENTION_PORTS", "LLAMA", "gated_decoder_shape", "head_width_of"]
+__all__ = ["ATTENTION_PORTS", "LLAMA", "gated_decoder_ports", "gated_decoder_shape", "head_width_of"]
 
 ATTENTION_PORTS = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
 _FFN_PORTS = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
+_ATTENTION = {
+    Port.RES_IN: PortLocation("input_layernorm", "input"),
+    Port.X_ATTN: PortLocation("self_attn.q_proj", "input"),
+    Port.CTX: PortLocation("self_attn.k_proj", "input"),
+    Port.Q: PortLocation("self_attn.q_proj", "output"),
+    Port.K: PortLocation("self_attn.k_proj", "output"),
+    Port.V: PortLocation("self_attn.v_proj", "output"),
+    Port.CONCAT: PortLocation("self_attn.o_proj", "input"),
+    Port.O: PortLocation("self_attn.o_proj", "output"),
+    Port.NORM: PortLocation("input_layernorm", "output"),
+}
+_FFN = {
+    Port.RES_F: PortLocation("post_attention_layernorm", "input"),
+    # the gate projection is called first, so what it reads is there for edits of g, too
+    Port.X_FFN: PortLocation("mlp.gate_proj", "input"),
+    Port.G: PortLocation("mlp.gate_proj", "output"),
+    Port.U: PortLocation("mlp.up_proj", "output"),
+    Port.M: PortLocation("mlp.down_proj", "input"),
+    Port.F: PortLocation("mlp.down_proj", "output"),
+    Port.SUM: PortLocation("", "output"),
+    Port.NORM: PortLocation("post_attention_layernorm", "output"),
+}
+
+
+def gated_decoder_ports(_: BackboneShape) -> PortTable:
+    """The ports of a decoder with the modules of Llama."""
+    return PortTable(
+        layers={"decoder": "layers.{layer}"},
+        attention_modules={Site.DECODER_SELF: "self_attn"},
+        ports=ports_of("decoder", Site.DECODER_SELF, _ATTENTION) | ports_of("decoder", Site.FFN, _FFN),
+        stack_norms=(),
+        embeddings="embed_tokens",
+    )
 
 
 def head_width_of(entries: ConfigEntries) -> int:
@@ -40,28 +73,37 @@ def gated_decoder_shape(
         UnsupportedBackboneError: If an entry is missing or cannot be.
     """
     width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
-    layers, query_heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
-    key_value_heads = _key_value_heads(entries)
+    query_heads, key_value_heads = entries.size("num_attention_heads"), _key_value_heads(entries)
     projections = _projections(width, query_heads * head_width, key_value_heads * head_width, ffn_width)
-    block = sum(linear(*sizes, bias=port in biased_ports) for port, sizes in projections.items())
-    block += 2 * rms_norm(width) + head_norms * rms_norm(head_width)
-    tables = 1 if entries.flag("tie_word_embeddings", default=False) else 2
+    norms = 2 * rms_norm(width) + head_norms * rms_norm(head_width)
+    block = sum((linear(*sizes, bias=port in biased_ports) for port, sizes in projections.items()), norms)
+    base, head = _model(entries, block)
     return BackboneShape(
         family=entries.family,
         kind=StackKind.DECODER,
         norm=NormPlacement.PRE,
         encoder_layers=0,
-        decoder_layers=layers,
+        decoder_layers=entries.size("num_hidden_layers"),
         width=width,
         query_heads=query_heads,
         key_value_heads=key_value_heads,
         head_width=head_width,
         ffn_width=ffn_width,
         gated_ffn=True,
-        parameters=tables * entries.size("vocab_size") * width + layers * block + rms_norm(width),
+        parameters=base.parameters + head.parameters,
         biased_ports=biased_ports,
         stack_norms=0,
+        positions=Positions.ROTARY,
+        unused_parameters=head.parameters,
+        parameter_tensors=base.tensors,
     )
+
+
+def _model(entries: ConfigEntries, block: Weights) -> tuple[Weights, Weights]:
+    """What a base model of such blocks holds, and what its head holds unless that is the embedding."""
+    tokens = table(entries.size("vocab_size"), entries.size("hidden_size"))
+    head = Weights() if entries.flag("tie_word_embeddings", default=False) else tokens
+    return tokens + entries.size("num_hidden_layers") * block + rms_norm(entries.size("hidden_size")), head
 
 
 def _projections(
@@ -94,4 +136,4 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return gated_decoder_shape(entries, head_width=head_width_of(entries), biased_ports=attention_ports | ffn_ports)
 
 
-LLAMA = Family(name="llama", model_types=("llama",), read_shape=_read_shape, ports=None)
+LLAMA = Family(name="llama", model_types=("llama",), read_shape=_read_shape, ports=gated_decoder_ports)

@@ -4,15 +4,29 @@ from collections.abc import Mapping
 
 from search_space.backbone_shape import BackboneShape
 from search_space.dimensions import NormPlacement
-from search_space.families.bart import encoder_decoder_shape
-from search_space.families.family import Family
+from search_space.families.bart import encoder_decoder_ports, encoder_decoder_shape, learned_embeddings
+from search_space.families.entries import ConfigEntries
+from search_space.families.family import Family, PortTable
 
 __all__ = ["MBART"]
 
+_STACK_NORMS = (
+    "encoder.layernorm_embedding",
+    "encoder.layer_norm",
+    "decoder.layernorm_embedding",
+    "decoder.layer_norm",
+)
+
+
+def _ports(shape: BackboneShape) -> PortTable:
+    return encoder_decoder_ports(shape.norm, stack_norms=_STACK_NORMS)
+
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
+    entries = ConfigEntries("mbart", config)
+    embeddings = learned_embeddings(entries)
     # A LayerNorm after the embeddings and one after the last block, in either stack.
-    return encoder_decoder_shape("mbart", config, norm=NormPlacement.PRE, stack_norms=4)
+    return encoder_decoder_shape(entries, norm=NormPlacement.PRE, stack_norms=4, embeddings=embeddings)
 
 
-MBART = Family(name="mbart", model_types=("mbart",), read_shape=_read_shape, ports=None)
+MBART = Family(name="mbart", model_types=("mbart",), read_shape=_read_shape, ports=_ports)

@@ -2,17 +2,20 @@
 
 What ``BackboneShape.parameters`` holds, the denominator of all percentages:
 
-- encoders: the base model with its pooler and without any other head (``RobertaModel``, ``BertModel``);
+- encoders: the base model, with its pooler where it has one, without any other head (``RobertaModel``);
 - encoder-decoders: the base model (``BartModel``); its language-model head is the tied embedding, and the
   bias of that head is a buffer, not a parameter;
 - decoders: the language model (``LlamaForCausalLM``); its head counts unless it is tied to the embedding.
 
-A tied matrix counts once. Buffers, such as rotary tables, do not count.
+A tied matrix counts once. Buffers, such as rotary tables, do not count; tables of fixed positions that are stored
+like parameters (Marian's) do.
 """
+
+from dataclasses import dataclass
 
 from search_space.dimensions import Port, Site
 
-__all__ = ["ALL_BIASED", "layer_norm", "linear", "rms_norm"]
+__all__ = ["ALL_BIASED", "Weights", "layer_norm", "linear", "rms_norm", "table"]
 
 ALL_BIASED = frozenset(
     {
@@ -23,16 +26,42 @@ ALL_BIASED = frozenset(
 """``biased_ports`` of blocks whose every linear layer and LayerNorm has a bias and whose FFN is not gated."""
 
 
-def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
-    """Parameters of a linear layer."""
-    return inputs * outputs + (outputs if bias else 0)
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much a part of a model holds; parts add up, and a number of equal parts is a product.
+
+    Attributes:
+        parameters: Numbers.
+        tensors: Parameter tensors that hold them.
+    """
+
+    parameters: int = 0
+    tensors: int = 0
+
+    def __add__(self, other: "Weights") -> "Weights":
+        """Both parts."""
+        return Weights(self.parameters + other.parameters, self.tensors + other.tensors)
+
+    def __rmul__(self, times: int) -> "Weights":
+        """So many parts of the same kind."""
+        return Weights(times * self.parameters, times * self.tensors)
 
 
-def layer_norm(width: int) -> int:
-    """Parameters of a LayerNorm: a gain and a bias per channel."""
-    return 2 * width
+def table(rows: int, width: int) -> Weights:
+    """An embedding, or a head without a bias."""
+    return Weights(rows * width, 1)
 
 
-def rms_norm(width: int) -> int:
-    """Parameters of an RMSNorm: a gain per channel."""
-    return width
+def linear(inputs: int, outputs: int, *, bias: bool = True) -> Weights:
+    """A linear layer."""
+    return Weights(inputs * outputs, 1) + (Weights(outputs, 1) if bias else Weights())
+
+
+def layer_norm(width: int) -> Weights:
+    """A LayerNorm: a gain and a bias per channel."""
+    return Weights(2 * width, 2)
+
+
+def rms_norm(width: int) -> Weights:
+    """An RMSNorm: a gain per channel."""
+    return Weights(width, 1)

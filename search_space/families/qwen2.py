@@ -6,7 +6,7 @@ from search_space.backbone_shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.families.entries import ConfigEntries
 from search_space.families.family import Family
-from search_space.families.llama import gated_decoder_shape, head_width_of
+from search_space.families.llama import gated_decoder_ports, gated_decoder_shape, head_width_of
 
 __all__ = ["QWEN2"]
 
@@ -18,4 +18,4 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return gated_decoder_shape(entries, head_width=head_width_of(entries), biased_ports=_BIASED_PORTS)
 
 
-QWEN2 = Family(name="qwen2", model_types=("qwen2",), read_shape=_read_shape, ports=None)
+QWEN2 = Family(name="qwen2", model_types=("qwen2",), read_shape=_read_shape, ports=gated_decoder_ports)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from search_space.backbone_shape import BackboneShape
 from search_space.families.entries import ConfigEntries
 from search_space.families.family import Family
-from search_space.families.llama import ATTENTION_PORTS, gated_decoder_shape
+from search_space.families.llama import ATTENTION_PORTS, gated_decoder_ports, gated_decoder_shape
 
 __all__ = ["QWEN3"]
 
@@ -16,4 +16,4 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return gated_decoder_shape(entries, head_width=entries.size("head_dim"), biased_ports=biased_ports, head_norms=2)
 
 
-QWEN3 = Family(name="qwen3", model_types=("qwen3",), read_shape=_read_shape, ports=None)
+QWEN3 = Family(name="qwen3", model_types=("qwen3",), read_shape=_read_shape, ports=gated_decoder_ports)

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from search_space.backbone_shape import BackboneShape
-from search_space.families.bert import ENCODER_PORTS, encoder_shape
+from search_space.families.bert import encoder_ports, encoder_shape
+from search_space.families.entries import ConfigEntries
 from search_space.families.family import Family
 
 __all__ = ["ROBERTA"]
 
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    return encoder_shape("roberta", config)
+    return encoder_shape(ConfigEntries("roberta", config))
 
 
-ROBERTA = Family(name="roberta", model_types=("roberta", "xlm-roberta"), read_shape=_read_shape, ports=ENCODER_PORTS)
+ROBERTA = Family(name="roberta", model_types=("roberta", "xlm-roberta"), read_shape=_read_shape, ports=encoder_ports)

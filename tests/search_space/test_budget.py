@@ -13,7 +13,7 @@ from search_space.counting import affine_count, count, count_edits
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
+from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gate import Add, ConvexGate, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import largest_width
@@ -114,7 +114,7 @@ LORA_QKVO = tuple(
     for write, read in (("q", "x_attn"), ("k", "ctx"), ("v", "ctx"), ("o", "concat"))
 )
 BIAS_Q = attention("q", None, Constant())
-ADAPTER = ffn("f", "x_ffn", Bottleneck(width=1, norm=True), LearnedScale())
+ADAPTER = ffn("f", "x_ffn", Bottleneck(width=1, norm=OwnNorm.INPUT), LearnedScale())
 LORA_F = ffn("f", "m", LowRank(width=1))
 BIAS_F = ffn("f", None, Constant())
 STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add())

@@ -13,11 +13,12 @@ from search_space.backbone_shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
 from search_space.counting import count
-from search_space.dimensions import Activation, Heads, Insertion, Port, Site
+from search_space.dimensions import Activation, Heads, Insertion, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, Init, LowRank, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gate import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
+from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
 from search_space.space import Candidate
 
@@ -142,6 +143,153 @@ def test_kinds_of_heads_are_one_where_there_are_as_many(one: Edit, shape_named: 
         assert not are_one(by_query, by_key, shape_named(backbone))
 
 
+def test_a_table_per_query_head_that_is_summed_at_o_has_a_canonical_form(roberta: BackboneShape) -> None:
+    extension = edit(Site.ATTENTION, Port.O, Port.Q, SoftmaxMemory(width=2, heads=Heads.QUERY))
+    assert canonical(of(extension), roberta).edits[0].heads is Heads.QUERY
+
+
+def scaling(port: Port, site: Site = Site.ATTENTION, layers: Layers | None = None) -> Edit:
+    return Edit(
+        site=site,
+        write=port,
+        read=port,
+        form=Diagonal(),
+        gate=Multiply(),
+        layers=AllLayers() if layers is None else layers,
+    )
+
+
+V13 = [(Port.K, Port.Q), (Port.CONCAT, Port.V)]
+
+
+@pytest.mark.parametrize(("moved", "kept"), V13)
+def test_factors_on_either_side_of_attention_are_one(
+    moved: Port, kept: Port, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    for backbone in ("roberta_base", "bart_large", "gpt2", "t5_small"):
+        shape = shape_named(backbone)
+        assert are_one(of(scaling(moved)), of(scaling(kept)), shape)
+        assert canonical(of(scaling(moved)), shape).edits[0].write is kept
+        assert count(of(scaling(moved)), shape) == count(of(scaling(kept)), shape)
+
+
+@pytest.mark.parametrize(("moved", "kept"), V13)
+def test_factors_are_not_one_where_a_head_of_keys_serves_several_of_queries(
+    moved: Port, kept: Port, qwen: BackboneShape
+) -> None:
+    assert not are_one(of(scaling(moved)), of(scaling(kept)), qwen)
+
+
+def test_factors_of_keys_and_queries_are_not_one_under_rotation(qwen: BackboneShape) -> None:
+    as_many = dataclasses.replace(qwen, key_value_heads=qwen.query_heads)
+    assert not are_one(of(scaling(Port.K)), of(scaling(Port.Q)), as_many)
+    assert are_one(of(scaling(Port.CONCAT)), of(scaling(Port.V)), as_many)
+    still = dataclasses.replace(as_many, positions=Positions.ABSOLUTE)
+    assert are_one(of(scaling(Port.K)), of(scaling(Port.Q)), still)
+
+
+INDUCER = edit(Site.ATTENTION, Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY), InducerGate())
+
+
+@pytest.mark.parametrize(
+    ("moved", "kept", "beside", "is_one"),
+    [
+        (Port.K, Port.Q, LORA_Q, True),
+        (Port.K, Port.Q, LORA_V, True),
+        (Port.K, Port.Q, PREFIX, False),
+        (Port.K, Port.Q, MULTI_HEAD, False),
+        (Port.K, Port.Q, INDUCER, False),
+        (Port.K, Port.Q, edit(Site.ATTENTION, Port.Q, Port.Q, Bottleneck(width=2)), False),
+        (Port.K, Port.Q, edit(Site.ATTENTION, Port.Q, None, Constant()), False),
+        (Port.CONCAT, Port.V, LORA_V, True),
+        (Port.CONCAT, Port.V, LORA_Q, True),
+        (Port.CONCAT, Port.V, PREFIX, False),
+        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.O, Port.CONCAT, LowRank(width=2)), False),
+        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.CONCAT, Port.X_ATTN, LowRank(width=2)), False),
+        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.V, None, Constant()), False),
+    ],
+)
+def test_factors_are_one_if_nothing_else_is_computed_between_them(
+    moved: Port, kept: Port, beside: Edit, is_one: bool, roberta: BackboneShape
+) -> None:
+    assert are_one(of(scaling(moved), beside), of(scaling(kept), beside), roberta) is is_one
+    elsewhere = dataclasses.replace(beside, layers=LayerRange(first=0, last=3))
+    some = [of(scaling(port, layers=LayerRange(first=4, last=9)), elsewhere) for port in (moved, kept)]
+    assert are_one(*some, roberta)
+
+
+def test_factors_of_both_keys_and_queries_stay_as_they_are(roberta: BackboneShape) -> None:
+    both = of(scaling(Port.K), scaling(Port.Q))
+    assert set(canonical(both, roberta).edits) == {
+        dataclasses.replace(one, site=Site.ENCODER_SELF) for one in both.edits
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        (AllLayers(), LayerRange(first=0, last=11), True),
+        (AllLayers(), SpindleGroups(groups=(1, 2, 3, 4)), True),
+        (SpindleGroups(groups=(2, 3)), LayerRange(first=2, last=9), True),
+        (SpindleGroups(groups=(1,)), LayerRange(first=0, last=1), True),
+        (SpindleGroups(groups=(1, 4)), LayerRange(first=0, last=11), False),
+        (SpindleGroups(groups=(1, 3)), SpindleGroups(groups=(1, 4)), False),
+        (LayerRange(first=0, last=10), LayerRange(first=0, last=11), False),
+    ],
+)
+def test_choices_of_the_same_layers_are_one(one: Layers, other: Layers, is_one: bool, bart: BackboneShape) -> None:
+    for whatever in (ADAPTER, PREFIX, SEQUENTIAL, with_form(ADAPTER, widened=1)):
+        pair = [of(dataclasses.replace(whatever, layers=layers)) for layers in (one, other)]
+        assert are_one(*pair, bart) is is_one
+        assert all(count(canonical(each, bart), bart) == count(each, bart) for each in pair)
+
+
+KINDS = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+
+
+def everywhere(one: Edit, *sites: Site) -> tuple[Edit, ...]:
+    return tuple(dataclasses.replace(one, site=site) for site in sites or KINDS)
+
+
+@pytest.mark.parametrize("one", [PREFIX, LORA_Q, INDUCER, edit(Site.ATTENTION, Port.O, Port.O, Phm(width=4))])
+def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one: Edit, bart: BackboneShape) -> None:
+    assert are_one(of(*everywhere(one)), of(one), bart)
+    assert are_one(of(*everywhere(one)[::-1], ADAPTER), of(ADAPTER, one), bart)
+    assert count(of(*everywhere(one)), bart) == count(of(one), bart)
+    assert not are_one(of(*everywhere(one, *KINDS[:2])), of(one), bart)
+    layers = LayerRange(first=2, last=5)
+    some = dataclasses.replace(one, layers=layers)
+    assert are_one(of(*everywhere(some)), of(some), bart)
+    mixed = (some, *everywhere(one)[1:])
+    assert not are_one(of(dataclasses.replace(mixed[0], site=Site.ENCODER_SELF), *mixed[1:]), of(one), bart)
+
+
+def test_edits_that_differ_are_not_one_at_all_kinds_of_attention(bart: BackboneShape) -> None:
+    wider = (with_form(everywhere(LORA_Q)[0], width=3), *everywhere(LORA_Q)[1:])
+    assert len(canonical(of(*wider), bart).edits) == 3
+    widened = tuple(with_form(one, widened=2) for one in everywhere(LORA_Q))
+    assert len(canonical(of(*widened), bart).edits) == 3
+
+
+def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd: BackboneShape) -> None:
+    first_two = dataclasses.replace(LORA_Q, layers=LayerRange(first=0, last=1))
+    apart = (
+        dataclasses.replace(LORA_Q, site=Site.ENCODER_SELF),  # has two blocks
+        *everywhere(first_two, Site.DECODER_SELF, Site.CROSS),
+    )
+    assert are_one(of(*apart), of(first_two), odd)
+    assert not are_one(of(*apart), of(LORA_Q), odd)
+
+
+def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart: BackboneShape) -> None:
+    adapter, linear = (edit(Site.ATTENTION, Port.O, Port.O, form) for form in (Bottleneck(width=2), LowRank(width=2)))
+    at_encoder = dataclasses.replace(linear, site=Site.ENCODER_SELF)
+    first = canonical(of(at_encoder, *everywhere(adapter)), bart)
+    last = canonical(of(*everywhere(adapter), at_encoder), bart)
+    assert first != last
+    assert canonical(of(*everywhere(adapter)), bart) == of(adapter)
+
+
 def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta: BackboneShape) -> None:
     configuration = published_method("prefix_tuning_additive").configuration(roberta, {"mid": 8})
     assert canonical(configuration, roberta).attention[0].heads is Heads.KEY_VALUE
@@ -152,7 +300,7 @@ DIFFERENT = {
     "widened": with_form(ADAPTER, widened=1),
     "activation": with_form(ADAPTER, activation=Activation.GELU),
     "bias": with_form(ADAPTER, bias=False),
-    "norm": with_form(ADAPTER, norm=True),
+    "norm": with_form(ADAPTER, norm=OwnNorm.INPUT),
     "init": with_form(ADAPTER, init=Init.BERT),
     "form": dataclasses.replace(ADAPTER, form=LowRank(width=2)),
     "memory": dataclasses.replace(ADAPTER, form=SoftmaxMemory(width=2)),
@@ -169,6 +317,11 @@ DIFFERENT = {
     "ungated": UNGATED,
     "reparameterized": with_form(PREFIX, reparameterization=8),
     "constant": edit(Site.FFN, Port.F, None, Constant()),
+    "layers": dataclasses.replace(ADAPTER, layers=SpindleGroups(groups=(1, 3))),
+    "diagonal": scaling(Port.F, Site.FFN),
+    "phm": dataclasses.replace(ADAPTER, form=Phm(width=4)),
+    "inducer": dataclasses.replace(MULTI_HEAD, gate=InducerGate()),
+    "inducer keys": dataclasses.replace(MULTI_HEAD, gate=InducerGate(key_width=2)),
 }
 
 
@@ -190,8 +343,9 @@ def test_facts_are_part_of_the_fingerprint(roberta: BackboneShape) -> None:
 def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta: BackboneShape) -> None:
     text = (
         '{"edits": [{"form": {"activation": "relu", "bias": true, "heads": "single", "init": "lora", '
-        '"name": "bottleneck", "norm": false, "widened": 0, "width": 2}, "gate": {"name": "add"}, '
-        '"read": "x_ffn", "site": "ffn", "write": "f"}], "schema_version": 1}'
+        '"name": "bottleneck", "norm": "none", "reparameterization": null, "widened": 0, "width": 2}, '
+        '"gate": {"name": "add"}, "layers": {"name": "all"}, "read": "x_ffn", "site": "ffn", "write": "f"}], '
+        '"schema_version": 2}'
     )
     assert fingerprint(of(ADAPTER), roberta) == hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -1,6 +1,7 @@
 """Configurations as JSON: what is written is read back, and what cannot be read is refused in one line."""
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +14,9 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
-from search_space.form import Bottleneck, Init, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale
+from search_space.form import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gate import Add, ConvexGate, FixedScale, LearnedScale
+from search_space.layers import AllLayers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
 from search_space.space import Candidate
 
@@ -36,16 +38,58 @@ CONFIGURATION = Configuration(
                 widened=2,
                 activation=Activation.SILU,
                 bias=False,
-                norm=True,
+                norm=OwnNorm.INPUT,
                 init=Init.BERT,
                 heads=Heads.SINGLE,
             ),
             gate=FixedScale(value=2.5),
+            layers=SpindleGroups(groups=(2, 3)),
         ),
     )
 )
 # The stored form is a contract with databases of earlier releases: changing it needs another schema version.
 STORED: dict[str, Any] = {
+    "schema_version": 2,
+    "edits": [
+        {
+            "site": "cross",
+            "layers": {"name": "all"},
+            "write": "head",
+            "read": "q",
+            "form": {
+                "name": "softmax_memory",
+                "width": 3,
+                "widened": 0,
+                "heads": "key_value_heads",
+                "reparameterization": 9,
+                "robust": False,
+            },
+            "gate": {"name": "lse_convex"},
+        },
+        {
+            "site": "ffn",
+            "layers": {"name": "spindle", "groups": [2, 3]},
+            "write": "f",
+            "read": "res_f",
+            "form": {
+                "name": "bottleneck",
+                "width": 5,
+                "widened": 2,
+                "activation": "silu",
+                "heads": "single",
+                "bias": False,
+                "norm": "in",
+                "init": "bert",
+                "reparameterization": None,
+            },
+            "gate": {"name": "scale", "value": 2.5},
+        },
+    ],
+}
+
+
+# What version 1 wrote of the same edits, all layers of them.
+STORED_BY_VERSION_1: dict[str, Any] = {
     "schema_version": 1,
     "edits": [
         {
@@ -88,6 +132,22 @@ def through_text(configuration: Configuration) -> Configuration:
 def test_the_stored_form_is_as_documented() -> None:
     assert configuration_to_json(CONFIGURATION) == STORED
     assert STORED["schema_version"] == SCHEMA_VERSION
+
+
+def test_what_version_1_stored_is_read() -> None:
+    adapter = dataclasses.replace(CONFIGURATION.edits[1], layers=AllLayers())
+    assert configuration_from_json(STORED_BY_VERSION_1) == Configuration(edits=(CONFIGURATION.edits[0], adapter))
+    scaled = copy.deepcopy(STORED_BY_VERSION_1)
+    scaled["edits"][1]["gate"] = {"name": "scale_learned"}
+    scaled["edits"][1]["form"] = {"name": "lowrank", "width": 2, "widened": 0, "heads": "single"}
+    edit = configuration_from_json(scaled).edits[1]
+    assert (edit.form, edit.gate) == (LowRank(width=2), LearnedScale())
+
+
+@pytest.mark.parametrize("data", [{"schema_version": 1}, {"schema_version": 1, "edits": ["mam"]}])
+def test_what_version_1_never_stored_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(CodecError, match="must"):
+        configuration_from_json(data)
 
 
 def test_the_stored_form_is_read() -> None:
@@ -144,25 +204,28 @@ def without(*path: str | int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (changed("schema_version", value=2), "schema version 1; got 2. Use the release that wrote it."),
-        (without("schema_version"), "schema version 1; got None"),
-        ([], "schema version 1; got None"),
+        (changed("schema_version", value=3), "schema version 2 or earlier; got 3. Use the release that wrote it."),
+        (without("schema_version"), "schema version 2 or earlier; got None"),
+        ([], "schema version 2 or earlier; got None"),
         (without("edits"), "configuration must have exactly its fields; got missing: edits; unknown: none"),
         (changed("name", value="x"), "missing: none; unknown: name"),
         (changed("edits", value=3), "'int' object is not iterable"),
         (changed("edits", value="mam"), "a stored edit must be a mapping; got str"),
         (changed("edits", 0, value=None), "a stored edit must be a mapping; got NoneType"),
         (without("edits", 0, "gate"), "a stored edit must have exactly its fields; got missing: gate"),
-        (changed("edits", 1, "site", value="embed"), "'embed' is not a valid Site"),
-        (changed("edits", 1, "write", value="sum"), "'sum' is not a valid Port"),
-        (changed("edits", 1, "form", "name", value="phm"), "softmax_memory, bottleneck, lowrank, const; got 'phm'"),
-        (changed("edits", 1, "gate", "name", value="mul"), "add, scale, scale_learned, lse_convex; got 'mul'"),
+        (changed("edits", 1, "site", value="embedding"), "'embedding' is not a valid Site"),
+        (changed("edits", 1, "write", value="mean"), "'mean' is not a valid Port"),
+        (changed("edits", 1, "form", "name", value="tucker"), "full, sparse, intrinsic; got 'tucker'"),
+        (changed("edits", 1, "gate", "name", value="max"), "inducer_convex, mul, prepend; got 'max'"),
+        (changed("edits", 1, "layers", value={"name": "some"}), "all, range, spindle; got 'some'"),
+        (changed("edits", 1, "layers", "groups", value=[3, 2]), "ascending numbers"),
+        (without("edits", 1, "layers"), "a stored edit must have exactly its fields; got missing: layers"),
         (without("edits", 1, "form", "name"), "got None"),
         (changed("edits", 1, "form", value="lowrank"), "'str' object has no attribute"),
         # a lost field must not come back as its default
         *(
             (without("edits", 1, "form", field), f"bottleneck must have exactly its fields; got missing: {field};")
-            for field in ("width", "widened", "activation", "heads", "bias", "norm", "init")
+            for field in ("width", "widened", "activation", "heads", "bias", "norm", "init", "reparameterization")
         ),
         (without("edits", 1, "gate", "value"), "a stored scale must have exactly its fields; got missing: value"),
         (changed("edits", 1, "form", "rank", value=3), "got missing: none; unknown: rank"),

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +13,7 @@ from search_space.counting import AffineCount, Counts, affine_count, block_width
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
+from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.space import Candidate
 
@@ -21,6 +22,11 @@ D, H, N_KV, D_H, D_M = 11, 6, 2, 5, 17
 D_Q, D_KV = H * D_H, N_KV * D_H
 ENCODER, DECODER = 2, 3
 ATTENTIONS, FFNS = ENCODER + 2 * DECODER, ENCODER + DECODER
+NORMED: dict[OwnNorm, Callable[[str, str], int]] = {
+    OwnNorm.NONE: lambda read, write: 0,
+    OwnNorm.INPUT: lambda read, write: 2 * WIDTH[read],
+    OwnNorm.OUTPUT: lambda read, write: 2 * WIDTH[write],
+}
 WIDTH = {"x_attn": D, "res_in": D, "ctx": D, "o": D, "x_ffn": D, "res_f": D, "f": D, "norm": D}
 WIDTH |= {"q": D_Q, "concat": D_Q, "k": D_KV, "v": D_KV, "g": D_M, "u": D_M, "m": D_M}
 SINGLE_BLOCK = [
@@ -63,9 +69,9 @@ def test_one_block_has_a_matrix_from_the_read_and_one_to_the_written_width(
             stored=n * (into + out + scalar),
             trained=n * (into + out + scalar),
         )
-    for bias, norm in itertools.product((True, False), (True, False)):
+    for bias, norm in itertools.product((True, False), OwnNorm):
         one = edit(write, read, Bottleneck(width=r, bias=bias, norm=norm), gate)
-        n, biases, norms = places(one), bias * (r + WIDTH[write]), norm * 2 * WIDTH[read]
+        n, biases, norms = places(one), bias * (r + WIDTH[write]), NORMED[norm](read, write)
         assert counts(one, odd) == Counts(
             weights_only=n * (into + out),
             with_bias=n * (into + out + biases),
@@ -189,7 +195,7 @@ def test_blocks_read_and_write_slices_of_the_heads(odd: BackboneShape) -> None:
 
 
 def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd: BackboneShape) -> None:
-    found = affine_count(edit("f", "m", Bottleneck(width=3, norm=True), LearnedScale()), odd)
+    found = affine_count(edit("f", "m", Bottleneck(width=3, norm=OwnNorm.INPUT), LearnedScale()), odd)
     assert found == AffineCount(weights_per_width=D_M + D, biases_per_width=1, weights=0, biases=D, extras=2 * D_M + 1)
     assert (found.slope, found.intercept) == (D_M + D + 1, D + 2 * D_M + 1)
 
@@ -197,7 +203,7 @@ def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd: BackboneSha
 def test_edits_add_up(odd: BackboneShape) -> None:
     edits = (
         edit("head", "q", SoftmaxMemory(width=2, heads=Heads.KEY_VALUE, reparameterization=3), ConvexGate()),
-        edit("f", "x_ffn", Bottleneck(width=3, norm=True), LearnedScale()),
+        edit("f", "x_ffn", Bottleneck(width=3, norm=OwnNorm.INPUT), LearnedScale()),
         edit("k", None, Constant()),
     )
     together = dataclasses.asdict(count(Configuration(edits=edits), odd))
@@ -220,7 +226,7 @@ def test_counts_of_random_edits_are_affine_in_the_width(odd: BackboneShape) -> N
     for _ in range(300):
         read, write = draw.choice(SINGLE_BLOCK).split()
         form: Bottleneck | SoftmaxMemory = draw.choice(
-            (Bottleneck(width=1, bias=draw.random() < 0.5, norm=draw.random() < 0.5), SoftmaxMemory(width=1))
+            (Bottleneck(width=1, bias=draw.random() < 0.5, norm=draw.choice(list(OwnNorm))), SoftmaxMemory(width=1))
         )
         one = edit(write, read, form, draw.choice(GATES))
         cost, n, width = affine_count(one, odd), places(one), draw.randint(1, 40)

@@ -19,11 +19,42 @@ from search_space.describe import (
     sentence,
     side_view,
 )
-from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.form import (
+    FORMS,
+    Bottleneck,
+    Constant,
+    Diagonal,
+    EncodedPrompt,
+    Form,
+    Full,
+    Intrinsic,
+    LowRank,
+    OwnNorm,
+    Phm,
+    Prompt,
+    PromptEncoder,
+    SoftmaxMemory,
+    Sparse,
+)
+from search_space.gate import (
+    GATES,
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    Gate,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+    Prepend,
+    SigmoidGate,
+    TanhGate,
+    WeightedGate,
+)
+from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import PUBLISHED, published_method
 from search_space.space import Candidate, SearchSpace
 
@@ -59,6 +90,20 @@ ADAPTER = ffn("f", "x_ffn", Bottleneck(width=9), FixedScale(value=2))
 MAM = of(PREFIX, ADAPTER)
 GELU = dataclasses.replace(ADAPTER, form=Bottleneck(width=9, activation=Activation.GELU))
 BIAS = Constant()
+TABLE = SoftmaxMemory(width=12, heads=Heads.KEY_VALUE)
+
+
+def inducer(write: str, gate: Gate | None = None, *, activation: Activation = Activation.TANH) -> Edit:
+    form = Bottleneck(width=4, activation=activation, heads=Heads.QUERY)
+    return attention(write, "q", form, gate or InducerGate())
+
+
+def prompt(form: Form) -> Edit:
+    return edit(Site.EMBEDDING, "embed", None, form, Prepend())
+
+
+def of_all_weights(form: Form) -> Edit:
+    return edit(Site.GLOBAL, "weights", None, form, None)
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen2_5_0_5b", "bart_large"])
@@ -130,6 +175,75 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
             "tanh multi-head sequential adapter of 4 at the heads",
         ),
         ((ffn("u", "u", Bottleneck(width=4), LearnedScale()),), "learned-scale sequential adapter of 4 at the FFN's u"),
+        ((attention("head", "q", TABLE, WeightedGate()),), "weighted prefix of 12 at the heads"),
+        ((attention("head", "q", TABLE, TanhGate()),), "tanh-gated prefix of 12 at the heads"),
+        ((attention("head", "q", TABLE, SigmoidGate()),), "sigmoid-gated prefix of 12 at the heads"),
+        (
+            (attention("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),),
+            "robust prefix of 12 at the heads (robust prefix tuning)",
+        ),
+        ((ffn("f", "f", Bottleneck(width=4), SigmoidGate()),), "sigmoid-gated sequential adapter of 4 at the FFN"),
+        (
+            (ffn("f", "x_ffn", Bottleneck(width=4), LearnedScale(per=ScalePer.CHANNEL)),),
+            "learned-scale-per-channel parallel adapter of 4 at the FFN",
+        ),
+        ((ffn("sum", "sum", Bottleneck(width=4)),), "sequential adapter of 4 at the residual sum (Pfeiffer adapter)"),
+        ((ffn("f", "f", Phm(width=4)),), "sequential phm adapter of 4 at the FFN (Compacter++)"),
+        (
+            (ffn("f", "x_ffn", Phm(width=8, widened=2, activation=Activation.RELU)),),
+            "relu parallel phm adapter of 8–12 at the FFN",
+        ),
+        (
+            (attention("k", "k", Diagonal(), Multiply()), attention("v", "v", Diagonal(), Multiply())),
+            "scaling at k, v",
+        ),
+        ((ffn("f", "x_ffn", Diagonal()),), "parallel diagonal at the FFN"),
+        ((inducer("head"),), "inducer of 4 at the heads (inducer-tuning, Adaptive)"),
+        (
+            (inducer("o", InducerGate(key_width=3)),),
+            "inducer of 4 with keys of 3 at attention's output (inducer-tuning)",
+        ),
+        (
+            (inducer("o", ConvexInducerGate(key_width=3)),),
+            "convex inducer of 4 with keys of 3 at attention's output (inducer-tuning, Gating)",
+        ),
+        ((inducer("o", activation=Activation.RELU),), "relu inducer of 4 at attention's output"),
+        (
+            (attention("o", "q", LowRank(width=4, heads=Heads.QUERY), InducerGate()),),
+            "inducer-gated multi-head parallel low-rank map of 4 at attention's output",
+        ),
+        ((prompt(Prompt(width=7)),), "prompt of 7 before the input (prompt tuning)"),
+        ((prompt(EncodedPrompt(width=7)),), "prompt of 7 from an MLP before the input (P-tuning)"),
+        (
+            (prompt(EncodedPrompt(width=7, encoder=PromptEncoder.LSTM)),),
+            "prompt of 7 from an LSTM before the input",
+        ),
+        ((of_all_weights(Full()),), "a change of every weight (full fine-tuning)"),
+        ((of_all_weights(Sparse(width=900)),), "a change of 900 weights (diff pruning)"),
+        (
+            (of_all_weights(Intrinsic(width=900)),),
+            "all weights in a random subspace of 900 (intrinsic dimension, DID)",
+        ),
+        (
+            (of_all_weights(Intrinsic(width=900, per_tensor=True)),),
+            "all weights in a random subspace of 900, with a factor per tensor (intrinsic dimension, SAID)",
+        ),
+        (
+            (dataclasses.replace(PREFIX, layers=LayerRange(first=3, last=8)),),
+            "prefix of 12 at the heads in layers 3 to 8",
+        ),
+        (
+            (PREFIX, dataclasses.replace(ADAPTER, layers=LayerRange(first=3, last=3))),
+            "prefix of 12 at the heads + scaled parallel adapter of 9 at the FFN in layer 3",
+        ),
+        (
+            (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(1, 4))),),
+            "prefix of 12 at the heads in spindle groups 1, 4",
+        ),
+        (
+            (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(2,))),),
+            "prefix of 12 at the heads in spindle group 2",
+        ),
         (
             (PREFIX, attention("q", "x_attn", LowRank(width=4)), ffn("f", "m", LowRank(width=5))),
             "prefix of 12 at the heads + LoRA of 4 at q + LoRA of 5 at the FFN",
@@ -287,7 +401,10 @@ FORMULAS = [
     ),
     (
         ffn(
-            "f", "m", Bottleneck(width=9, widened=1, bias=False, norm=True, activation=Activation.GELU), LearnedScale()
+            "f",
+            "m",
+            Bottleneck(width=9, widened=1, bias=False, norm=OwnNorm.INPUT, activation=Activation.GELU),
+            LearnedScale(),
         ),
         "f <- f + s (gelu(LN(m) W_down) W_up); W_down: 3072 × 9–10, W_up: 9–10 × 1024",
     ),
@@ -320,6 +437,98 @@ FORMULAS = [
         "u <- u + 0.5 softmax(x_ffn P_kᵀ / √1024) P_v; P_k: 4 × 1024, P_v: 4 × 3072",
     ),
     (attention("k", None, BIAS), "k <- k + b, b: 1024"),
+    (
+        attention("head", "q", TABLE, WeightedGate()),
+        "head_i <- head_i + λ_i softmax(q_i P_kᵀ / √128) P_v, λ_i = σ(LSE(prefix) - LSE(keys)); "
+        "P_k: 12 × 128, P_v: 12 × 128 per key/value head",
+    ),
+    (
+        attention("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),
+        "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i (P + P')_kᵀ / √128) (P + P')_v, "
+        "λ_i = σ(LSE(prefix) - LSE(keys)); P_k: 12 × 128, P_v: 12 × 128 per key/value head; "
+        "P': as P, tuned anew for every batch",
+    ),
+    # an inducer's values are of the queries as they are; at the heads each has its bias, …
+    (
+        inducer("head"),
+        "head_i <- head_i + λ_i (tanh(q_i W_down + b_down) W_up + b_up), λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, "
+        "k_i = q_i; W_down: 128 × 4, W_up: 4 × 128 per head",
+    ),
+    # … and in their sum one, which goes without the gate
+    (
+        inducer("o", InducerGate(key_width=3)),
+        "o <- o + Σ_i λ_i (tanh(q_i W_down + b_down) W_up) + b_up, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, "
+        "k_i = q_i + tanh(q_i A_k + a_k) B_k; W_down: 128 × 4, W_up: 4 × 1024 per head; "
+        "A_k: 128 × 3, B_k: 3 × 128 per head",
+    ),
+    (
+        inducer("o", ConvexInducerGate()),
+        "o <- o - Σ_i λ_i head_i W_o + Σ_i λ_i (tanh(q_i W_down + b_down) W_up) + b_up, "
+        "λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, k_i = q_i; W_down: 128 × 4, W_up: 4 × 1024 per head",
+    ),
+    (
+        inducer("head", ConvexInducerGate()),
+        "head_i <- (1 - λ_i) head_i + λ_i (tanh(q_i W_down + b_down) W_up + b_up), "
+        "λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, k_i = q_i; W_down: 128 × 4, W_up: 4 × 128 per head",
+    ),
+    # a sum over heads under other gates
+    (
+        attention("o", "q", Bottleneck(width=4, heads=Heads.QUERY), FixedScale(value=2)),
+        "o <- o + 2 (Σ_i relu((q_i / √128) W_down + b_down) W_up + b_up); W_down: 128 × 4, W_up: 4 × 1024 per head",
+    ),
+    (
+        attention("o", "head", LowRank(width=4, heads=Heads.QUERY, bias=True), SigmoidGate()),
+        "o <- o + (Σ_i σ(head_i w + b) head_i A B + b); A: 128 × 4, B: 4 × 1024 per head",
+    ),
+    (
+        ffn("f", "m", LowRank(width=4), SigmoidGate()),
+        "f <- f + σ(m w + b) (m A B); A: 3072 × 4, B: 4 × 1024",
+    ),
+    (
+        ffn("f", "f", Bottleneck(width=4, norm=OwnNorm.OUTPUT), LearnedScale(per=ScalePer.CHANNEL)),
+        "f <- f + s ⊙ LN(relu(f W_down + b_down) W_up + b_up); W_down: 1024 × 4, W_up: 4 × 1024",
+    ),
+    (
+        attention("head", "q", TABLE, LearnedScale(per=ScalePer.HEAD)),
+        "head_i <- head_i + s_i softmax(q_i P_kᵀ / √128) P_v; P_k: 12 × 128, P_v: 12 × 128 per key/value head",
+    ),
+    (
+        attention("head", "q", TABLE, TanhGate()),
+        "head_i <- head_i + tanh(g) softmax(q_i P_kᵀ / √128) P_v; P_k: 12 × 128, P_v: 12 × 128 per key/value head",
+    ),
+    (
+        ffn("f", "f", Phm(width=8)),
+        "f <- f + (gelu(f W_down + b_down) W_up + b_up); W_down: 1024 × 8, W_up: 8 × 1024, "
+        "W = Σ_j C_j ⊗ s_j t_jᵀ of rank 1, C: 4 × 4 × 4 for the whole model",
+    ),
+    (
+        ffn("f", "f", Phm(width=8, factor_rank=None, shared=False, bias=False)),
+        "f <- f + (gelu(f W_down) W_up); W_down: 1024 × 8, W_up: 8 × 1024, W = Σ_j C_j ⊗ B_j, C: 4 × 4 × 4",
+    ),
+    (attention("v", "v", Diagonal(), Multiply()), "v <- v ⊙ l, l: 1024"),
+    (ffn("f", "x_ffn", Diagonal(), FixedScale(value=2)), "f <- f + 2 (x_ffn ⊙ w); w: 1024"),
+    (ffn("f", "x_ffn", Diagonal(), SigmoidGate()), "f <- f + σ(x_ffn w + b) (x_ffn ⊙ w); w: 1024"),
+    (prompt(Prompt(width=7)), "input <- [P, input]; P: 7 × 1024"),
+    (
+        prompt(EncodedPrompt(width=7)),
+        "input <- [E(P), input]; P: 7 × 1024, E: MLP of 1024, 128, 128, 1024, dropped after training",
+    ),
+    (
+        prompt(EncodedPrompt(width=7, hidden=9, encoder=PromptEncoder.LSTM)),
+        "input <- [E(P), input]; P: 7 × 1024, E: bidirectional LSTM of 1024, 2 × 9, 2 × 9; MLP of 18, 1024, "
+        "dropped after training",
+    ),
+    (of_all_weights(Full()), "θ <- θ + Δ; Δ: 596049920"),
+    (
+        of_all_weights(Sparse(width=900)),
+        "θ <- θ + z ⊙ w, z: hard-concrete gates, of which 900 stay; w: 596049920",
+    ),
+    (of_all_weights(Intrinsic(width=900)), "θ <- θ + P(z), P: fixed random Fastfood; z: 900"),
+    # 28 layers of 11 tensors, the embedding and the last norm
+    (
+        of_all_weights(Intrinsic(width=900, per_tensor=True)),
+        "θ_t <- θ_t + μ_t P(z)_t, P: fixed random Fastfood; z: 590, μ: 310",
+    ),
 ]
 
 
@@ -335,12 +544,12 @@ def test_a_table_of_every_head_is_per_head_where_there_are_as_many(roberta: Back
 def test_shapes_in_formulas_are_those_that_are_counted(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
     for shape, candidate in proposals:
         for one in candidate.configuration.edits:
-            if one.sized_form is None:
+            if one.sized_form is None or isinstance(one.form, Phm):  # products of Kronecker have fewer entries
                 continue
             plain = dataclasses.replace(one, form=dataclasses.replace(one.sized_form, widened=0))
             matrices = [
                 (int(rows), int(columns))
-                for rows, columns in re.findall(r": (\d+) × (\d+)", formula(plain, shape).partition("; ")[2])
+                for rows, columns in re.findall(r": (\d+) × (\d+)", formula(plain, shape).split("; ")[1])
             ]
             weights = shape.heads(one.heads) * sum(math.prod(pair) for pair in matrices)
             assert weights == affine_count(one, shape).weights_per_width * one.sized_form.width
@@ -353,3 +562,111 @@ def test_every_proposal_has_a_sentence_and_a_formula(proposals: list[tuple[Backb
         assert "  " not in said
         assert not said.endswith(" at ")
         assert all(" <- " in formula(one, shape) for one in candidate.configuration.edits)
+
+
+def test_the_formulas_that_are_told_have_every_form_and_gate() -> None:
+    assert {type(one.gate) for one, _ in FORMULAS} == set(GATES)
+    assert {type(one.form) for one, _ in FORMULAS} == set(FORMS)
+
+
+def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[str], BackboneShape]) -> None:
+    assert formula(PREFIX, shape_named("t5_small")).startswith(
+        "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i P_kᵀ) P_v, "
+    )
+    at_o = formula(attention("o", "x_attn", SoftmaxMemory(width=4)), shape_named("t5_small"))
+    assert at_o.startswith("o <- o + softmax(x_attn P_kᵀ / √512) P_v")
+
+
+def test_on_post_ln_backbones_the_residual_sum_is_read_normalised(roberta: BackboneShape, qwen: BackboneShape) -> None:
+    edit = ffn("sum", "sum", LowRank(width=4))
+    assert formula(edit, roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
+    assert formula(edit, qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
+
+
+def at(site: Site, one: Edit) -> Edit:
+    return dataclasses.replace(one, site=site)
+
+
+def test_separate_kinds_of_attention_are_named(bart: BackboneShape, roberta: BackboneShape) -> None:
+    after = attention("o", "o", Bottleneck(width=4))
+    q, v = (attention(write, read, LowRank(width=5)) for write, read in (("q", "x_attn"), ("v", "ctx")))
+    three = of(at(Site.ENCODER_SELF, PREFIX), at(Site.CROSS, after), at(Site.DECODER_SELF, q), at(Site.DECODER_SELF, v))
+    assert sentence(three, bart) == (
+        "prefix of 12 at the heads of the encoder's self-attention + sequential adapter of 4 at the output of "
+        "cross-attention + LoRA of 5 at q, v of the decoder's self-attention"
+    )
+    # the only attention of an encoder needs no name
+    assert sentence(of(at(Site.ENCODER_SELF, PREFIX)), roberta) == "prefix of 12 at the heads (prefix tuning)"
+
+
+def test_a_site_or_layers_of_its_own_is_a_difference(bart: BackboneShape) -> None:
+    prefix_tuning = published_method("prefix_tuning")
+    assert difference(of(at(Site.CROSS, PREFIX)), prefix_tuning, bart).differences == (
+        "attention site cross instead of all",
+    )
+    some = dataclasses.replace(PREFIX, layers=LayerRange(first=3, last=8))
+    assert difference(of(some), prefix_tuning, bart).differences == ("attention layers 3 to 8 instead of all",)
+    groups = dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(1, 4)))
+    assert difference(of(groups), prefix_tuning, bart).differences == ("attention layers spindle 1, 4 instead of all",)
+    assert sentence(of(some), bart).endswith("(prefix tuning-like)")
+
+
+@pytest.mark.parametrize(
+    ("one", "method", "told"),
+    [
+        (inducer("o"), "inducer", "attention variant keys q instead of keys q + MLP"),
+        (
+            attention("o", "o", Bottleneck(width=3)),
+            "sequential_adapter_attn",
+            "attention variant none instead of own norm",
+        ),
+        (
+            ffn("sum", "sum", Bottleneck(width=3, norm=OwnNorm.INPUT)),
+            "pfeiffer_adapter",
+            "FFN variant own norm instead of none",
+        ),
+        (
+            of_all_weights(Intrinsic(width=900)),
+            "intrinsic_said",
+            "whole model variant none instead of a factor per tensor",
+        ),
+        (of_all_weights(Sparse(width=9)), "full_finetuning", "whole model form sparse instead of full"),
+        (prompt(Prompt(width=7)), "p_tuning", "input form prompt instead of encoded_prompt"),
+        (
+            ffn("f", "f", Phm(width=4, factor_rank=None)),
+            "compacter_pp",
+            "FFN variant shared C, full B instead of shared C, low-rank B",
+        ),
+    ],
+)
+def test_what_tells_methods_apart_beside_the_dimensions_is_a_difference(
+    one: Edit, method: str, told: str, roberta: BackboneShape
+) -> None:
+    assert told in difference(of(one), published_method(method), roberta).differences
+
+
+def test_another_place_outside_the_sublayers_weighs_as_a_side(roberta: BackboneShape) -> None:
+    found = difference(of(prompt(Prompt(width=7))), published_method("scaled_parallel_adapter_ffn"), roberta)
+    assert (found.differences, found.distance) == (("input prompt instead of bottleneck",), 3)
+    found = difference(of(ADAPTER), published_method("full_finetuning"), roberta)
+    assert (found.differences, found.distance) == (("whole model bottleneck instead of full",), 3)
+
+
+def test_methods_that_are_not_valid_on_a_backbone_are_no_neighbours(
+    shape_named: Callable[[str], BackboneShape],
+) -> None:
+    electra = shape_named("electra_small_discriminator")
+    names = {one.method.name for one in ranked_published(MAM, electra)}
+    assert set(WITH_EDITS) - names == {"prompt_tuning", "p_tuning"}
+
+
+def test_the_side_view_tells_what_a_variant_has() -> None:
+    view = side_view(
+        (
+            dataclasses.replace(inducer("o", InducerGate(key_width=3)), layers=LayerRange(first=1, last=2)),
+            at(Site.CROSS, attention("o", "o", Bottleneck(width=3, norm=OwnNorm.INPUT))),
+        )
+    )
+    assert view is not None
+    assert (view.variant, view.site, view.layers) == ("keys q + MLP+own norm", "attn+cross", "1 to 2+all")
+    assert view.write == "o"

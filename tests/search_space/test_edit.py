@@ -9,7 +9,7 @@ from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, SoftmaxMemory
+from search_space.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gate import GATES, Add, ConvexGate, FixedScale, LearnedScale
 
 
@@ -51,8 +51,10 @@ def test_an_edit_has_the_heads_and_the_bottleneck_of_its_form(
 
 
 def test_forms_and_gates_are_listed_once_and_have_names_of_their_own() -> None:
-    assert [form.name for form in FORMS] == ["softmax_memory", "bottleneck", "lowrank", "const"]
-    assert [gate.name for gate in GATES] == ["add", "scale", "scale_learned", "lse_convex"]
+    forms = "softmax_memory bottleneck lowrank phm diag const prompt encoded_prompt full sparse intrinsic"
+    gates = "add scale scale_learned tanh sigmoid lse_convex lse_add inducer inducer_convex mul prepend"
+    assert [form.name for form in FORMS] == forms.split()
+    assert [gate.name for gate in GATES] == gates.split()
 
 
 def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing() -> None:
@@ -61,7 +63,7 @@ def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing() -> N
         Activation.RELU,
         Heads.SINGLE,
         True,
-        False,
+        OwnNorm.NONE,
         Init.LORA,
         0,
     )

@@ -1,4 +1,4 @@
-"""Shapes of ten published backbones against independently computed facts, and refusal of configs that cannot be."""
+"""Shapes of published backbones against independently computed facts, and refusal of configs that cannot be."""
 
 import json
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from search_space.backbone_shape import BackboneShape
-from search_space.dimensions import NormPlacement, Port, Site, StackKind
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
-from search_space.families import FAMILIES, Family, family_of, shape_of
+from search_space.families import FAMILIES, REFUSED, Family, family_of, shape_of
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "golden_params.yaml").read_text())["backbones"]
@@ -20,8 +20,12 @@ KINDS = {"enc": StackKind.ENCODER, "encdec": StackKind.ENCODER_DECODER, "dec": S
 ONE_OF_EACH_FAMILY = {
     "roberta": "roberta_base",
     "bert": "bert_base_uncased",
+    "distilbert": "distilbert_base_uncased",
+    "electra": "electra_small_discriminator",
     "bart": "bart_large",
     "mbart": "mbart_large_cc25",
+    "marian": "opus_mt_en_de",
+    "t5": "t5_small",
     "gpt2": "gpt2",
     "llama": "smollm2_135m",
     "qwen2": "qwen2_5_0_5b",
@@ -102,9 +106,22 @@ def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() 
     with pytest.raises(UnsupportedBackboneError) as caught:
         family_of({"model_type": "robrta"})
     assert str(caught.value) == (
-        "model_type of a backbone config must be one of "
-        "roberta, xlm-roberta, bert, bart, mbart, gpt2, llama, qwen2, qwen3; got 'robrta'. Did you mean 'roberta'?"
+        "model_type of a backbone config must be one of roberta, xlm-roberta, bert, distilbert, electra, bart, mbart, "
+        "marian, t5, mt5, gpt2, llama, qwen2, qwen3; got 'robrta'. Did you mean 'roberta'?"
     )
+
+
+@pytest.mark.parametrize("model_type", ["deberta", "deberta-v2"])
+def test_deberta_is_refused_in_one_line_that_says_why_and_what_to_use(model_type: str) -> None:
+    assert model_type in REFUSED
+    with pytest.raises(UnsupportedBackboneError, match=r"calls no attention function.* Use roberta, bert") as caught:
+        shape_of({"model_type": model_type, "hidden_size": 768})
+    assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_family_is_refused() -> None:
+    assert not REFUSED.keys() & {model_type for family in FAMILIES for model_type in family.model_types}
 
 
 @pytest.mark.parametrize(
@@ -122,12 +139,15 @@ SIZES = {
     "max_position_embeddings type_vocab_size",
     "bart": "d_model encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
     "encoder_layers decoder_layers vocab_size max_position_embeddings",
+    "distilbert": "dim n_heads n_layers hidden_dim vocab_size max_position_embeddings",
+    "t5": "d_model d_kv d_ff num_layers num_heads vocab_size",
     "gpt2": "n_embd n_head n_layer vocab_size n_positions",
     "llama": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
     "qwen2": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
     "qwen3": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size head_dim",
 }
-SIZES |= {"bert": SIZES["roberta"], "mbart": SIZES["bart"]}
+SIZES |= {"bert": SIZES["roberta"], "electra": SIZES["roberta"] + " embedding_size"}
+SIZES |= {"mbart": SIZES["bart"], "marian": SIZES["bart"]}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +171,8 @@ def test_a_size_that_is_missing_or_cannot_be_is_refused_by_name(family: str, ent
         ("llama", "head_dim", 0),
         ("llama", "num_key_value_heads", -3),
         ("qwen2", "num_key_value_heads", 0),
+        ("t5", "num_decoder_layers", 0),
+        ("t5", "relative_attention_num_buckets", -2),
     ],
 )
 def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: str, value: int) -> None:
@@ -198,6 +220,17 @@ def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: 
             {"position_embedding_type": "relative_key"},
             "position_embedding_type of a bert config must be 'absolute'; got 'relative_key'",
         ),
+        (
+            "electra",
+            {"position_embedding_type": 3},
+            "position_embedding_type of a electra config must be a text; got 3",
+        ),
+        ("electra", {"is_decoder": True}, "is_decoder of a electra config must be false; got true"),
+        ("distilbert", {"n_heads": 7}, "dim .* multiple of n_heads; got 768 and 7"),
+        ("marian", {"decoder_ffn_dim": 8}, "encoder_ffn_dim and decoder_ffn_dim .* agree; got 2048 and 8"),
+        ("marian", {"tie_word_embeddings": False}, "tie_word_embeddings of a marian config must be true; got false"),
+        ("t5", {"is_decoder": True}, "is_decoder of a t5 config must be false; got true"),
+        ("t5", {"architectures": ["T5EncoderModel"]}, "must have an encoder and a decoder; got .* T5EncoderModel"),
     ],
 )
 def test_entries_that_do_not_fit_the_family_are_refused_in_one_line(
@@ -238,16 +271,60 @@ def test_bias_flags_of_llama_make_its_projections_biased() -> None:
     }
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family.ports], ids=lambda family: family.name)
-def test_a_trainable_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
-    shape, table = shape_of(config_of(ONE_OF_EACH_FAMILY[family.name])), family.ports
-    assert table is not None
+PUBLISHED_POSITIONS = {
+    **dict.fromkeys(
+        ("roberta", "bert", "distilbert", "electra", "bart", "mbart", "marian", "gpt2"), Positions.ABSOLUTE
+    ),
+    **dict.fromkeys(("llama", "qwen2", "qwen3"), Positions.ROTARY),
+    "t5": Positions.BIAS,
+}
+
+
+@pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
+def test_a_family_says_how_its_attention_learns_positions(family: str) -> None:
+    assert shape_of(config_of(ONE_OF_EACH_FAMILY[family])).positions is PUBLISHED_POSITIONS[family]
+
+
+def test_what_of_the_parameters_is_not_in_the_base_model_is_a_pooler_or_an_untied_head() -> None:
+    untied = read(config_of("smollm2_135m"), tie_word_embeddings=False)
+    assert untied.unused_parameters == 49_152 * 576
+    assert shape_of(config_of("roberta_base")).unused_parameters == 768 * 768 + 768
+    for family in ("distilbert", "electra", "bart", "mbart", "marian", "t5", "gpt2", "llama"):
+        assert shape_of(config_of(ONE_OF_EACH_FAMILY[family])).unused_parameters == 0
+
+
+def test_the_embeddings_of_a_small_electra_are_narrower_than_the_model_and_their_norm_is_no_port() -> None:
+    small = shape_of(config_of("electra_small_discriminator"))
+    assert (small.width, small.embedding_width, small.stack_norms) == (256, 128, 0)
+    base = read(config_of("electra_small_discriminator"), embedding_size=256)
+    assert (base.embedding_width, base.stack_norms) == (None, 1)
+
+
+def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it_says_otherwise() -> None:
+    config = config_of("t5_small")
+    assert not shape_of(config).gated_ffn
+    assert shape_of(config_of("flan_t5_small")).gated_ffn
+    assert read(config, model_type="mt5").gated_ffn
+    assert not read(config, model_type="mt5", feed_forward_proj="relu").gated_ffn
+
+
+def test_the_stacks_of_a_t5_may_differ_in_depth() -> None:
+    shape = read(config_of("t5_small"), num_decoder_layers=2)
+    assert (shape.encoder_layers, shape.decoder_layers, len(shape.sublayers(Site.ATTENTION))) == (6, 2, 6 + 2 + 2)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
+    shape = shape_of(config_of(ONE_OF_EACH_FAMILY[family.name]))
+    table = family.ports(shape)
     attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}
-    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.NORM} | ({Port.G} if shape.gated_ffn else set())
-    sites = {sublayer.site for sublayer in shape.sublayers(Site.ATTENTION)}
-    assert set(table.ports) == {(site, port) for site in sites for port in attention} | {
-        (Site.FFN, port) for port in ffn
+    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM}
+    ffn |= {Port.G} if shape.gated_ffn else set()
+    places = {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.ATTENTION)}
+    places |= {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.FFN)}
+    assert set(table.ports) == {
+        (stack, site, port) for stack, site in places for port in (ffn if site is Site.FFN else attention)
     }
-    assert set(table.attention_modules) == sites
-    assert set(table.layers) == {sublayer.stack for sublayer in shape.sublayers(Site.FFN)}
+    assert set(table.attention_modules) == {site for _, site in places if site is not Site.FFN}
+    assert set(table.layers) == {stack for stack, _ in places}
     assert len(table.stack_norms) == shape.stack_norms

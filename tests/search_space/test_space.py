@@ -1,6 +1,6 @@
 """The search space: whatever is proposed is valid and within the budget, and everything can be proposed."""
 
-import itertools
+import dataclasses
 import random
 import re
 import statistics
@@ -14,17 +14,34 @@ from search_space.budget import ParameterBudget
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
 from search_space.counting import count, count_edits
-from search_space.dimensions import Activation
+from search_space.dimensions import Activation, ScalePer, Site
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
-from search_space.form import FORMS
+from search_space.form import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gate import FixedScale
-from search_space.options import LEARNING_RATES, SpaceOptions, side_leaves
+from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from search_space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.published import COMPARED, PUBLISHED, published_method
 from search_space.space import Candidate, Choice, FloatRange, SearchSpace, Trial
+from search_space.tree import points_of
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
 HALF_PERCENT = 623_228
+
+EVERYTHING = SpaceOptions(
+    attention_forms=SEARCHED_FORMS,
+    ffn_forms=SEARCHED_FORMS,
+    layers=("all", "range", "spindle"),
+    gates=SEARCHED_GATES,
+    scale_per=tuple(ScalePer),
+    norms=(OwnNorm.NONE, OwnNorm.INPUT),
+    biases=("with", "without"),
+    inits=(Init.LORA, Init.BERT),
+    reparameterizations=(None, 16),
+    factors=(1, None),
+    sharing=("shared", "own"),
+    near_duplicates=True,
+)
 
 
 class FirstTrial:
@@ -122,11 +139,49 @@ def test_ten_thousand_random_proposals_are_valid_and_use_the_budget(
     check_random_proposals(roberta, share, 10_000, random_trial(1))
 
 
-@pytest.mark.parametrize("backbone", ["bart_large", "mbart_large_cc25", "gpt2", "smollm2_135m", "qwen2_5_0_5b"])
+@pytest.mark.parametrize("backbone", ["mbart_large_cc25", "smollm2_135m", "qwen2_5_0_5b"])
 def test_random_proposals_are_valid_on_other_backbones(
     backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
 ) -> None:
     check_random_proposals(shape_named(backbone), "0.5%", 60, random_trial(2))
+
+
+@pytest.mark.parametrize("share", ["0.2%", "0.5%", "2%"])
+@pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "llama3_2_1b", "t5_small", "flan_t5_small"])
+def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
+    backbone: str, share: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+) -> None:
+    check_random_proposals(shape_named(backbone), share, 140, random_trial(2))
+
+
+@pytest.mark.parametrize("sites", ["tied", "separate"])
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "llama3_2_1b", "t5_small"])
+def test_whatever_is_searched_proposals_are_valid(
+    sites: str, backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+) -> None:
+    shape = shape_named(backbone)
+    budget = ParameterBudget.parse("0.5%").parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=dataclasses.replace(EVERYTHING, sites=sites))
+    trial, parameters = random_trial(4), space.parameters()
+    for _ in range(250):
+        candidate = space.suggest(trial)
+        assert_sound(candidate, shape, budget)
+        assert set(candidate.parameters) <= set(parameters)
+
+
+@pytest.mark.parametrize("budget", [1_024, 5_000, 20_000, 60_000])
+def test_small_budgets_leave_proposals_for_separate_kinds_of_attention(
+    budget: int, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+) -> None:
+    shape = shape_named("t5_small")
+    options = SpaceOptions(sites="separate", attention_forms=SEARCHED_FORMS, layers=("all", "range"))
+    if budget < 6 * 512:
+        with pytest.raises(BudgetError, match=r"the smallest that fits the study has 3,072\."):
+            SearchSpace(shape=shape, budget=budget, options=options)
+        return
+    space, trial = SearchSpace(shape=shape, budget=budget, options=options), random_trial(5)
+    for _ in range(120):
+        assert_sound(space.suggest(trial), shape, budget)
 
 
 def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
@@ -138,22 +193,32 @@ def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
 @pytest.mark.parametrize("side", ["attention", "ffn"])
 def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side: str, roberta: BackboneShape) -> None:
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    reached: dict[tuple[str, str, str], set[tuple[str, float | None, str | None]]] = {}
+    reached: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
+    number = 0
     for candidate in every_proposal(space, placement=side):
         assert_sound(candidate, roberta, HALF_PERCENT)
         edit = candidate.configuration.edits[0]
+        key_width = getattr(edit.gate, "key_width", None)
+        gate = edit.gate.name if key_width is None else f"{edit.gate.name}:{key_width}"
         scale = edit.gate.value if isinstance(edit.gate, FixedScale) else None
         activation = getattr(edit.form, "activation", None)
-        reached.setdefault(leaf_of(candidate.configuration, side), set()).add((edit.gate.name, scale, activation))
-    leaves = side_leaves(side, tuple(form.name for form in FORMS), roberta)
-    assert set(reached) == {(leaf.form, leaf.write, leaf.read) for leaf in leaves}
-    additive = {("add", None), ("scale", 2.0), ("scale", 4.0), ("scale_learned", None)}
-    for (form, write, read), found in reached.items():
-        gates = {("add", None)} if form == "const" else additive
-        if (form, write, read) == ("softmax_memory", "head", "q"):
-            gates = gates | {("lse_convex", None)}
-        activations = tuple(Activation) if form == "bottleneck" else (None,)
-        assert found == {(*gate, activation) for gate, activation in itertools.product(gates, activations)}
+        leaf = (*leaf_of(candidate.configuration, side), edit.heads.value)
+        reached.setdefault(leaf, set()).add((gate, scale, activation))
+        number += 1
+    expected: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
+    for point in points_of(side, roberta, space.options):
+        leaf = point.leaf
+        gates = {(point.gate, scale) for scale in ((2.0, 4.0) if point.gate == "scale" else (None,))}
+        activations = tuple(Activation) if leaf.form == "bottleneck" else (None,)
+        variants = {(*gate, activation) for gate in gates for activation in activations}
+        expected.setdefault((leaf.form, leaf.write, leaf.read, str(leaf.heads)), set()).update(variants)
+    assert reached == expected
+    assert number == sum(map(len, expected.values()))  # each of them once
+    prefix = {gate for gate, _, _ in reached.get(("softmax_memory", "head", "q", "key_value_heads"), set())}
+    assert prefix == ({"lse_convex", "add", "scale", "scale_learned"} if side == "attention" else set())
+    inducers = {leaf for leaf, found in reached.items() if any(gate.startswith("inducer") for gate, _, _ in found)}
+    at_heads = {(form, write, "q", "query_heads") for form in ("bottleneck", "lowrank") for write in ("head", "o")}
+    assert inducers == (at_heads if side == "attention" else set())
 
 
 def test_both_sides_attention_alone_and_the_ffn_alone_can_be_proposed(roberta: BackboneShape) -> None:
@@ -197,8 +262,10 @@ def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(
         SpaceOptions(ffn_forms=()),
         SpaceOptions(attention_forms=("const",), ffn_forms=("const", "lowrank")),
         SpaceOptions(gates=("scale",), scales=(2.0, 2.0000001, 4)),
+        SpaceOptions(sites="separate", layers=("all", "range", "spindle")),
+        SpaceOptions(inits=(Init.LORA, Init.BERT), gates=("add", "tanh", "inducer"), ffn_forms=("bottleneck",)),
     ],
-    ids=["everything", "few gates", "attention", "constants", "scales"],
+    ids=["everything", "few gates", "attention", "constants", "scales", "layers", "gates that depend on inits"],
 )
 def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
     options: SpaceOptions, roberta: BackboneShape
@@ -316,8 +383,9 @@ def smallest_of(error: BudgetError) -> int:
         (SpaceOptions(), 12 * 768),  # a bias of the width of the model at every layer
         (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",)), 12 * (2 * 768 + 1)),
         (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",), gates=("add",)), 12 * 2 * 768),
-        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=()), 12 * (2 * 768 + 1)),
-        (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 12 * (2 * 768 + 1)),
+        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=(), gates=("add", "scale_learned")), 12 * 1537),
+        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=()), 12 * 1536),  # an inducer has no scale
+        (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 12 * 1536),  # nor a prefix
     ],
 )
 def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
@@ -363,11 +431,31 @@ def test_where_one_side_alone_fits_nothing_else_is_asked(roberta: BackboneShape)
 
 
 def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: BackboneShape) -> None:
+    nothing = SpaceOptions(attention_forms=(), ffn_forms=(), published=())
     with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
-        SearchSpace(shape=roberta, budget=HALF_PERCENT, options=SpaceOptions(attention_forms=(), ffn_forms=()))
+        SearchSpace(shape=roberta, budget=HALF_PERCENT, options=nothing)
     constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     with pytest.raises(SearchSpaceError, match=r"valid on qwen3\."):
         SearchSpace(shape=qwen, budget=HALF_PERCENT, options=constants)
+
+
+def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd: BackboneShape) -> None:
+    with pytest.raises(SearchSpaceError, match=r"Allow more forms and layers\."):
+        SearchSpace(shape=odd, budget=10_000, options=SpaceOptions(layers=("spindle",)))
+    space = SearchSpace(shape=odd, budget=10_000, options=SpaceOptions(layers=("all", "spindle")))
+    assert not any("layers" in name or "groups" in name for name in space.parameters())
+
+
+def test_published_points_alone_are_a_space_without_a_search(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("full_finetuning", "intrinsic_did:dint=50"))
+    space = SearchSpace(shape=roberta, budget=roberta.parameters, options=options)
+    assert set(space.parameters()) == {f"learning_rate.{form.name}" for form in FORMS}
+    assert space.published_that_fit() == options.published
+    with pytest.raises(SearchSpaceError, match="published methods only"):
+        space.suggest(FirstTrial())
+
+
+FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072)}
 
 
 @pytest.mark.parametrize("share", ["0.5%", "2%"])
@@ -375,16 +463,58 @@ def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: Ba
 def test_a_published_method_is_resized_to_the_budget(name: str, share: str, roberta: BackboneShape) -> None:
     budget = ParameterBudget.parse(share).parameters(roberta)
     space = SearchSpace(shape=roberta, budget=budget)
+    if name == "full_finetuning":
+        with pytest.raises(BudgetError, match="needs at least 124,055,040 parameters"):
+            space.suggest_published(name, FirstTrial())
+        return
     candidate = space.suggest_published(name, FirstTrial())
     assert_sound(candidate, roberta, budget)
     assert candidate.method == name
-    assert set(candidate.parameters) == {f"learning_rate.{edit.form.name}" for edit in candidate.configuration.edits}
-    if name == "bitfit":
-        assert candidate.counts.stored == 102_144
+    sides = (candidate.configuration.attention, candidate.configuration.ffn)
+    assert set(candidate.parameters) == {f"learning_rate.{side[0].form.name}" for side in sides if side}
+    if name in FIXED:
+        assert candidate.counts.stored == FIXED[name]
         return
     assert candidate.counts.stored > 0.97 * budget
     if 0 < published_method(name).attention_share < 1:
-        assert candidate.attention_share == pytest.approx(0.5, abs=0.02)
+        assert candidate.attention_share == pytest.approx(published_method(name).attention_share, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("lora_qv:r=8", 12 * 4 * 8 * 768),
+        ("prefix_tuning:l=3", 12 * 2 * 3 * 768),
+        ("intrinsic_did:dint=321", 321),
+        ("mam_adapter:l=2,r=4,s=2", 12 * (2 * 2 * 768 + 2 * 4 * 768 + 4 + 768)),
+    ],
+)
+def test_a_point_that_fixes_a_size_is_taken_as_it_is(text: str, stored: int, roberta: BackboneShape) -> None:
+    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published(text, FirstTrial())
+    assert (candidate.method, candidate.counts.stored) == (text, stored)
+    with pytest.raises(BudgetError, match=rf"{text} stores {stored:,} parameters; the budget is {stored - 1:,}"):
+        SearchSpace(
+            shape=roberta, budget=stored - 1, options=SpaceOptions(attention_forms=(), ffn_forms=())
+        ).suggest_published(text, FirstTrial())
+
+
+def test_a_point_that_fixes_no_size_is_resized(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    plain = space.suggest_published("lora_qv", FirstTrial()).configuration
+    scaled = space.suggest_published("lora_qv:s=7", FirstTrial()).configuration
+    for edit, other in zip(plain.edits, scaled.edits, strict=True):
+        assert other == dataclasses.replace(edit, gate=FixedScale(value=7.0))
+    produced = space.suggest_published("prefix_tuning:mid=40", FirstTrial())
+    (edit,) = produced.configuration.edits
+    assert isinstance(edit.form, SoftmaxMemory)
+    assert (edit.form.reparameterization, edit.form.width) == (40, HALF_PERCENT // (12 * 2 * 768))
+
+
+def test_points_that_fit_are_known_beforehand(roberta: BackboneShape) -> None:
+    points = ("lora_qv:r=8", "lora_qv:r=17", "full_finetuning", "prefix_tuning:l=40", "lora_qv:s=4")
+    options = SpaceOptions(published=points)
+    fitting = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).published_that_fit()
+    assert fitting == ("lora_qv:r=8", "lora_qv:s=4")
 
 
 def test_published_scales_are_those_of_the_options(roberta: BackboneShape) -> None:
@@ -454,3 +584,109 @@ def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta: Backbon
     assert proposed.fingerprint == published.fingerprint
     rates = {"attention": "3.0e-03", "ffn": None}
     assert published.fingerprint == fingerprint(published.configuration, roberta, learning_rates=rates)
+
+
+def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(
+    bart: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    options = SpaceOptions(sites="separate")
+    space, trial = SearchSpace(shape=bart, budget=2_000_000, options=options), random_trial(1)
+    kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
+    assert list(space.trees) == list(space.parts) == [kind.value for kind in kinds]
+    assert len(space.placements) == 15
+    seen, forms = set(), set()
+    for _ in range(400):
+        sites = {edit.site: edit.form.name for edit in space.suggest(trial).configuration.edits}
+        seen.add(frozenset(sites))
+        forms.add((sites.get(Site.ENCODER_SELF), sites.get(Site.CROSS)))
+    assert len(seen) == 15
+    assert {Site.ATTENTION} & {site for sites in seen for site in sites} == set()
+    assert {("bottleneck", "lowrank"), ("lowrank", "bottleneck"), ("diag", None)} <= forms
+
+
+@pytest.mark.parametrize(("backbone", "parts"), [("roberta_base", ("enc_self", "ffn")), ("gpt2", ("dec_self", "ffn"))])
+def test_where_there_is_one_kind_of_attention_separate_sites_mean_the_same(
+    backbone: str, parts: tuple[str, ...], shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    tied = SearchSpace(shape=shape, budget=HALF_PERCENT)
+    separate = SearchSpace(shape=shape, budget=HALF_PERCENT, options=SpaceOptions(sites="separate"))
+    assert separate.parts == parts
+    both = FixedTrial(placement="both", attention__form="lowrank")
+    same = FixedTrial(placement="+".join(parts), **{f"{parts[0]}__form": "lowrank"})
+    assert tied.suggest(both).fingerprint == separate.suggest(same).fingerprint
+    assert [len(tree.points) for tree in tied.trees.values()] == [len(tree.points) for tree in separate.trees.values()]
+
+
+def test_alike_edits_at_every_kind_of_attention_are_the_tied_choice(bart: BackboneShape) -> None:
+    def suggest(sites: str, **values: str | float) -> Candidate:
+        options = SpaceOptions(sites=sites, attention_forms=("diag",), ffn_forms=())
+        return SearchSpace(shape=bart, budget=10**6, options=options).suggest(FixedTrial(**values))
+
+    writes = {f"{kind}__diag__write": "v" for kind in ("enc_self", "dec_self", "cross")}
+    reads = {f"{kind}__diag__v__read": "v" for kind in ("enc_self", "dec_self", "cross")}
+    tied = suggest("tied", attention__diag__write="v", attention__diag__v__read="v")
+    separate = suggest("separate", placement="enc_self+dec_self+cross", **writes, **reads)
+    assert len(separate.configuration.edits) == 3
+    assert tied.counts == separate.counts
+    assert tied.fingerprint == separate.fingerprint
+
+
+def test_layers_are_chosen_once_for_attention_and_once_for_the_ffn(bart: BackboneShape) -> None:
+    options = SpaceOptions(layers=("all", "range", "spindle"), sites="separate")
+    space = SearchSpace(shape=bart, budget=2_000_000, options=options)
+    chosen = {
+        "attention__layers": "range",
+        "attention__first_layer": 0.25,
+        "attention__layer_share": 0.4,
+        "ffn__layers": "spindle",
+        "ffn__groups": "2+3",
+    }
+    edits = space.suggest(FixedTrial(**chosen)).configuration.edits
+    assert [edit.layers for edit in edits if edit.site.is_attention] == [LayerRange(first=3, last=6)] * 3
+    assert [edit.layers for edit in edits if edit.site is Site.FFN] == [SpindleGroups(groups=(2, 3))]
+    tied = SearchSpace(shape=bart, budget=2_000_000)
+    assert {edit.layers for edit in tied.suggest(FirstTrial()).configuration.edits} == {AllLayers()}
+    assert not any("layer" in name for name in tied.parameters())
+
+
+def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta: BackboneShape) -> None:
+    options = SpaceOptions(layers=("all", "range"), attention_forms=(), ffn_forms=("lowrank",), gates=("add",))
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+    half = {"ffn__layers": "range", "ffn__first_layer": 0.5, "ffn__layer_share": 1.0}
+    ports = {"ffn__lowrank__write": "f", "ffn__lowrank__f__read": "f"}
+    widths = []
+    for trial in (FixedTrial(**ports), FixedTrial(**half, **ports)):
+        candidate = space.suggest(trial)
+        assert candidate.counts.stored > 0.997 * HALF_PERCENT
+        widths.append(candidate.configuration.edits[0].sized_form.width)
+    assert widths == [HALF_PERCENT // (12 * 1536), HALF_PERCENT // (6 * 1536)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SpaceOptions(norms=(OwnNorm.NONE, OwnNorm.INPUT, OwnNorm.OUTPUT)),
+        SpaceOptions(biases=("with", "without")),
+        SpaceOptions(inits=tuple(Init)),
+        SpaceOptions(reparameterizations=(None, 8)),
+        SpaceOptions(attention_forms=("phm",), products=(2, 4), factors=(1, None), sharing=("shared", "own")),
+        SpaceOptions(scale_per=tuple(ScalePer)),
+        SpaceOptions(gates=("add", "lse_convex", "lse_add", "tanh", "sigmoid", "inducer_convex")),
+    ],
+    ids=["norms", "biases", "inits", "reparameterizations", "phm", "scales", "gates"],
+)
+def test_every_value_of_an_option_can_be_proposed(
+    options: SpaceOptions, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+    wanted = {point.path for part in ("attention", "ffn") for point in points_of(part, roberta, options)}
+    in_trees = {point.path for tree in space.trees.values() for point in tree.points}
+    assert in_trees == wanted
+    found = {(name, value) for path in in_trees for name, value in path}
+    for name, values in options.attributes.items():
+        concerned = {value for dimension, value in found if dimension == name}
+        assert concerned in (set(values), set())
+    trial = random_trial(8)
+    for _ in range(200):
+        assert_sound(space.suggest(trial), roberta, HALF_PERCENT)

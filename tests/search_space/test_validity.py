@@ -10,11 +10,40 @@ import pytest
 from search_space.backbone_shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting import count
-from search_space.dimensions import Heads, NormPlacement, Port, Site
+from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, SoftmaxMemory
-from search_space.gate import GATES, Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.form import (
+    Bottleneck,
+    Constant,
+    Diagonal,
+    Form,
+    Full,
+    Init,
+    Intrinsic,
+    LowRank,
+    OwnNorm,
+    Phm,
+    Prompt,
+    SoftmaxMemory,
+    Sparse,
+)
+from search_space.gate import (
+    GATES,
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    Gate,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+    Prepend,
+    SigmoidGate,
+    TanhGate,
+    WeightedGate,
+)
+from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import published_method
 from search_space.validity import RULES, canonical_read, check_on, largest_width
 
@@ -29,11 +58,17 @@ READABLE = {
         "v": "ctx v",
         "head": "q x_attn head",
         "concat": "x_attn q concat",
-        "o": "x_attn res_in q concat o",
+        "o": "x_attn res_in q head concat o",
     },
-    "ffn": {"g": "x_ffn res_f g", "u": "x_ffn res_f u", "f": "x_ffn res_f m f"},
+    "ffn": {
+        "g": "x_ffn res_f g",
+        "u": "x_ffn res_f u",
+        "m": "x_ffn res_f m",
+        "f": "x_ffn res_f m f",
+        "sum": "sum",
+    },
 }
-BIASED = {"attention": "q k v head concat o norm", "ffn": "g u f norm", "stack": "norm"}
+BIASED = {"attention": "q k v head concat o norm", "ffn": "g u m f sum norm", "stack": "norm"}
 
 
 def attention(write: Port, read: Port | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
@@ -51,6 +86,18 @@ def prefix(gate: Gate | None = None, **changed: Any) -> Edit:
 
 def bias(write: Port, site: Site = Site.FFN) -> Edit:
     return Edit(site=site, write=write, read=None, form=Constant(), gate=Add())
+
+
+def prompt() -> Edit:
+    return Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
+
+
+def whole(form: Form, gate: Gate | None = None) -> Edit:
+    return Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=gate or Add())
+
+
+def inducer(gate: Gate, form: Form | None = None, write: Port = Port.O) -> Edit:
+    return attention(write, Port.Q, form or Bottleneck(width=1, heads=Heads.QUERY), gate)
 
 
 def adapters(*reads: Port) -> tuple[Edit, ...]:
@@ -84,7 +131,68 @@ ALONE: list[tuple[str, str, Build]] = [
     ("read", "a constant that reads f", lambda: ffn(Port.F, Port.F, Constant())),
     ("site", "write f at attn", lambda: attention(Port.F, Port.F, LowRank(width=1))),
     ("site", "write q at ffn", lambda: ffn(Port.Q, Port.Q, LowRank(width=1))),
-    ("site", "write m at ffn", lambda: bias(Port.M)),
+    (
+        "V1",
+        "lowrank reading x_attn",
+        lambda: attention(Port.HEAD, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY), InducerGate()),
+    ),
+    ("V1", "softmax_memory reading q, writing head", lambda: prefix(InducerGate())),
+    ("V1", "gate lse_add", lambda: inducer(WeightedGate())),
+    ("V1", "per key_value_heads", lambda: inducer(InducerGate(), LowRank(width=1, heads=Heads.KEY_VALUE), Port.HEAD)),
+    (
+        "V10",
+        "query_heads at o, read x_attn",
+        lambda: attention(Port.O, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY)),
+    ),
+    ("V10", "key_value_heads at o, read q", lambda: attention(Port.O, Port.Q, LowRank(width=1, heads=Heads.KEY_VALUE))),
+    ("V10", "single at o, read head", lambda: attention(Port.O, Port.HEAD, LowRank(width=1))),
+    ("V10", "single at head", lambda: attention(Port.HEAD, Port.HEAD, Diagonal(), Multiply())),
+    ("V15", "6 and n 4", lambda: Phm(width=6)),
+    ("V15", "4 and n 0", lambda: Phm(width=4, n=0)),
+    ("V17", "softmax_memory reading q", lambda: prefix(Add(), robust=True)),
+    (
+        "V17",
+        "bottleneck reading x_attn",
+        lambda: attention(
+            Port.HEAD, Port.X_ATTN, Bottleneck(width=1, heads=Heads.QUERY, bias=False, reparameterization=8)
+        ),
+    ),
+    (
+        "V17",
+        "bottleneck reading q",
+        lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1, heads=Heads.QUERY, reparameterization=8)),
+    ),
+    ("V18", "two at attn", lambda: Configuration(edits=(prefix(), inducer(InducerGate())))),
+    ("V19", "prompt at ffn", lambda: ffn(Port.F, None, Prompt(width=1))),
+    ("V19", "prompt at embed with gate add", lambda: dataclasses.replace(prompt(), gate=Add())),
+    ("V19", "const at embed", lambda: dataclasses.replace(prompt(), form=Constant())),
+    ("V19", "full at ffn", lambda: ffn(Port.F, None, Full())),
+    ("V19", "const at global", lambda: whole(Constant())),
+    ("V19", "full with gate scale", lambda: whole(Full(), FixedScale(value=2))),
+    ("V19", "prompt and prompt", lambda: Configuration(edits=(prompt(), prompt()))),
+    ("V19", "full and sparse", lambda: Configuration(edits=(whole(Full()), whole(Sparse(width=1))))),
+    ("read", "a prompt that reads embed", lambda: dataclasses.replace(prompt(), read=Port.EMBEDDING)),
+    ("mul", "diag from q to q with gate add", lambda: attention(Port.Q, Port.Q, Diagonal())),
+    ("mul", "diag from x_attn to o with gate mul", lambda: attention(Port.O, Port.X_ATTN, Diagonal(), Multiply())),
+    ("mul", "lowrank from f to f with gate mul", lambda: ffn(Port.F, Port.F, LowRank(width=1), Multiply())),
+    ("dead", "bottleneck with gate tanh", lambda: ffn(Port.F, Port.F, Bottleneck(width=1), TanhGate())),
+    ("dead", "lowrank with gate tanh", lambda: ffn(Port.F, Port.F, LowRank(width=1), TanhGate())),
+    ("per", "one per head at f", lambda: ffn(Port.F, Port.F, LowRank(width=1), LearnedScale(per=ScalePer.HEAD))),
+    ("layers", "3 to 2", lambda: LayerRange(first=3, last=2)),
+    ("layers", "-1 to 2", lambda: LayerRange(first=-1, last=2)),
+    ("layers", "0.5 to 2", lambda: LayerRange(first=0.5, last=2)),  # type: ignore[arg-type]
+    ("layers", "(2, 1)", lambda: SpindleGroups(groups=(2, 1))),
+    ("layers", "(5,)", lambda: SpindleGroups(groups=(5,))),
+    ("layers", "layers range at embed", lambda: dataclasses.replace(prompt(), layers=LayerRange(first=0, last=0))),
+    (
+        "twice",
+        "two lowrank from m to f",
+        lambda: Configuration(edits=tuple(ffn(Port.F, Port.M, LowRank(width=1)) for _ in range(2))),
+    ),
+    ("width", "0", lambda: Intrinsic(width=0)),
+    ("width", "0", lambda: InducerGate(key_width=0)),
+    ("width", "1.5", lambda: ConvexInducerGate(key_width=1.5)),  # type: ignore[arg-type]
+    ("width", "0", lambda: Phm(width=4, factor_rank=0)),
     ("site", "write q at stack", lambda: bias(Port.Q, Site.STACK)),
     ("gate", "gate scale", lambda: ffn(Port.F, None, Constant(), FixedScale(value=2))),
     ("gate", "gate scale_learned", lambda: ffn(Port.F, None, Constant(), LearnedScale())),
@@ -103,7 +211,7 @@ ALONE: list[tuple[str, str, Build]] = [
     (
         "norm",
         "query_heads with a norm",
-        lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1, heads=Heads.QUERY, norm=True)),
+        lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1, heads=Heads.QUERY, norm=OwnNorm.INPUT)),
     ),
     ("width", "0", lambda: LowRank(width=0)),
     ("width", "-1", lambda: Bottleneck(width=-1)),
@@ -137,6 +245,27 @@ ON_A_BACKBONE: list[tuple[str, str, str, Callable[[], tuple[Edit, ...]]]] = [
         "rank 129 where 128",
         lambda: (attention(Port.HEAD, Port.X_ATTN, LowRank(width=129, heads=Heads.KEY_VALUE)),),
     ),
+    ("V14", "roberta_base", "ffn m on roberta", lambda: (bias(Port.M),)),
+    ("V15", "roberta_base", "n 5 for widths 768 and 768", lambda: (ffn(Port.F, Port.F, Phm(width=5, n=5)),)),
+    ("V15", "qwen3_0_6b", "widths 1024 and 2048", lambda: (attention(Port.CONCAT, Port.X_ATTN, Diagonal()),)),
+    (
+        "layers",
+        "gpt2",
+        "LayerRange(first=0, last=12) on gpt2",
+        lambda: (dataclasses.replace(prefix(), layers=LayerRange(first=0, last=12)),),
+    ),
+    (
+        "twice",
+        "gpt2",
+        "two bottleneck from x_ffn to f",
+        lambda: tuple(
+            dataclasses.replace(edit, layers=layers)
+            for edit, layers in zip(
+                adapters(Port.X_FFN, Port.X_FFN), (LayerRange(first=0, last=2), SpindleGroups(groups=(2,))), strict=True
+            )
+        ),
+    ),
+    ("width", "gpt2", "intrinsic of 200,000,000 where", lambda: (whole(Intrinsic(width=200_000_000)),)),
     ("ports", "bert_base_uncased", "g on bert", lambda: (ffn(Port.G, Port.X_FFN, LowRank(width=1)),)),
     ("sublayers", "roberta_base", "cross on roberta", lambda: (dataclasses.replace(prefix(), site=Site.CROSS),)),
     ("sublayers", "gpt2", "enc_self on gpt2", lambda: (dataclasses.replace(prefix(), site=Site.ENCODER_SELF),)),
@@ -195,24 +324,65 @@ def forms() -> Iterator[Form]:
         yield SoftmaxMemory(width=1, heads=heads)
         yield Bottleneck(width=1, heads=heads)
         yield LowRank(width=1, heads=heads)
+    # starts from other numbers than zero, so that a closed gate can open
+    yield Bottleneck(width=1, init=Init.BERT)
+    yield Phm(width=4)
+    yield Diagonal()
 
 
 def is_meaningful(site: Site, write: Port, read: Port | None, form: Form, gate: Gate) -> bool:
     side = "attention" if site in ATTENTION_SITES else site.value
     if isinstance(form, Constant):
-        return write.value in BIASED[side].split() and read is None and isinstance(gate, Add)
+        return write.value in BIASED.get(side, "").split() and read is None and isinstance(gate, Add)
     if read is None or read.value not in READABLE.get(side, {}).get(write.value, "").split():
         return False
-    if (write is Port.HEAD) is (form.heads is Heads.SINGLE):
+    heads = getattr(form, "heads", Heads.SINGLE)
+    is_extension = write is Port.O and heads is Heads.QUERY and read in (Port.Q, Port.HEAD)
+    if (heads is Heads.SINGLE) is (Port.HEAD in (write, read) or is_extension):
         return False
-    is_prefix = isinstance(form, SoftmaxMemory) and form.heads is Heads.KEY_VALUE and (write, read) == ("head", "q")
-    return is_prefix or not isinstance(gate, ConvexGate)
+    if heads is not Heads.SINGLE and write is not Port.HEAD and not is_extension:
+        return False
+    return gate_is_meaningful(write, read, form, heads, gate)
+
+
+def gate_is_meaningful(write: Port, read: Port, form: Form, heads: Heads, gate: Gate) -> bool:
+    is_prefix = isinstance(form, SoftmaxMemory) and heads is Heads.KEY_VALUE and (write, read) == ("head", "q")
+    is_inducer = isinstance(form, Bottleneck | LowRank) and heads is Heads.QUERY and read is Port.Q
+    starts_at_zero = isinstance(form, LowRank | Diagonal) or (isinstance(form, Bottleneck) and form.init is Init.LORA)
+    if isinstance(form, Diagonal) and read is write:
+        return isinstance(gate, Multiply)
+    match gate:
+        case ConvexGate() | WeightedGate():
+            return is_prefix
+        case InducerGate() | ConvexInducerGate():
+            return is_inducer
+        case TanhGate():
+            return not starts_at_zero
+        case Multiply() | Prepend():
+            return False
+        case LearnedScale(per=ScalePer.HEAD):
+            return write is Port.HEAD
+        case _:
+            return True
 
 
 def test_exactly_the_meaningful_combinations_are_edits() -> None:
-    gates: tuple[Gate, ...] = (Add(), FixedScale(value=2.0), LearnedScale(), ConvexGate())
+    gates: tuple[Gate, ...] = (
+        Add(),
+        FixedScale(value=2.0),
+        LearnedScale(),
+        TanhGate(),
+        SigmoidGate(),
+        ConvexGate(),
+        WeightedGate(),
+        InducerGate(),
+        ConvexInducerGate(),
+        Multiply(),
+        Prepend(),
+    )
     assert tuple(map(type, gates)) == GATES
     wrong, accepted = [], 0
+    gates = (*gates, LearnedScale(per=ScalePer.CHANNEL), LearnedScale(per=ScalePer.HEAD))
     for point in itertools.product(Site, Port, (None, *Port), forms(), gates):
         site, write, read, form, gate = point
         try:
@@ -224,9 +394,17 @@ def test_exactly_the_meaningful_combinations_are_edits() -> None:
         if is_accepted is not is_meaningful(*point):
             wrong.append(point)
     assert wrong == []
-    # 3 forms x 3 gates: 14 pairs of one block and 3 of two kinds of heads at attention, 10 at the FFN. Beside them the
-    # prefix and the constants.
-    assert accepted == 4 * (9 * (14 + 3 * 2) + 1 + 7) + 9 * 10 + 4 + 1
+    # Pairs of one block: 14 at attention, 14 at the FFN; 3 of each kind of heads; 2 into o per query head. Five plain
+    # gates (a sixth per head at the heads), and the closed one for the four forms that do not start at zero.
+    pairs, forms_of_one_block, closed = 14, 5, 3
+    one_block = pairs * (forms_of_one_block * 5 + closed)
+    diagonals = (pairs - 5) * 5 + 5, (pairs - 5) * 5 + 5
+    at_heads = 2 * 3 * (3 * 6 + 1)
+    extension = 2 * (3 * 5 + 1)
+    lse = 2 + 2 * 2 * 2
+    attention_edits = one_block + diagonals[0] + at_heads + extension + lse + 7
+    ffn_edits = one_block + diagonals[1] + 6
+    assert accepted == 4 * attention_edits + ffn_edits + 1
 
 
 @pytest.mark.parametrize("edit", [bias(Port.NORM), bias(Port.NORM, Site.STACK), bias(Port.K, Site.ATTENTION)])

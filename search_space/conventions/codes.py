@@ -1,0 +1,281 @@
+"""What papers and released codes count of a method: counts of variations of its configuration."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from search_space.conventions.case import MethodCase
+from search_space.counting import count_edits
+from search_space.dimensions import Heads, Insertion, Port, Site, StackKind
+from search_space.edit import Edit
+from search_space.form import Bottleneck, Diagonal, Phm, SoftmaxMemory
+from search_space.gate import Multiply
+
+__all__ = [
+    "LI_MIDDLE",
+    "adapterhub",
+    "adapters",
+    "first_stage",
+    "impl",
+    "kept_half_percent",
+    "loralib",
+    "mam_inducer",
+    "original_trained",
+    "peft",
+    "prefix_of_peft",
+    "stored",
+    "trained_mlp",
+    "unify_receiving_grad",
+    "unify_requires_grad",
+    "unify_trained",
+    "with_heads",
+]
+
+_HE_MIDDLE = 800
+LI_MIDDLE = 512
+_HE_STACKS = 3
+
+_AT_ATTENTION = (
+    "sequential_adapter_attn",
+    "parallel_adapter_attn",
+    "parallel_adapter_attn_concat",
+    "houlsby_adapter",
+    "pa_attn_plus_pa_ffn",
+)
+_AT_FFN = (
+    "sequential_adapter_ffn",
+    "parallel_adapter_ffn",
+    "scaled_parallel_adapter_ffn",
+    "scaled_parallel_adapter_ffn_learned",
+    "mam_adapter",
+)
+_OF_HE = (
+    *_AT_ATTENTION,
+    *_AT_FFN,
+    "bitfit",
+    "prefix_tuning",
+    "prefix_tuning_additive",
+    "multihead_parallel_adapter",
+    "lora_qv",
+    "lora_kv",
+    "lora_ffn",
+    "prefix_plus_lora_ffn",
+)
+_INDUCERS = ("inducer_adaptive", "inducer_extension", "inducer_gating", "inducer", "inducer_plus_lora_q", "mam_inducer")
+_OF_ADAPTERHUB = (
+    "pfeiffer_adapter",
+    "houlsby_adapter",
+    "scaled_parallel_adapter_ffn",
+    "prefix_tuning",
+    "lora_qv",
+    "ia3",
+    "mam_adapter",
+    "compacter",
+    "compacter_pp",
+)
+_QUERY_VALUE = (Port.Q, Port.V, Port.M)
+_KEY_VALUE = (Port.K, Port.V, Port.M)
+# What PEFT scales by default: it matches modules by the end of their names, and fused projections as a whole.
+_PEFT_IA3: dict[str, tuple[Port, ...]] = {
+    "bart": _QUERY_VALUE,
+    "bert": (Port.K, Port.V, Port.CONCAT, Port.M),
+    "roberta": (Port.K, Port.V, Port.CONCAT, Port.M),
+    "gpt2": (Port.Q, Port.K, Port.V, Port.M),
+    "llama": _KEY_VALUE,
+    "t5": _KEY_VALUE,
+    "qwen2": _QUERY_VALUE,
+    "qwen3": _QUERY_VALUE,
+}
+
+
+def stored(case: MethodCase) -> int:
+    """What is attached; of the multi-head adapter with the norm of the released code at every attention."""
+    norms = 2 * case.shape.width * case.attentions
+    is_he = case.method.name == "multihead_parallel_adapter" and case.shape.kind is not StackKind.DECODER
+    return case.counts().stored + (norms if is_he else 0)
+
+
+def trained_mlp(case: MethodCase) -> int | None:
+    """Trained when an MLP makes the tables."""
+    name = "reparameterization_width"
+    return case.counts(**{name: case.whole(name, LI_MIDDLE)}).trained if case.has(name) else None
+
+
+def with_heads(heads: Heads) -> Callable[[MethodCase], int | None]:
+    """Weights of the multi-head adapter with so many blocks."""
+
+    def counted(case: MethodCase) -> int | None:
+        if case.method.name != "multihead_parallel_adapter":
+            return None
+        edits = tuple(
+            replace(edit, form=replace(edit.form, heads=heads))
+            for edit in case.edits()
+            if isinstance(edit.form, Bottleneck)
+        )
+        return count_edits(edits, case.shape).weights_only
+
+    return counted
+
+
+def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
+    """A method of He et al. 2022 as their code has it; None where it does not."""
+    if case.method.name not in _OF_HE or case.shape.kind is StackKind.DECODER:
+        return None
+    middle = case.whole("reparameterization_width", _HE_MIDDLE)
+    norm = "in" if case.method.name in _AT_ATTENTION else "none"
+    return case.edits(reparameterization_width=middle, norm=norm, bias="no")
+
+
+def _trained_by_he(case: MethodCase, edits: tuple[Edit, ...], *, stacks: int | None) -> int:
+    """What their code trains, with prefix MLPs for so many kinds of attention; None: for those there are."""
+    total = 0
+    for edit in edits:
+        trained = count_edits((edit,), case.shape).trained
+        if stacks is not None and getattr(edit.form, "reparameterization", None) is not None:
+            kinds = len({sublayer.site for sublayer in case.shape.sublayers(edit.site)})
+            trained = trained // kinds * stacks
+        total += trained
+    return total
+
+
+def unify_trained(case: MethodCase) -> int | None:
+    """Trained by the code of He et al. 2022, prefix MLPs and norms at attention included."""
+    edits = _of_he(case)
+    if edits is None:
+        return None
+    total = _trained_by_he(case, edits, stacks=_HE_STACKS)
+    if case.method.name == "multihead_parallel_adapter":
+        total += 2 * case.shape.width * case.attentions
+    if case.method.name == "bitfit" and case.is_encoder:
+        total += case.shape.width + case.whole("labels", 2)  # biases of the task head's two layers
+    return total
+
+
+def unify_requires_grad(case: MethodCase) -> int | None:
+    """With the second adapter that their RoBERTa has beside every FFN, unused."""
+    edits, trained = _of_he(case), unify_trained(case)
+    if edits is None or trained is None or not case.is_encoder:
+        return None
+    beside_ffn = tuple(
+        edit
+        for edit in edits
+        if edit.site is Site.FFN and isinstance(edit.form, Bottleneck) and edit.insertion is Insertion.PARALLEL
+    )
+    return trained + count_edits(beside_ffn, case.shape).stored
+
+
+def unify_receiving_grad(case: MethodCase) -> int | None:
+    """Without what their RoBERTa does not use."""
+    edits = _of_he(case)
+    return None if edits is None or not case.is_encoder else _trained_by_he(case, edits, stacks=None)
+
+
+def impl(case: MethodCase) -> int | None:
+    """What Chen et al. 2022 count, of the methods they compare."""
+    name = case.method.name
+    bias = "no" if case.is_encoder else "yes"
+    if name in (*_INDUCERS, "lora_qv"):
+        return case.counts(bias=bias, norm="none").trained
+    if name == "prefix_tuning":
+        return trained_mlp(case)
+    if name == "sequential_adapter_single":
+        return case.counts(norm="in").stored
+    return case.counts().stored if name in ("full_finetuning", "mam_adapter") else None
+
+
+def mam_inducer(norms: int) -> Callable[[MethodCase], int | None]:
+    """With so many LayerNorms a block: one at the FFN adapter, the rest unused."""
+
+    def counted(case: MethodCase) -> int | None:
+        if case.method.name != "mam_inducer":
+            return None
+        unused = 2 * case.shape.width * case.blocks * (norms - 1)
+        bias = "no" if case.is_encoder else "yes"
+        return case.counts(bias=bias, norm="in").trained + unused
+
+    return counted
+
+
+def peft(case: MethodCase) -> int | None:
+    """As PEFT: prompts of both stacks, and (IA)^3 where its defaults put it."""
+    if case.method.name in ("prompt_tuning", "p_tuning"):
+        stacks = 2 if case.shape.kind is StackKind.ENCODER_DECODER else 1
+        return case.counts(prompt_length=stacks * case.whole("prompt_length", 1)).trained
+    if case.method.name != "ia3" or case.shape.family not in _PEFT_IA3:
+        return None
+    return count_edits(_scaling(_PEFT_IA3[case.shape.family]), case.shape).trained
+
+
+def _scaling(ports: Iterable[Port]) -> tuple[Edit, ...]:
+    return tuple(
+        Edit(
+            site=Site.FFN if port in (Port.M, Port.F) else Site.ATTENTION,
+            write=port,
+            read=port,
+            form=Diagonal(),
+            gate=Multiply(),
+        )
+        for port in ports
+    )
+
+
+def prefix_of_peft(case: MethodCase, *, is_projected: bool) -> int | None:
+    """One table, of decoder self-attention where there is one; its network is as wide as the keys."""
+    if case.method.name != "prefix_tuning":
+        return None
+    (edit,) = case.edits()
+    if not isinstance(edit.form, SoftmaxMemory):
+        return None
+    width = case.shape.key_value_width
+    form = replace(edit.form, reparameterization=width if is_projected else None)
+    site = Site.DECODER_SELF if case.shape.kind is StackKind.ENCODER_DECODER else edit.site
+    return count_edits((replace(edit, form=form, site=site),), replace(case.shape, width=width)).trained
+
+
+def adapterhub(case: MethodCase) -> int | None:
+    """As the library adapters: no norms, no adapter at cross-attention."""
+    if case.method.name not in _OF_ADAPTERHUB:
+        return None
+    if case.method.name == "ia3":  # scales the output of the module it wraps: W_1, or the down projection
+        last = Port.F if case.shape.gated_ffn else Port.M
+        return count_edits(_scaling((Port.K, Port.V, last)), case.shape).trained
+    edits: list[Edit] = []
+    for edit in case.edits(norm="none", bias="no"):
+        is_adapter = isinstance(edit.form, Bottleneck | Phm) and edit.site is Site.ATTENTION
+        sites = (Site.ENCODER_SELF, Site.DECODER_SELF) if is_adapter else (edit.site,)  # none at cross-attention
+        edits += [replace(edit, site=site) for site in sites if case.shape.sublayers(site)]
+    return count_edits(tuple(edits), case.shape).trained
+
+
+def adapters(case: MethodCase) -> int | None:
+    """Houlsby adapters alone, without norms."""
+    return case.counts(norm="none").with_bias if case.method.name == "houlsby_adapter" else None
+
+
+def original_trained(case: MethodCase) -> int | None:
+    """Adapters, every LayerNorm of the backbone and the task head."""
+    alone = adapters(case)
+    if alone is None or not case.is_encoder:
+        return None
+    norms = case.attentions + case.blocks + case.shape.stack_norms
+    labels = case.whole("labels", 2)
+    return alone + 2 * case.shape.width * norms + (case.shape.width + 1) * labels
+
+
+def loralib(case: MethodCase) -> int | None:
+    """LoRA without biases."""
+    return case.counts(bias="no").trained if case.method.name == "lora_qv" else None
+
+
+def kept_half_percent(case: MethodCase) -> int | None:
+    """What diff pruning leaves when it may change 0.5% of the weights."""
+    return case.counts(fraction=0.005).stored if case.method.name == "diff_pruning" else None
+
+
+def first_stage(case: MethodCase) -> int | None:
+    """A change and a gate for every weight of diff pruning, and a gate for every tensor."""
+    if case.method.name != "diff_pruning":
+        return None
+    shape = case.shape
+    # a weight and a bias of the pooler of encoders, one matrix of the head of decoders
+    unused = 0 if not shape.unused_parameters else 2 if case.is_encoder else 1
+    return 2 * shape.parameters + case.whole("tensors", shape.parameter_tensors + unused)

@@ -1,0 +1,107 @@
+"""Layer choice: at which blocks of a stack an edit acts.
+
+Indices count the blocks of one stack from 0; in an encoder-decoder the choice holds for either stack.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from search_space.errors import InvalidEditError
+
+__all__ = ["GROUPS", "LAYER_CHOICES", "AllLayers", "LayerRange", "Layers", "SpindleGroups", "spindle"]
+
+GROUPS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllLayers:
+    """Every block."""
+
+    name: ClassVar[str] = "all"
+
+    def chosen(self, layers: int) -> tuple[int, ...]:
+        """Indices of the chosen blocks of a stack of ``layers``."""
+        return tuple(range(layers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRange:
+    """A contiguous range of blocks.
+
+    Attributes:
+        first: Index of the first block.
+        last: Index of the last block, included; at least ``first``.
+
+    Raises:
+        InvalidEditError: If the range is empty.
+    """
+
+    name: ClassVar[str] = "range"
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        """Check the order."""
+        whole = all(isinstance(index, int) and not isinstance(index, bool) for index in (self.first, self.last))
+        if not whole or not 0 <= self.first <= self.last:
+            raise InvalidEditError(
+                f"a range of layers must be of indices 0 <= first <= last; got {self.first!r} to {self.last!r}.",
+                rule="layers",
+            )
+
+    def chosen(self, layers: int) -> tuple[int, ...]:
+        """Indices of the chosen blocks of a stack of ``layers``; none where the range ends beyond it."""
+        return tuple(range(self.first, self.last + 1)) if self.last < layers else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpindleGroups:
+    """Some of the four consecutive groups of a spindle: thin at both ends, thick in the middle.
+
+    Chen et al. 2023, Parameter-Efficient Fine-Tuning Design Spaces, ICLR: of the grouping patterns they compared the
+    spindle did best.
+
+    Attributes:
+        groups: Numbers of the chosen groups, 1 (next to the input) to 4, ascending.
+
+    Raises:
+        InvalidEditError: If no group is chosen, or one that does not exist.
+    """
+
+    name: ClassVar[str] = "spindle"
+
+    groups: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Check the numbers; a list, as JSON has it, becomes a tuple."""
+        object.__setattr__(self, "groups", tuple(self.groups))
+        if not self.groups or list(self.groups) != sorted(set(self.groups)) or not set(self.groups) <= {1, 2, 3, 4}:
+            raise InvalidEditError(
+                f"spindle groups must be ascending numbers from 1 to {GROUPS}; got {self.groups}.", rule="layers"
+            )
+
+    def chosen(self, layers: int) -> tuple[int, ...]:
+        """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for four groups."""
+        if layers < GROUPS:
+            return ()
+        groups = spindle(layers)
+        return tuple(index for group in self.groups for index in groups[group - 1])
+
+
+def spindle(layers: int) -> tuple[tuple[int, ...], ...]:
+    """Four consecutive groups of block indices; the outer two have about a sixth of the blocks each.
+
+    Args:
+        layers: Blocks of the stack, at least 4. Twelve make groups of 2, 4, 4 and 2.
+    """
+    outer = max(1, round(layers / 6))
+    inner = layers - 2 * outer
+    sizes = (outer, inner // 2, inner - inner // 2, outer)
+    starts = (0, sizes[0], sizes[0] + sizes[1], layers - outer)
+    return tuple(tuple(range(start, start + size)) for start, size in zip(starts, sizes, strict=True))
+
+
+Layers = AllLayers | LayerRange | SpindleGroups
+
+LAYER_CHOICES: tuple[type[Layers], ...] = (AllLayers, LayerRange, SpindleGroups)

@@ -1,0 +1,58 @@
+"""Published methods as named points of the space, with their citations.
+
+A new one is an entry of a tuple in one of the modules; `PUBLISHED` has them all.
+"""
+
+import difflib
+
+from search_space.errors import UnknownMethodError
+from search_space.published.adapters import ADAPTERS
+from search_space.published.inducers import INDUCERS
+from search_space.published.low_rank import LORAS
+from search_space.published.method import HyperParameter, PublishedMethod, Values
+from search_space.published.mixtures import MIXTURES
+from search_space.published.prefixes import PREFIXES, PROMPTS
+from search_space.published.whole_model import CHANNELS, HEAD_ONLY, WHOLE_MODEL
+
+__all__ = ["COMPARED", "PUBLISHED", "HyperParameter", "PublishedMethod", "Values", "published_method"]
+
+PUBLISHED: tuple[PublishedMethod, ...] = (
+    HEAD_ONLY,
+    *PREFIXES,
+    *ADAPTERS,
+    *LORAS,
+    *MIXTURES,
+    *INDUCERS,
+    *CHANNELS,
+    *PROMPTS,
+    *WHOLE_MODEL,
+)
+"""Every published method that this release can build."""
+
+COMPARED: tuple[str, ...] = (
+    "head_only",
+    "prefix_tuning",
+    "sequential_adapter_ffn",
+    "parallel_adapter_ffn",
+    "scaled_parallel_adapter_ffn",
+    "multihead_parallel_adapter",
+    "lora_qv",
+    "lora_ffn",
+    "mam_adapter",
+    "bitfit",
+)
+"""The methods that a search puts beside what it discovers, unless the study names others."""
+
+
+def published_method(name: str) -> PublishedMethod:
+    """The published method of a name.
+
+    Raises:
+        UnknownMethodError: If there is none; the error lists the names and the nearest.
+    """
+    by_name = {method.name: method for method in PUBLISHED}
+    if name in by_name:
+        return by_name[name]
+    near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(by_name)}.{hint}")

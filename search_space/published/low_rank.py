@@ -1,0 +1,35 @@
+"""LoRA: linear maps of low rank beside frozen projections."""
+
+from search_space.dimensions import Port
+from search_space.published.edits import lora, lora_on_ffn
+from search_space.published.method import PublishedMethod
+from search_space.published.settings import ALPHA, BIAS, HE, HU, rank
+
+__all__ = ["LORAS"]
+
+LORAS: tuple[PublishedMethod, ...] = (
+    PublishedMethod(
+        name="lora_qv",
+        title="LoRA on q, v",
+        citation=HU,
+        hyperparameters=(rank(8), ALPHA, BIAS),
+        attention_share=1.0,
+        build=lambda shape, values: (lora(Port.Q, Port.X_ATTN, values), lora(Port.V, Port.CTX, values)),
+    ),
+    PublishedMethod(
+        name="lora_kv",
+        title="LoRA on k, v",
+        citation=f"{HE}, table 1",
+        hyperparameters=(rank(8), ALPHA, BIAS),
+        attention_share=1.0,
+        build=lambda shape, values: (lora(Port.K, Port.CTX, values), lora(Port.V, Port.CTX, values)),
+    ),
+    PublishedMethod(
+        name="lora_ffn",
+        title="LoRA on the FFN",
+        citation=HE,
+        hyperparameters=(rank(8), ALPHA, BIAS),
+        attention_share=0.0,
+        build=lora_on_ffn,
+    ),
+)

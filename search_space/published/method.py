@@ -1,0 +1,135 @@
+"""What a published method is: a point of the space with its citation and what can be set."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from search_space.backbone_shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError, UnknownMethodError
+from search_space.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.validity import check_on
+
+__all__ = ["HyperParameter", "PublishedMethod", "Values"]
+
+Values = Mapping[str, float | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperParameter:
+    """A number or a choice that a published method leaves open.
+
+    Attributes:
+        name: Full name, such as ``prefix_length``.
+        alias: The papers' letter, such as ``l``.
+        default: Used when it is not set; None means absent.
+        meaning: One phrase.
+        is_whole: Whether it is an integer of at least 1; without choices.
+        choices: The words it can be; empty for numbers.
+        is_size: Whether it is a width, which resizing to a budget changes.
+        is_counted_only: Whether it changes counting conventions of other codes, but not what is built.
+    """
+
+    name: str
+    alias: str
+    default: float | str | None
+    meaning: str
+    is_whole: bool = True
+    choices: tuple[str, ...] = ()
+    is_size: bool = False
+    is_counted_only: bool = False
+
+    def check(self, value: float | str) -> None:
+        """Refuse a value that cannot be.
+
+        Raises:
+            UnknownMethodError: If it is no choice, no number, or out of range.
+        """
+        if self.choices:
+            if value not in self.choices:
+                raise UnknownMethodError(f"{self.name} must be one of {', '.join(self.choices)}; got {value}.")
+        elif isinstance(value, str):
+            kind = "a whole number of at least 1" if self.is_whole else "a number"
+            raise UnknownMethodError(f"{self.name} must be {kind}; got {value}.")
+        elif self.is_whole and not (float(value).is_integer() and value >= 1):
+            raise UnknownMethodError(f"{self.name} must be a whole number of at least 1; got {value}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedMethod:
+    """A method of the literature as a point of the space.
+
+    Attributes:
+        name: As in tables and on the command line.
+        title: For people.
+        citation: Where it was published.
+        hyperparameters: What can be set.
+        attention_share: Share of the budget that attention gets when the method is resized.
+        build: Makes the configuration from all hyper-parameter values that are present.
+    """
+
+    name: str
+    title: str
+    citation: str
+    hyperparameters: tuple[HyperParameter, ...]
+    attention_share: float
+    build: Callable[[BackboneShape, Values], tuple[Edit, ...]]
+
+    def values(self, settings: Values | None = None) -> dict[str, float | str | None]:
+        """Every hyper-parameter by its full name; None for what is absent.
+
+        Args:
+            settings: Values by name or alias; the rest keep their defaults.
+
+        Raises:
+            UnknownMethodError: If a setting is not one of the method's, or cannot be.
+        """
+        values = {parameter.name: parameter.default for parameter in self.hyperparameters}
+        by_key = {key: parameter for parameter in self.hyperparameters for key in (parameter.name, parameter.alias)}
+        for key, value in (settings or {}).items():
+            if key not in by_key:
+                known = ", ".join(f"{p.name} ({p.alias})" for p in self.hyperparameters) or "none"
+                raise UnknownMethodError(f"{self.name} has no hyper-parameter {key!r}; it has: {known}.")
+            by_key[key].check(value)
+            values[by_key[key].name] = value
+        return values
+
+    def configuration(self, shape: BackboneShape, settings: Values | None = None) -> Configuration:
+        """The method on a backbone.
+
+        Args:
+            shape: The backbone.
+            settings: Hyper-parameter values by name or alias; the rest keep their defaults.
+
+        Raises:
+            UnknownMethodError: If a setting is not one of the method's, or out of range.
+            InvalidEditError: If the method is not valid on the backbone.
+        """
+        values = self.values(settings)
+        return Configuration(
+            edits=self.build(shape, {name: value for name, value in values.items() if value is not None})
+        )
+
+    def structure(self, shape: BackboneShape) -> Configuration:
+        """The method on a backbone with every bottleneck at its narrowest: a default may be too wide for a small one.
+
+        Raises:
+            InvalidEditError: If the method is not valid on the backbone.
+        """
+        edits = tuple(_narrowest(edit) for edit in self.configuration(shape).edits)
+        check_on(edits, shape)
+        return Configuration(edits=edits)
+
+    def validity(self, shape: BackboneShape) -> str | None:
+        """Why the method is not valid on a backbone, whatever its bottlenecks; None if it is."""
+        try:
+            self.structure(shape)
+        except InvalidEditError as error:
+            return str(error)
+        return None
+
+
+def _narrowest(edit: Edit) -> Edit:
+    if not isinstance(edit.form, SoftmaxMemory | Bottleneck | LowRank | Phm):
+        return edit
+    return replace(edit, form=replace(edit.form, width=width_step(edit.form), widened=0))

@@ -1,0 +1,58 @@
+"""What He et al. 2022 mixed: one method at attention, another at the FFN."""
+
+from search_space.dimensions import Port
+from search_space.form import Init, OwnNorm
+from search_space.published.edits import lora_on_ffn, parallel_at_attention, parallel_at_ffn, prefix, scaled
+from search_space.published.method import PublishedMethod
+from search_space.published.settings import (
+    ALPHA,
+    HE,
+    MIDDLE,
+    PREFIX,
+    SCALE,
+    adapter_options,
+    bottleneck,
+    rank,
+    reads_at_attention,
+    reads_at_ffn,
+)
+
+__all__ = ["MIXTURES"]
+
+_AT_ATTENTION = bottleneck(30, name="attention_bottleneck", alias="ra")
+
+MIXTURES: tuple[PublishedMethod, ...] = (
+    PublishedMethod(
+        name="mam_adapter",
+        title="MAM adapter",
+        citation=HE,
+        hyperparameters=(PREFIX, bottleneck(512), SCALE, MIDDLE, reads_at_ffn(), *adapter_options(init=Init.LORA)),
+        attention_share=0.5,
+        build=lambda shape, values: (prefix(values), parallel_at_ffn(values, scaled(values))),
+    ),
+    PublishedMethod(
+        name="pa_attn_plus_pa_ffn",
+        title="parallel adapters at attention and FFN",
+        citation=f"{HE}, table 6",
+        hyperparameters=(
+            _AT_ATTENTION,
+            bottleneck(512),
+            reads_at_attention(name="attention_read", alias="reada"),
+            reads_at_ffn(),
+            *adapter_options(norm=OwnNorm.INPUT),
+        ),
+        attention_share=0.5,
+        build=lambda shape, values: (
+            parallel_at_attention(values, write=Port.O, size="attention_bottleneck", read="attention_read"),
+            parallel_at_ffn(values, normed=False),
+        ),
+    ),
+    PublishedMethod(
+        name="prefix_plus_lora_ffn",
+        title="prefix tuning and LoRA on the FFN",
+        citation=f"{HE}, table 6",
+        hyperparameters=(PREFIX, rank(102), ALPHA, MIDDLE),
+        attention_share=0.5,
+        build=lambda shape, values: (prefix(values), *lora_on_ffn(shape, values)),
+    ),
+)

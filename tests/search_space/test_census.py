@@ -1,0 +1,129 @@
+"""The size of a space: exact, against the enumeration of every proposal."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.census import Census, census, dimension_values
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation
+from search_space.drawing import RandomTrial
+from search_space.layer_choice import depth_of, every_choice
+from search_space.options import SpaceOptions
+from search_space.space import FFN, SearchSpace
+
+SMALL = SpaceOptions(
+    attention_forms=("diag", "bottleneck"),
+    ffn_forms=("lowrank", "const"),
+    gates=("add", "scale", "inducer"),
+    activations=(Activation.RELU, Activation.TANH),
+    scales=(1.0, 3.0),
+)
+
+
+def structures(space: SearchSpace) -> Iterator[Configuration]:
+    """Every structure that can be proposed, by brute force."""
+    layers = every_choice(space.layers, depth_of(space.shape))
+    for parts in space.placements.values():
+        sides = dict.fromkeys(part == FFN for part in parts)
+        for chosen in itertools.product(layers, repeat=len(sides)):
+            by_side = dict(zip(sides, chosen, strict=True))
+            variants = []
+            for part in parts:
+                variants.append(
+                    [
+                        point.edits(activation=activation, scale=scale, layers=by_side[part == FFN])
+                        for point in space.trees[part].points
+                        for activation in (space.options.activations if point.has_activation else (Activation.RELU,))
+                        for scale in (space.options.scales if point.has_scale else (1.0,))
+                    ]
+                )
+            for several in itertools.product(*variants):
+                yield Configuration(edits=tuple(edit for edits in several for edit in edits))
+
+
+def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[SearchSpace, Census]:
+    space = SearchSpace(shape=shape, budget=budget, options=options)
+    return space, census(space)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SMALL,
+        dataclasses.replace(SMALL, near_duplicates=True),
+        dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), layers=("all", "range")),
+        dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=(), sites="separate"),
+    ],
+    ids=["plain", "near-duplicates", "layers", "separate"],
+)
+def test_structures_are_counted_as_enumeration_counts_them(options: SpaceOptions, odd: BackboneShape) -> None:
+    space, found = counted(odd, options, 20_000)
+    everything = list(structures(space))
+    assert found.proposed == len(everything)
+    distinct = {canonical(one, odd) for one in everything}
+    assert found.distinct == len(distinct)
+    assert found.distinct <= found.proposed < found.product
+    assert found.placements == len(space.placements)
+
+
+def test_a_scale_of_one_and_alike_diagonals_are_one_function(roberta: BackboneShape) -> None:
+    options = dataclasses.replace(SMALL, near_duplicates=True)
+    space, found = counted(roberta, options, 600_000)
+    attention, ffn = found.parts
+    assert (attention.near_duplicates, ffn.near_duplicates) == (0, 0)
+    assert attention.distinct < attention.proposed
+    scaled = [point for point in space.trees[FFN].points if point.has_scale]
+    assert ffn.proposed - ffn.distinct >= len(scaled)  # each of them once with the scale 1
+    unscaled = dataclasses.replace(SMALL, gates=("add", "inducer"))
+    _, plain = counted(roberta, unscaled, 600_000)
+    assert plain.distinct == plain.proposed
+
+
+def test_every_combination_is_refused_left_out_too_large_or_proposed(roberta: BackboneShape) -> None:
+    for options, budget in ((SpaceOptions(), 623_228), (SpaceOptions(near_duplicates=True), 40_000)):
+        _, found = counted(roberta, options, budget)
+        for part in found.parts:
+            legal = part.product - sum(part.refused.values()) + part.together
+            assert legal == part.near_duplicates + part.too_large + part.proposed
+            assert min(part.near_duplicates, part.too_large) >= 0
+
+
+def test_a_smaller_budget_leaves_more_out(roberta: BackboneShape) -> None:
+    large, small = (counted(roberta, SpaceOptions(), budget)[1] for budget in (623_228, 50_000))
+    assert [part.product for part in large.parts] == [part.product for part in small.parts]
+    assert [part.too_large for part in large.parts] == [0, 0]
+    assert all(part.too_large > 0 for part in small.parts)
+    assert small.distinct < large.distinct
+
+
+def test_a_space_without_a_search_has_no_structures(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("bitfit",))
+    _, found = counted(roberta, options, 623_228)
+    assert (found.product, found.proposed, found.distinct, found.placements) == (0, 0, 0, 0)
+
+
+def test_dimensions_list_what_can_be_chosen(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=623_228, options=SMALL)
+    values = dimension_values(space)
+    assert list(values) == ["attention", "ffn"]
+    assert values["attention"]["form"] == ("diag", "bottleneck")
+    assert values["attention"]["activation"] == ("relu", "tanh")
+    assert values["ffn"]["scale"] == ("1.0", "3.0")
+    assert "activation" not in values["ffn"]
+    assert set(values["attention"]["gate"]) == {"add", "scale", "inducer", "inducer:4", "mul"}
+
+
+def test_draws_are_those_of_their_seed_and_in_range() -> None:
+    first, again, other = (RandomTrial(seed) for seed in (1, 1, 2))
+    numbers = [trial.suggest_float("x", 1e-3, 1e-1, log=True) for trial in (first, again, other)]
+    assert numbers[0] == numbers[1] != numbers[2]
+    many = [first.suggest_float("x", 1e-3, 1e-1, log=True) for _ in range(400)]
+    assert 1e-3 <= min(many) < max(many) <= 1e-1
+    assert 120 < sum(number < 1e-2 for number in many) < 280  # half of a logarithmic range lies below its middle
+    assert {first.suggest_categorical("c", ("a", "b")) for _ in range(30)} == {"a", "b"}
+    assert all(2.0 <= first.suggest_float("y", 2.0, 3.0) <= 3.0 for _ in range(20))

@@ -1,0 +1,195 @@
+"""Counting conventions: which concern a method, and what they add to or take from what is attached."""
+
+from collections.abc import Callable
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.conventions import CONVENTIONS, conventions
+from search_space.counting import count
+from search_space.errors import InvalidEditError, UnknownMethodError
+from search_space.published import PUBLISHED, published_method
+
+OURS = ["weights_only", "with_bias", "stored", "trained"]
+
+
+@pytest.mark.parametrize(
+    ("method", "backbone", "names"),
+    [
+        ("lora_qv", "bart_large", ["unify_trained", "impl", "adapterhub", "loralib"]),
+        ("lora_qv", "gpt2", ["impl", "adapterhub", "loralib"]),
+        (
+            "prefix_tuning",
+            "roberta_base",
+            [
+                "trained_mlp",
+                "unify_trained",
+                "unify_requires_grad",
+                "unify_receiving_grad",
+                "impl",
+                "peft_flat",
+                "peft_projection",
+                "adapterhub",
+            ],
+        ),
+        ("multihead_parallel_adapter", "gpt2", ["trained_mlp", "per_query_head", "per_kv_head"]),
+        ("inducer", "gpt2", ["impl"]),
+        ("mam_inducer", "gpt2", ["impl", "repo_config_used", "repo_config_requires_grad"]),
+        ("houlsby_adapter", "bart_large", ["unify_trained", "adapterhub", "adapters"]),
+        ("diff_pruning", "roberta_base", ["stored_nonzero_0_5pct", "trained_stage1"]),
+        ("prompt_tuning", "gpt2", ["peft"]),
+        ("robust_prefix_tuning", "gpt2", ["trained_mlp"]),
+        ("compacter", "gpt2", ["adapterhub"]),
+        ("intrinsic_did", "gpt2", []),
+    ],
+)
+def test_the_conventions_of_a_method_are_those_of_the_codes_that_have_it(
+    method: str, backbone: str, names: list[str], shape_named: Callable[[str], BackboneShape]
+) -> None:
+    assert list(conventions(method, shape_named(backbone))) == [*OURS, *names]
+
+
+@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backbone(
+    name: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    for backbone in ("roberta_base", "bart_large", "gpt2", "qwen2_5_0_5b"):
+        shape = shape_named(backbone)
+        found = conventions(name, shape)
+        assert list(found)[:4] == OURS
+        assert found["weights_only"] <= found["with_bias"] <= found["stored"]
+        assert found["trained"] == count(published_method(name).configuration(shape), shape).trained
+
+
+def test_names_of_conventions_are_unique() -> None:
+    assert len({one.name for one in CONVENTIONS}) == len(CONVENTIONS)
+
+
+def test_settings_go_by_either_name(roberta: BackboneShape) -> None:
+    assert conventions("mam_adapter", roberta, {"l": 7, "mid": 9}) == conventions(
+        "mam_adapter", roberta, {"prefix_length": 7, "reparameterization_width": 9}
+    )
+
+
+def test_he_et_al_train_an_mlp_for_three_kinds_of_attention_whatever_the_backbone(
+    roberta: BackboneShape, bart: BackboneShape
+) -> None:
+    """Of an encoder one of the three gets gradients; an encoder-decoder has three."""
+    encoder = conventions("prefix_tuning", roberta, {"l": 30, "mid": 800})
+    assert encoder["unify_trained"] == 3 * encoder["unify_receiving_grad"] == 3 * encoder["trained"]
+    assert encoder["unify_requires_grad"] == encoder["unify_trained"]
+    both = conventions("prefix_tuning", bart, {"l": 30, "mid": 800})
+    assert both["unify_trained"] == both["trained"]
+    assert "unify_requires_grad" not in both
+
+
+def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart: BackboneShape) -> None:
+    plain = conventions("prefix_tuning", bart)
+    assert plain["unify_trained"] == conventions("prefix_tuning", bart, {"mid": 800})["trained"]
+    assert plain["trained_mlp"] == conventions("prefix_tuning", bart, {"mid": 512})["trained"]
+    assert plain["trained"] == plain["stored"]
+
+
+def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta: BackboneShape) -> None:
+    parallel, sequential = (
+        conventions(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
+    )
+    assert parallel["unify_requires_grad"] == 2 * parallel["unify_trained"]
+    assert sequential["unify_requires_grad"] == sequential["unify_trained"]
+
+
+def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart: BackboneShape) -> None:
+    for choice in ("none", "in"):
+        found = conventions("sequential_adapter_attn", bart, {"norm": choice})
+        norms = 2 * bart.width * 36
+        assert found["unify_trained"] == found["with_bias"] + norms
+        assert found["stored"] == found["with_bias"] + (norms if choice == "in" else 0)
+
+
+def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(
+    roberta: BackboneShape, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    gpt2 = shape_named("gpt2")
+    for choice in ("no", "yes"):
+        decoder, encoder = (conventions("lora_qv", shape, {"bias": choice}) for shape in (gpt2, roberta))
+        assert decoder["impl"] == decoder["weights_only"] + 2 * 768 * 12
+        assert encoder["impl"] == encoder["weights_only"]
+
+
+def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta: BackboneShape) -> None:
+    two, three = (conventions("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
+    assert three["original_trained"] - two["original_trained"] == 768 + 1
+    assert {name for name in two if two[name] != three[name]} == {"original_trained"}
+    two, three = (conventions("bitfit", roberta, {"labels": labels}) for labels in (2, 3))
+    assert three["unify_trained"] - two["unify_trained"] == 1
+
+
+@pytest.mark.parametrize(
+    ("backbone", "width"),
+    [
+        ("bert_base_uncased", 3 * 768 + 3072),  # the input of the output projection too
+        ("roberta_base", 3 * 768 + 3072),
+        ("gpt2", 3 * 768 + 3072),  # one module for queries, keys and values
+        ("llama3_2_1b", 2 * 512 + 8192),
+        ("qwen3_0_6b", 2048 + 1024 + 3072),  # queries instead of keys
+    ],
+)
+def test_peft_scales_what_its_patterns_match(
+    backbone: str, width: int, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    layers = shape.encoder_layers + shape.decoder_layers
+    assert conventions("ia3", shape)["peft"] == layers * width
+
+
+def test_a_family_whose_patterns_are_not_known_has_no_such_convention(
+    odd: BackboneShape, roberta: BackboneShape
+) -> None:
+    assert "peft" not in conventions("ia3", odd)
+    assert "peft" in conventions("ia3", roberta)
+
+
+def test_the_library_adapters_leaves_cross_attention_alone(bart: BackboneShape, odd: BackboneShape) -> None:
+    found = conventions("houlsby_adapter", bart, {"r": 64})
+    one = 2 * 64 * 1024 + 64 + 1024
+    assert found["adapterhub"] == 48 * one
+    assert found["adapters"] == 60 * one
+    # it scales the output of a gated FFN's down projection
+    assert conventions("ia3", odd)["adapterhub"] == 8 * 2 * 10 + 5 * 11
+
+
+def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart: BackboneShape) -> None:
+    assert conventions("prompt_tuning", bart, {"l": 20})["peft"] == 2 * 20 * 1024
+    assert conventions("p_tuning", bart, {"l": 20})["peft"] - conventions("p_tuning", bart, {"l": 20})["trained"] == (
+        20 * 1024
+    )
+    found = conventions("prefix_tuning", bart, {"l": 30})
+    assert 3 * found["peft_flat"] == found["stored"]
+
+
+def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(
+    shape_named: Callable[[str], BackboneShape],
+) -> None:
+    bert = shape_named("bert_large_cased")
+    found = conventions("diff_pruning", bert, {"fraction": 0.001})
+    assert found["stored"] == bert.parameters // 1000
+    assert found["stored_nonzero_0_5pct"] == bert.parameters * 5 // 1000
+    # 389 tensors, and two of the pooler, which is not there when the backbone is frozen
+    assert found["trained_stage1"] == 2 * bert.parameters + 391
+    assert found["trained"] == 2 * bert.frozen_parameters + 389
+    assert conventions("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
+
+
+def test_bitfit_counts_nothing_where_there_are_no_biases(qwen: BackboneShape) -> None:
+    found = conventions("bitfit", qwen)
+    assert list(found) == OURS
+    assert set(found.values()) == {0}
+
+
+def test_what_cannot_be_is_refused(roberta: BackboneShape) -> None:
+    with pytest.raises(UnknownMethodError, match="Did you mean 'inducer'"):
+        conventions("induser", roberta)
+    with pytest.raises(UnknownMethodError, match="has no hyper-parameter 'r'"):
+        conventions("inducer", roberta, {"r": 3})
+    with pytest.raises(InvalidEditError, match="rank 769 where 768"):
+        conventions("lora_qv", roberta, {"r": 769})

@@ -1,0 +1,69 @@
+"""Layer choices in a search: whatever is answered, some layers of every stack are chosen, and all can be."""
+
+import itertools
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.layer_choice import available_layers, depth_of, every_choice, group_choices, suggest_layers
+from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+
+ALL = ("all", "range", "spindle")
+
+
+class Answers:
+    """Answers by the last word of a name."""
+
+    def __init__(self, **answers: str | float) -> None:
+        self.answers = answers
+
+    def choose(self, name: str, choices: tuple[str, ...]) -> str:
+        value = str(self.answers.get(name.rpartition(".")[2], choices[0]))
+        assert value in choices
+        return value
+
+    def number(self, name: str) -> float:
+        return float(self.answers[name.rpartition(".")[2]])
+
+
+def ask(depth: int, **answers: str | float) -> Layers:
+    return suggest_layers("ffn", ALL, depth, Answers(**answers))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 6, 12])
+def test_every_range_is_suggested_and_nothing_else(depth: int) -> None:
+    steps = [number / 100 for number in range(101)]
+    found = {ask(depth, layers="range", first_layer=x, layer_share=y) for x, y in itertools.product(steps, steps)}
+    assert found == {LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)}
+
+
+def test_all_layers_and_groups_are_suggested() -> None:
+    assert ask(12) == AllLayers()
+    assert ask(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))
+
+
+def test_all_four_groups_are_a_choice_unless_all_layers_are() -> None:
+    assert len(group_choices(("spindle",))) == 15
+    assert set(group_choices(("spindle",))) - set(group_choices(ALL)) == {"1+2+3+4"}
+
+
+def test_a_spindle_needs_four_layers() -> None:
+    assert available_layers(ALL, 4) == ALL
+    assert available_layers(ALL, 3) == ("all", "range")
+    assert available_layers(("spindle",), 3) == ()
+
+
+def test_the_depth_is_that_of_the_shallower_stack(odd: BackboneShape, roberta: BackboneShape) -> None:
+    assert depth_of(odd) == 2
+    assert depth_of(roberta) == 12
+    for layers in every_choice(ALL[:2], depth_of(odd)):
+        assert layers.chosen(2)
+        assert layers.chosen(3)
+
+
+@pytest.mark.parametrize(
+    ("names", "number"), [(("all",), 1), (("range",), 78), (("spindle",), 15), (("range", "all", "spindle"), 93)]
+)
+def test_every_choice_is_counted_once(names: tuple[str, ...], number: int) -> None:
+    choices = every_choice(names, 12)
+    assert len(choices) == len(set(choices)) == number
