@@ -7,9 +7,10 @@ import string
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -191,18 +192,80 @@ def storage_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'ledger.db'}"
 
 
-_SIZES = {
+_ENCODER = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 32,
-    "vocab_size": 200,
     "max_position_embeddings": 66,
     "initializer_range": 0.1,
+}
+_DISTILBERT = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 66}
+_ENCODER_DECODER = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+    "max_position_embeddings": 66,
+    "init_std": 0.1,
+}
+_T5 = {"d_model": 16, "num_layers": 2, "num_heads": 2, "d_kv": 8, "d_ff": 32}
+_GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 32, "n_positions": 66, "initializer_range": 0.1}
+_DECODER = _ENCODER | {"num_attention_heads": 4, "num_key_value_heads": 2}
+_BERT_RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+_BART_RATES = ("dropout", "attention_dropout")
+
+
+@dataclass(frozen=True)
+class TinyFamily:
+    """How a tiny backbone of a family is made: entries of its config, which special tokens its tokenizer has, and how
+    far its weights are from those of a fresh model (whose biases are 0 and gains 1).
+    """
+
+    model_type: str
+    tokens: str
+    rates: tuple[str, ...]
+    sizes: dict[str, object]
+    language_model: str | None = None
+    noise: float = 0.1
+
+
+TINY_FAMILIES = {
+    # As in every RoBERTa checkpoint, the first pad_token_id + 1 position rows are never used.
+    "roberta": TinyFamily("roberta", "roberta", _BERT_RATES, _ENCODER | {"type_vocab_size": 1}),
+    "bert": TinyFamily("bert", "bert", _BERT_RATES, _ENCODER),
+    "distilbert": TinyFamily("distilbert", "bert", _BART_RATES, _DISTILBERT | {"initializer_range": 0.1}),
+    "electra": TinyFamily("electra", "bert", _BERT_RATES, _ENCODER | {"embedding_size": 16}),
+    "bart": TinyFamily("bart", "roberta", _BART_RATES, _ENCODER_DECODER, "Seq2SeqLM"),
+    "mbart": TinyFamily("mbart", "roberta", _BART_RATES, _ENCODER_DECODER, "Seq2SeqLM"),
+    "marian": TinyFamily("marian", "marian", _BART_RATES, _ENCODER_DECODER, "Seq2SeqLM"),
+    "t5": TinyFamily("t5", "t5", ("dropout_rate",), _T5, "Seq2SeqLM", noise=0.3),
+    "t5_gated": TinyFamily(
+        "t5", "t5", ("dropout_rate",), _T5 | {"d_kv": 6, "feed_forward_proj": "gated-gelu"}, "Seq2SeqLM", noise=0.6
+    ),
+    "gpt2": TinyFamily("gpt2", "gpt2", ("resid_pdrop", "embd_pdrop", "attn_pdrop"), _GPT2, "CausalLM"),
+    "llama": TinyFamily("llama", "gpt2", ("attention_dropout",), _DECODER, "CausalLM"),
+    "qwen2": TinyFamily("qwen2", "gpt2", ("attention_dropout",), _DECODER | {"tie_word_embeddings": True}, "CausalLM"),
+    "qwen3": TinyFamily(
+        "qwen3", "gpt2", ("attention_dropout",), _DECODER | {"head_dim": 6, "tie_word_embeddings": True}, "CausalLM"
+    ),
 }
 _SPECIAL = {
     "roberta": {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"},
     "bert": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+    "marian": {"eos": "</s>", "unk": "<unk>", "pad": "<pad>"},
+    "t5": {"pad": "<pad>", "eos": "</s>", "unk": "<unk>"},
+    "gpt2": {"eos": "<|endoftext|>", "unk": "<|unknown|>"},
+}
+_TEMPLATES = {
+    "roberta": ("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
+    "bert": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
+    "marian": ("$A </s>", "$A </s> $B </s>"),
+    "t5": ("$A </s>", "$A </s> $B </s>"),
+    "gpt2": ("$A", "$A $B"),
 }
 
 
@@ -212,58 +275,92 @@ class TinyBackbone(Protocol):
     def __call__(self, family: str, dropout: float = 0.0) -> Path: ...
 
 
+class TinyLanguageModel(Protocol):
+    """What the fixture ``tiny_language_model`` is."""
+
+    def __call__(self, family: str, dtype: str = "float32") -> Any: ...
+
+
 @pytest.fixture(scope="session")
 def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> TinyBackbone:
-    """Makes the folder of a backbone (config, weights, tokenizer) of a family: ``roberta`` or ``bert``.
+    """Makes the folder of a backbone (config, weights, tokenizer) of a family: a key of ``TINY_FAMILIES``.
 
+    Encoders are stored without a head, the others with that of their language model; decoders have no padding token.
     The folder is shared by all tests that ask for the same one; copy it to change it.
     """
 
     @cache
     def make(family: str, dropout: float = 0.0) -> Path:
         folder = tmp_path_factory.mktemp(f"tiny-{family}")
-        _save_model(family, dropout, folder)
-        _save_tokenizer(family, folder)
+        _save_model(TINY_FAMILIES[family], dropout, folder)
+        _save_tokenizer(TINY_FAMILIES[family].tokens, folder)
         return folder
 
     return make
 
 
-def _save_model(family: str, dropout: float, folder: Path) -> None:
-    import torch
-    from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
+@pytest.fixture(scope="session")
+def tiny_language_model(tiny_backbone: TinyBackbone) -> TinyLanguageModel:
+    """Loads the language model of a tiny backbone anew, frozen, with the attention function that edits live in."""
 
-    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    torch.manual_seed(0)
-    if family == "roberta":
-        # As in every RoBERTa checkpoint, the first pad_token_id + 1 position rows are never used.
-        ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
-        model = RobertaModel(RobertaConfig(**_SIZES, **rates, **ids), add_pooling_layer=False)
-    else:
-        model = BertModel(BertConfig(**_SIZES, **rates, pad_token_id=0), add_pooling_layer=False)
+    def load(family: str, dtype: str = "float32") -> Any:
+        import transformers
+
+        from trial_runner.attention import ATTENTION, register_attention
+        from trial_runner.huggingface import quiet_transformers
+
+        register_attention()
+        model_class = getattr(transformers, f"AutoModelFor{TINY_FAMILIES[family].language_model}")
+        with quiet_transformers():
+            model = model_class.from_pretrained(tiny_backbone(family), dtype=dtype, attn_implementation=ATTENTION)
+        return model.requires_grad_(False).eval()
+
+    return load
+
+
+def _save_model(tiny: TinyFamily, dropout: float, folder: Path) -> None:
+    import torch
+    import transformers
+
+    ids = {f"{role}_token_id": index for index, role in enumerate(_SPECIAL[tiny.tokens])}
+    ids = {role: ids.get(role) for role in ("bos_token_id", "pad_token_id", "eos_token_id")}
+    ids["bos_token_id"] = ids["bos_token_id"] if tiny.tokens == "roberta" else ids["eos_token_id"]
+    if tiny.language_model == "Seq2SeqLM":
+        ids |= {"decoder_start_token_id": ids["eos_token_id"] if tiny.tokens == "roberta" else ids["pad_token_id"]}
+    config = transformers.AutoConfig.for_model(
+        tiny.model_type, vocab_size=200, **tiny.sizes, **ids, **dict.fromkeys(tiny.rates, dropout)
+    )
+    torch.manual_seed(1)
+    head = f"For{tiny.language_model}" if tiny.language_model else ""
+    options = {"add_pooling_layer": False} if tiny.model_type in ("roberta", "bert") else {}
+    model = getattr(transformers, f"AutoModel{head}").from_config(config, **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad:  # Marian's positions are no trained ones.
+                parameter += tiny.noise * torch.randn(parameter.shape)
+        if tiny.language_model:
+            model.get_input_embeddings().weight *= 0.3  # Else a tied head says the last token again.
+            model.get_output_embeddings().weight[ids["eos_token_id"]] = 0  # No text ends early.
     model.save_pretrained(folder)
 
 
-def _save_tokenizer(family: str, folder: Path) -> None:
+def _save_tokenizer(tokens: str, folder: Path) -> None:
     """A WordPiece tokenizer that spells words out, with the special tokens and the pairs of the family."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    special = _SPECIAL[family]
+    special = _SPECIAL[tokens]
     letters = string.ascii_lowercase + string.digits
     pieces = [*special.values(), *letters, *(f"##{letter}" for letter in letters), *string.punctuation]
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=special["unk"]))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    first, last = (special["bos"], special["eos"]) if family == "roberta" else (special["cls"], special["sep"])
-    between, second = (f"{last} {last}", 0) if family == "roberta" else (last, 1)
+    single, pair = _TEMPLATES[tokens]
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}",
-        pair=f"{first} $A {between} $B:{second} {last}:{second}",
-        special_tokens=[(first, vocabulary[first]), (last, vocabulary[last])],
+        single=single, pair=pair, special_tokens=[(piece, vocabulary[piece]) for piece in special.values()]
     )
-    inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if family == "bert" else [])
+    inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if tokens == "bert" else [])
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=64,

@@ -4,7 +4,6 @@ It is registered with its mask function under `ATTENTION`; a backbone that is lo
 from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.
 """
 
-from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -25,8 +24,19 @@ class AttentionTap(Protocol):
         """Keys and values ``(N_kv, R, d_h)`` to put before the module's own; None without a prefix."""
         ...
 
-    def edit_heads(self, heads: Tensor, query: Tensor) -> Tensor:
-        """The head outputs ``(B, T, H, d_h)`` with the edits that write them; ``query`` has the same shape."""
+    def needs_normaliser(self) -> bool:
+        """Whether `edit_heads` needs the log-sum-exp of the logits."""
+        ...
+
+    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+        """The head outputs with the edits that write them.
+
+        Args:
+            heads: ``(B, T, H, d_h)``.
+            query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
+            normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
+            scaling: Factor of the logits.
+        """
         ...
 
 
@@ -58,6 +68,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     scaling: float | None = None,
     dropout: float = 0.0,
     is_causal: bool | None = None,
+    position_bias: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """Attention of one module, with the edits that live inside it.
@@ -71,6 +82,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         scaling: Factor of the logits; None means 1/sqrt(d_h).
         dropout: Probability that a weight is dropped.
         is_causal: Whether a missing mask means a causal one; None asks the module.
+        position_bias: ``(1 or B, H, T, S)``, added to the logits of the module's own keys (T5); None without one.
 
     Returns:
         ``(B, T, H, d_h)``, and no weights.
@@ -79,20 +91,26 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
     mask = _causal_mask(query, key) if attention_mask is None and causal and query.shape[2] > 1 else attention_mask
+    mask = mask if position_bias is None else _with_bias(position_bias, mask)
     prefix = tap.prefix() if tap is not None else None
     if prefix is not None:
         key, value, mask = _with_prefix(prefix, key, value, mask)
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
-    kernel = _fused if query.is_cuda else _plain
-    heads = kernel(query, key, value, mask, scaling, dropout).transpose(1, 2)  # (B, T, H, d_h)
+    normaliser = None
+    if tap is not None and tap.needs_normaliser():
+        logits = _logits(query, key, mask, scaling)
+        normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
+        heads = _weigh(logits, value, dropout)
+    elif query.is_cuda:
+        heads = _fused(query, key, value, mask, scaling, dropout)
+    else:
+        heads = _weigh(_logits(query, key, mask, scaling), value, dropout)
+    heads = heads.transpose(1, 2)  # (B, T, H, d_h)
     if tap is not None:
-        heads = tap.edit_heads(heads, query.transpose(1, 2))
+        heads = tap.edit_heads(heads, query.transpose(1, 2), normaliser, scaling)
     return heads.contiguous(), None
-
-
-Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float, float], Tensor]
 
 
 def _with_prefix(
@@ -115,15 +133,32 @@ def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
     return full.tril(keys - queries)[None, None]
 
 
-def _plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float) -> Tensor:
-    """Products and a softmax: the faster way to train on a CPU."""
+def _with_bias(bias: Tensor, mask: Tensor | None) -> Tensor:
+    """One additive mask of a bias of the positions and a mask."""
+    if mask is None:
+        return bias
+    if mask.dtype == torch.bool:
+        return bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
+    return bias + mask
+
+
+def _wide(logits: Tensor) -> torch.dtype:
+    return torch.promote_types(logits.dtype, torch.float32)
+
+
+def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """``(B, H, T, S)``, masked."""
     logits = query @ key.transpose(-1, -2) * scaling
-    wide = torch.promote_types(logits.dtype, torch.float32)
-    if mask is not None and mask.dtype == torch.bool:
-        logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
-    elif mask is not None:
-        logits = logits + mask
-    weights = torch.softmax(logits, dim=-1, dtype=wide).to(query.dtype)
+    if mask is None:
+        return logits
+    if mask.dtype == torch.bool:
+        return logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+    return logits + mask
+
+
+def _weigh(logits: Tensor, value: Tensor, dropout: float) -> Tensor:
+    """Softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU."""
+    weights = torch.softmax(logits, dim=-1, dtype=_wide(logits)).to(value.dtype)
     if dropout:
         weights = torch.nn.functional.dropout(weights, p=dropout, training=True)
     return weights @ value

@@ -17,9 +17,12 @@ from torch import Tensor, nn
 from search_space.backbone_shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.errors import SearchSpaceError
-from trial_runner.attach import Attachment, DeltaSet
+from trial_runner.attach import Attachment
+from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.inputs import model_inputs
 from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
+from trial_runner.robust import RobustPredictor, has_robust_prefix
 from trial_runner.slots import ClassificationHead, TrialSlot, derived_seed
 from trial_runner.tasks import Batch, PreparedTask, Split
 from trial_runner.tasks.metrics import METRICS, compute
@@ -79,6 +82,8 @@ class TrialPack:
         self._task = task
         self._device = device
         self._pad_token_id = pad_token_id
+        start = getattr(getattr(model, "config", None), "decoder_start_token_id", None)
+        self._decoder_start_token_id = pad_token_id if start is None else int(start)
         self._backbone_sha256 = backbone_sha256
         self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
         self._has_dropout = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
@@ -119,6 +124,7 @@ class TrialPack:
                 seed=derived_seed(request.seed, "deltas"),
                 device=self._device.device,
                 dtype=self._device.dtype,
+                frozen=dict(self._model.named_parameters()),
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
@@ -203,7 +209,7 @@ class TrialPack:
                 reason = self._train_step(slot)
             if reason is None and slot.step in plan.evaluate_at_steps:
                 with slot.timed():
-                    metrics = self._evaluate(slot, self._task.splits["validation"])
+                    metrics = self._measure(slot)
                 train_loss, seconds = slot.take_means()
                 results.append(
                     Reading(
@@ -228,14 +234,15 @@ class TrialPack:
     def _train_step(self, slot: TrialSlot) -> str | None:
         split = self._task.splits["train"]
         batch = split.batch(slot.examples(len(split)), self._pad_token_id)
-        if not self._has_dropout:
-            return slot.update(self._loss(slot, batch))
-        self._model.train()
-        try:
-            with slot.dropout_randomness():
+        with slot.training():
+            if not self._has_dropout:
                 return slot.update(self._loss(slot, batch))
-        finally:
-            self._model.eval()
+            self._model.train()
+            try:
+                with slot.dropout_randomness():
+                    return slot.update(self._loss(slot, batch))
+            finally:
+                self._model.eval()
 
     def _loss(self, slot: TrialSlot, batch: Batch) -> Tensor:
         labels = torch.from_numpy(batch.labels).to(self._device.device)
@@ -243,19 +250,36 @@ class TrialPack:
 
     def _logits(self, slot: TrialSlot, batch: Batch) -> Tensor:
         """``(B, labels)``."""
-        place = self._device.device
-        inputs = {
-            "input_ids": torch.from_numpy(batch.input_ids).to(place),
-            "attention_mask": torch.from_numpy(batch.attention_mask).to(place),
-        }
-        if batch.token_type_ids is not None:
-            inputs["token_type_ids"] = torch.from_numpy(batch.token_type_ids).to(place)
+        inputs = model_inputs(
+            batch, self._shape.kind, self._device.device, decoder_start_token_id=self._decoder_start_token_id
+        )
         with self._attachment.using(slot.deltas), self._device.autocast():
             hidden: Tensor = self._model(**inputs).last_hidden_state  # (B, T, D)
         return slot.head(hidden, inputs["attention_mask"])  # type: ignore[no-any-return]
 
+    def _measure(self, slot: TrialSlot) -> dict[str, float]:
+        """The metrics of a reading.
+
+        A robust prefix takes part in the last reading alone, since it is tuned for every batch; what the trial scores
+        without it is then measured as well, ``plain_accuracy`` of a task that is scored by ``accuracy``.
+        """
+        split = self._task.splits["validation"]
+        metrics = self._evaluate(split, lambda batch: self._logits(slot, batch))
+        if slot.step < slot.request.plan.steps or not has_robust_prefix(slot.deltas):
+            return metrics
+        predictor = RobustPredictor(
+            model=self._model,
+            shape=self._shape,
+            deltas=slot.deltas,
+            predict=lambda batch: self._logits(slot, batch),
+        )
+        seed = derived_seed(slot.request.seed, "robust")
+        predictor.learn(self._task.splits["train"], self._pad_token_id, seed=seed)
+        robust = self._evaluate(split, predictor.logits)
+        return {**robust, f"plain_{self._task.metric}": metrics[self._task.metric]}
+
     @torch.no_grad()
-    def _evaluate(self, slot: TrialSlot, split: Split) -> dict[str, float]:
+    def _evaluate(self, split: Split, predict: Callable[[Batch], Tensor]) -> dict[str, float]:
         """Every metric of the task on a split, and the mean loss as ``validation_loss``."""
         by_length = np.argsort(np.diff(split.offsets), kind="stable")
         predictions = np.empty(len(split), dtype=np.int64)
@@ -263,7 +287,7 @@ class TrialPack:
         for start in range(0, len(split), _EVALUATION_ROWS):
             rows: NDArray[np.int64] = by_length[start : start + _EVALUATION_ROWS]
             batch = split.batch(rows, self._pad_token_id)
-            logits = self._logits(slot, batch).float()
+            logits = predict(batch).float()
             labels = torch.from_numpy(batch.labels).to(logits.device)
             total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
             predictions[rows] = logits.argmax(dim=-1).cpu().numpy()

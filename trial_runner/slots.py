@@ -13,12 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trial_runner.attach import DeltaSet
+from trial_runner.delta_set import DeltaSet
 from trial_runner.requests import TrialRequest
+from trial_runner.whole_model import GATE_RATE_FACTOR, SparseDelta
 
 __all__ = ["ClassificationHead", "TrialSlot", "derived_seed", "learning_rate_factor"]
-
-_SIDES = ("attention", "ffn", "head")
 
 
 def derived_seed(seed: int, purpose: str, index: int = 0) -> int:
@@ -68,7 +67,8 @@ class TrialSlot:
         request: What is trained.
         deltas: Its delta modules.
         head: Its task head.
-        optimizer: AdamW over both, one group per learning rate.
+        optimizer: AdamW over both, one group per learning rate. The gates of diff pruning have one of their own, a
+            fixed multiple of the side's, and no weight decay.
         step: Optimiser steps done.
         loss_sum: Sum of the training losses since the last reading.
         loss_count: How many they are.
@@ -88,14 +88,26 @@ class TrialSlot:
     def __post_init__(self) -> None:
         """Make the optimiser."""
         rates = self.request.learning_rates
-        parts = {"attention": self.deltas.attention, "ffn": self.deltas.ffn, "head": self.head}
-        peaks = {"attention": rates.attention, "ffn": rates.ffn, "head": rates.head}
-        groups = [
-            {"params": list(parts[side].parameters()), "peak": peaks[side] or 0.0}
-            for side in _SIDES
-            if any(True for _ in parts[side].parameters())
+        sparse = self._sparse()
+        gates = [] if sparse is None else sparse.gates
+        apart = {id(gate) for gate in gates}
+        sides = (
+            (self.deltas.attention.parameters(), rates.attention),
+            (self.deltas.ffn.parameters(), rates.ffn),
+            (self.head.parameters(), rates.head),
+        )
+        groups: list[dict[str, Any]] = [
+            {"params": [one for one in parameters if id(one) not in apart], "peak": peak or 0.0}
+            for parameters, peak in sides
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, weight_decay=self.request.plan.weight_decay, fused=True)
+        groups.append({"params": gates, "peak": GATE_RATE_FACTOR * (rates.ffn or 0.0), "weight_decay": 0.0})
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=0.0,
+            weight_decay=self.request.plan.weight_decay,
+            fused=True,
+        )
+        self.deltas.eval()
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -127,8 +139,20 @@ class TrialSlot:
             torch.manual_seed(derived_seed(self.request.seed, "dropout", self.step))
             yield
 
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Put the deltas into training mode, with randomness of the trial's own seed and step."""
+        sparse = self._sparse()
+        if sparse is not None:
+            sparse.before_step(derived_seed(self.request.seed, "gates", self.step))
+        self.deltas.train()
+        try:
+            yield
+        finally:
+            self.deltas.eval()
+
     def update(self, loss: Tensor) -> str | None:
-        """One optimiser step.
+        """One optimiser step on a loss, to which the penalty of diff pruning is added.
 
         Returns:
             Why the trial cannot go on, or None.
@@ -138,7 +162,9 @@ class TrialSlot:
             return f"the training loss is {value} at step {self.step + 1}"
         plan = self.request.plan
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        sparse = self._sparse()
+        total = loss if sparse is None else loss + sparse.penalty().to(loss.dtype)
+        total.backward()  # type: ignore[no-untyped-call]
         largest = math.inf if plan.clip_norm is None else plan.clip_norm
         norm = float(nn.utils.clip_grad_norm_(self.parameters, largest))
         if not math.isfinite(norm):
@@ -150,6 +176,9 @@ class TrialSlot:
         self.step += 1
         self.loss_sum += value
         self.loss_count += 1
+        if sparse is not None and sparse.after_step(self.step, plan.steps):
+            for parameter in sparse.parameters():
+                self.optimizer.state.pop(parameter, None)
         return None
 
     def take_means(self) -> tuple[float, float]:
@@ -177,9 +206,9 @@ class TrialSlot:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor of the state, copied: deltas, head and the optimiser's moments."""
+        """Every tensor of the state, copied: deltas, head, their buffers and the optimiser's moments."""
         named = dict(self._named())
-        state: dict[str, Tensor] = {name: parameter.detach() for name, parameter in named.items()}
+        state: dict[str, Tensor] = {**named, **dict(self._buffers())}
         for name, parameter in named.items():
             for key, moment in self.optimizer.state.get(parameter, {}).items():
                 state[f"optimizer.{key}.{name}"] = moment
@@ -193,13 +222,14 @@ class TrialSlot:
             ValueError: If one has another shape.
         """
         named = dict(self._named())
-        for name, parameter in named.items():
-            if tensors[name].shape != parameter.shape:
-                raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(parameter.shape)}")
+        held: dict[str, Tensor] = {**named, **dict(self._buffers())}
+        for name, tensor in held.items():
+            if tensors[name].shape != tensor.shape:
+                raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}")
         moments = [name for name in tensors if name.startswith("optimizer.")]
         with torch.no_grad():
-            for name, parameter in named.items():
-                parameter.copy_(tensors[name])
+            for name, tensor in held.items():
+                tensor.copy_(tensors[name])
         for moment in moments:
             _, key, name = moment.split(".", 2)
             parameter = named[name]
@@ -213,3 +243,14 @@ class TrialSlot:
         for prefix, module in (("deltas", self.deltas), ("head", self.head)):
             for name, parameter in module.named_parameters():
                 yield f"{prefix}.{name}", parameter
+
+    def _buffers(self) -> Iterator[tuple[str, Tensor]]:
+        for prefix, module in (("deltas", self.deltas), ("head", self.head)):
+            persistent = module.state_dict(keep_vars=True)
+            for name, buffer in module.named_buffers():
+                if name in persistent:
+                    yield f"buffers.{prefix}.{name}", buffer
+
+    def _sparse(self) -> SparseDelta | None:
+        whole = self.deltas.whole
+        return whole if isinstance(whole, SparseDelta) else None

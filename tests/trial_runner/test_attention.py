@@ -10,13 +10,23 @@ BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 
 
 class Tap:
-    def __init__(self, prefix: tuple[Tensor, Tensor] | None) -> None:
+    """Puts a prefix before the keys, and keeps what it is told about the heads."""
+
+    def __init__(self, prefix: tuple[Tensor, Tensor] | None = None, *, asks: bool = False) -> None:
         self._prefix = prefix
+        self._asks = asks
+        self.normaliser: Tensor | None = None
+        self.query: Tensor | None = None
+        self.scaling: float | None = None
 
     def prefix(self) -> tuple[Tensor, Tensor] | None:
         return self._prefix
 
-    def edit_heads(self, heads: Tensor, query: Tensor) -> Tensor:
+    def needs_normaliser(self) -> bool:
+        return self._asks
+
+    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+        self.normaliser, self.query, self.scaling = normaliser, query, scaling
         return heads
 
 
@@ -127,3 +137,73 @@ def test_a_missing_mask_of_a_causal_module_is_a_causal_one() -> None:
     untap_attention(problem.module)
     problem.mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
     torch.testing.assert_close(with_prefix, problem.gated(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "additive", "none", "causal"])
+def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind: str) -> None:
+    problem = Problem(torch.float64)
+    group = HEADS // KV_HEADS
+    logits = problem.q @ problem.k.repeat_interleave(group, 1).transpose(-1, -2) * WIDTH**-0.5
+    causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
+    seen = {"none": torch.ones_like(causal), "causal": causal}.get(kind, problem.mask)
+    additive = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
+    given = {"boolean": problem.mask, "additive": additive}.get(kind)
+    tap = Tap(asks=True)
+    tap_attention(problem.module, tap)
+    asked = attend(problem.module, problem.q, problem.k, problem.v, given, is_causal=kind == "causal")[0]
+    untap_attention(problem.module)
+    unasked = attend(problem.module, problem.q, problem.k, problem.v, given, is_causal=kind == "causal")[0]
+    expected = logits.masked_fill(~seen, -torch.inf).logsumexp(-1).transpose(1, 2)
+    assert tap.normaliser is not None
+    torch.testing.assert_close(tap.normaliser, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(asked, unasked, rtol=0, atol=1e-12)
+
+
+def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_for() -> None:
+    problem = Problem(torch.float64)
+    tap = Tap()
+    tap_attention(problem.module, tap)
+    attend(problem.module, problem.q, problem.k, problem.v, problem.mask, scaling=1.0)
+    untap_attention(problem.module)
+    assert tap.normaliser is None
+    assert tap.scaling == 1.0
+    assert tap.query is not None
+    assert torch.equal(tap.query, problem.q.transpose(1, 2))
+
+
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_masked: bool) -> None:
+    """As T5 has it: unscaled logits plus a bias per head; prefix keys have no position and no bias."""
+    problem = Problem(torch.float64)
+    bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    mask = problem.mask if is_masked else torch.ones_like(problem.mask)
+    group = HEADS // KV_HEADS
+    k, v = (part.repeat_interleave(group, 1) for part in (problem.k, problem.v))
+    own = (problem.q @ k.transpose(-1, -2) + bias).masked_fill(~mask, -torch.inf)
+    p_k, p_v = (part.repeat_interleave(group, 0) for part in (problem.p_k, problem.p_v))
+    joint = torch.cat([problem.q @ p_k.transpose(-1, -2), own], dim=-1).softmax(-1)
+    expected = joint[..., :LENGTH] @ p_v + joint[..., LENGTH:] @ v
+    tap_attention(problem.module, Tap((problem.p_k, problem.p_v)))
+    actual = attend(
+        problem.module,
+        problem.q,
+        problem.k,
+        problem.v,
+        problem.mask if is_masked else None,
+        scaling=1.0,
+        position_bias=bias,
+    )[0].transpose(1, 2)
+    untap_attention(problem.module)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys() -> None:
+    """As a step of generation with a cache does."""
+    problem = Problem(torch.float64)
+    last = problem.q[:, :, -1:]
+    group = HEADS // KV_HEADS
+    expected = nn.functional.scaled_dot_product_attention(
+        last, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1)
+    )
+    actual = attend(problem.module, last, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import trial_runner.huggingface
+from search_space.dimensions import Positions, StackKind
 from search_space.errors import UnsupportedBackboneError
+from search_space.families import FAMILIES
 from trial_runner.backbones import (
     config_of,
     embedded_folder,
@@ -19,9 +21,27 @@ from trial_runner.backbones import (
     tokenizer_id,
     weights_sha256,
 )
+from trial_runner.backbones.locate import padding_token
 from trial_runner.errors import BackboneError
 
 torch.set_num_threads(1)
+
+EVERY_FAMILY = [*(family.name for family in FAMILIES), "t5_gated"]
+ENCODERS = ("roberta", "bert", "distilbert", "electra")
+LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DECODER: AutoModelForSeq2SeqLM}
+
+
+def base_weights(model):
+    """Those of a language model without its head; that of T5 is its own base model."""
+    return {name: tensor for name, tensor in model.base_model.state_dict().items() if not name.startswith("lm_head")}
+
+
+def hidden_states(backbone, ids, mask=None):
+    """What comes out of the last stack; a decoder that reads an encoder gets the same tokens."""
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
+    if backbone.shape.kind is StackKind.ENCODER_DECODER:
+        inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": inputs["attention_mask"]}
+    return backbone.model(**inputs).last_hidden_state
 
 
 @pytest.fixture
@@ -33,19 +53,51 @@ def unreachable_hub(monkeypatch, tmp_path):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
 
 
-@pytest.mark.parametrize("family", ["roberta", "bert"])
+@pytest.mark.parametrize("family", EVERY_FAMILY)
 def test_a_folder_loads_as_the_frozen_base_model_with_the_stored_weights(tiny_backbone, family):
     folder = tiny_backbone(family)
     backbone = load_backbone(str(folder))
-    expected = AutoModel.from_pretrained(folder, add_pooling_layer=False).state_dict()
+    kind = backbone.shape.kind
+    options = {"add_pooling_layer": False} if family in ("roberta", "bert") else {}
+    expected = base_weights(LANGUAGE_MODELS.get(kind, AutoModel).from_pretrained(folder, **options))
     loaded = backbone.model.state_dict()
     assert loaded.keys() == expected.keys()
     assert all(torch.equal(loaded[key], expected[key]) for key in expected)
     assert not any(parameter.requires_grad for parameter in backbone.model.parameters())
     assert not any(module.training for module in backbone.model.modules())
-    assert not any("pooler" in key for key in loaded)
+    assert not any("pooler" in key or "lm_head" in key for key in loaded)
     assert {parameter.dtype for parameter in backbone.model.parameters()} == {torch.float32}
-    assert (backbone.family.name, backbone.shape.width, backbone.shape.encoder_layers) == (family, 16, 2)
+    assert (backbone.family.name, backbone.shape.width) == (family.removesuffix("_gated"), 16)
+    layers = (backbone.shape.encoder_layers, backbone.shape.decoder_layers)
+    assert layers == {StackKind.ENCODER: (2, 0), StackKind.DECODER: (0, 2)}.get(kind, (2, 2))
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_a_backbone_holds_the_parameters_that_its_shape_says_in_as_many_tensors(tiny_backbone, family):
+    backbone = load_backbone(str(tiny_backbone(family)))
+    sizes = [parameter.numel() for parameter in backbone.model.parameters()]
+    assert (sum(sizes), len(sizes)) == (backbone.shape.frozen_parameters, backbone.shape.parameter_tensors)
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_a_backbone_of_any_family_loads_without_a_word(tiny_backbone, family, capfd):
+    folder = str(tiny_backbone(family))
+    capfd.readouterr()
+    load_backbone(folder).load_tokenizer()
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+@pytest.mark.parametrize("family", [family for family in EVERY_FAMILY if family not in ENCODERS])
+def test_the_language_model_of_a_backbone_is_that_backbone_with_a_head(tiny_backbone, tiny_language_model, family):
+    backbone = load_backbone(str(tiny_backbone(family)))
+    model = tiny_language_model(family)
+    expected = base_weights(model)
+    assert all(torch.equal(expected.pop(name), tensor) for name, tensor in backbone.model.state_dict().items())
+    assert not expected
+    prompt = torch.arange(10, 26).view(2, 8)
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": backbone.pad_token_id}
+    generated = model.generate(input_ids=prompt, attention_mask=torch.ones_like(prompt), **options)
+    assert generated[:, -4:].unique().numel() > 2
 
 
 def test_the_parameters_of_the_shape_are_those_of_the_full_pretrained_model(tiny_backbone):
@@ -54,18 +106,47 @@ def test_the_parameters_of_the_shape_are_those_of_the_full_pretrained_model(tiny
     assert load_backbone(str(folder)).shape.parameters == with_pooler
 
 
-@pytest.mark.parametrize(("family", "limit"), [("roberta", 64), ("bert", 66)])
+@pytest.mark.parametrize(("family", "limit"), [(family, 64 if family == "roberta" else 66) for family in EVERY_FAMILY])
 def test_the_longest_input_runs_and_a_longer_one_does_not(tiny_backbone, family, limit):
     backbone = load_backbone(str(tiny_backbone(family)))
-    assert backbone.position_limit_tokens == limit
-    assert backbone.model(torch.full((1, limit), 7)).last_hidden_state.shape == (1, limit, 16)
+    positions = backbone.shape.positions
+    assert backbone.position_limit_tokens == (None if positions is Positions.BIAS else limit)
+    assert hidden_states(backbone, torch.full((1, limit), 7)).shape == (1, limit, 16)
+    if positions is not Positions.ABSOLUTE:
+        assert hidden_states(backbone, torch.full((1, limit + 1), 7)).shape == (1, limit + 1, 16)
+        return
     with pytest.raises((IndexError, RuntimeError)):
-        backbone.model(torch.full((1, limit + 1), 7))
+        hidden_states(backbone, torch.full((1, limit + 1), 7))
 
 
-def test_double_precision_holds_the_same_weights_and_has_the_same_hash(tiny_backbone):
-    single = load_backbone(str(tiny_backbone("roberta")))
-    double = load_backbone(str(tiny_backbone("roberta")), precision="float64")
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
+    backbone = load_backbone(str(tiny_backbone(family)), precision="float64")
+    ids = torch.arange(10, 20).view(2, 5)
+    padded = torch.nn.functional.pad(ids, (0, 3), value=backbone.pad_token_id)
+    mask = (torch.arange(8) < 5).long().expand(2, -1)
+    torch.testing.assert_close(hidden_states(backbone, padded, mask)[:, :5], hidden_states(backbone, ids))
+
+
+@pytest.mark.parametrize(
+    ("entries", "token"),
+    [
+        ({"pad_token_id": 3, "eos_token_id": 5}, 3),
+        ({"pad_token_id": 0, "eos_token_id": 5}, 0),
+        ({"pad_token_id": None, "eos_token_id": 5}, 5),
+        ({"pad_token_id": None, "eos_token_id": [7, 8]}, 7),
+        ({"pad_token_id": None, "eos_token_id": None}, 0),
+        ({}, 0),
+    ],
+)
+def test_a_model_without_a_padding_token_fills_rows_with_its_end_of_text_or_the_first_token(entries, token):
+    assert padding_token(entries) == token
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_double_precision_holds_the_same_weights_and_has_the_same_hash(tiny_backbone, family):
+    single = load_backbone(str(tiny_backbone(family)))
+    double = load_backbone(str(tiny_backbone(family)), precision="float64")
     assert {parameter.dtype for parameter in double.model.parameters()} == {torch.float64}
     assert double.weights_sha256 == single.weights_sha256
 
@@ -101,10 +182,9 @@ def test_the_embedded_backbone_has_learned_something():
     assert near > far + 0.05
 
 
-def test_a_backbone_that_can_be_counted_but_not_trained_is_refused_before_weights_are_read(tmp_path):
-    config = {"model_type": "gpt2", "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "vocab_size": 100}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UnsupportedBackboneError, match=r"families roberta, bert.*; got gpt2"):
+def test_a_deberta_is_refused_before_weights_are_read(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "deberta-v2"}')
+    with pytest.raises(UnsupportedBackboneError, match="deberta-v2 backbones cannot be used: its attention"):
         load_backbone(str(tmp_path))
 
 

@@ -1,334 +1,267 @@
-"""The conformance suite of edits: every (form, write, read, gate) of the space on every trainable family."""
+"""What edits compute at the ports of every family, against closed forms in float64."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from contract.backbones import EVERY_BACKBONE, Rig, rig_of
+from contract.promises import build, moved
+from torch import Tensor, nn
+from torch.nn import functional
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbone_shape import Sublayer
 from search_space.configuration import Configuration
-from search_space.counting import count
-from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
-from search_space.families import FAMILIES
-from search_space.form import FORMS, Bottleneck, Constant, Init, LowRank, SoftmaxMemory
-from search_space.gate import GATES, Add, ConvexGate, FixedScale, Gate, LearnedScale
-from search_space.options import Leaf, side_leaves
-from search_space.published import PUBLISHED
+from search_space.families import PortLocation
+from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.published import published_method
 from search_space.validity import READS
-from trial_runner.attach import Attachment, DeltaSet
-from trial_runner.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.backbones import load_backbone
+from trial_runner.delta_set import DeltaSet
 
-TRAINABLE = tuple(family.name for family in FAMILIES if family.ports is not None)
-FORM_NAMES = tuple(form.name for form in FORMS)
-GATE_NAMES = tuple(gate.name for gate in GATES)
+Seen = dict[tuple[str, str], Tensor]
 
-INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
-MASK = torch.arange(12) < torch.tensor([[12], [9], [4]])
-
-
-@pytest.fixture(scope="module", params=TRAINABLE)
-def backbone(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Backbone:
-    register_attention()
-    return load_backbone(str(tiny_backbone(request.param)), precision="float64", attn_implementation=ATTENTION)
-
-
-@pytest.fixture
-def attachment(backbone: Backbone) -> Iterator[Attachment]:
-    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-    yield attachment
-    attachment.detach()
-
-
-def run(backbone: Backbone) -> torch.Tensor:
-    hidden: torch.Tensor = backbone.model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state
-    return hidden[MASK]
-
-
-def leaves(shape: BackboneShape) -> Iterator[tuple[Leaf, str]]:
-    for side in ("attention", "ffn"):
-        for leaf in side_leaves(side, FORM_NAMES, shape):
-            for gate in leaf.gates(GATE_NAMES):
-                yield leaf, gate
-
-
-def configurations(shape: BackboneShape) -> Iterator[Configuration]:
-    for leaf, gate in leaves(shape):
-        activations = tuple(Activation) if leaf.form == Bottleneck.name else (Activation.RELU,)
-        for activation in activations:
-            edits = leaf.edits(activation=activation, gate=gate, scale=2.0)
-            yield Configuration(edits=edits).resized(attention=(3, 1), ffn=(3, 1))
-    for method in PUBLISHED:
-        sizes = {parameter.name: 3 for parameter in method.hyperparameters if parameter.is_whole}
-        if sizes.pop("reparameterization_width", None):
-            yield method.configuration(shape, sizes | {"reparameterization_width": 5})
-        yield method.configuration(shape, sizes)
-
-
-def disturbed(deltas: DeltaSet) -> DeltaSet:
-    """The same deltas with every parameter moved, so that no zero hides a wrong path."""
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in deltas.parameters():
-            deviation = 0.3 if parameter.dim() > 1 else 0.03  # larger biases would switch ReLU units off
-            parameter += deviation * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-    return deltas
-
-
-def starts_as_nothing(configuration: Configuration) -> bool:
-    return all(
-        isinstance(edit.form, Constant | LowRank) or (isinstance(edit.form, Bottleneck) and edit.form.init is Init.LORA)
-        for edit in configuration.edits
-    )
-
-
-def test_every_edit_counts_starts_learns_and_leaves_no_trace(backbone: Backbone, attachment: Attachment) -> None:
-    frozen = run(backbone)
-    weights = {name: tensor.clone() for name, tensor in backbone.model.state_dict().items()}
-    seen = 0
-    for configuration in configurations(backbone.shape):
-        deltas = DeltaSet(configuration, backbone.shape, seed=3, dtype=torch.float64)
-        attached = sum(parameter.numel() for parameter in deltas.parameters())
-        assert attached == count(configuration, backbone.shape).trained
-        with torch.no_grad(), attachment.using(deltas):
-            at_start = run(backbone)
-        assert torch.equal(at_start, frozen) == starts_as_nothing(configuration), configuration
-        with attachment.using(disturbed(deltas)):
-            moved = run(backbone)
-        assert torch.allclose(moved, frozen, atol=1e-9) == (not configuration.edits), configuration
-        # a random direction: the sum of a normalised output would have no gradient
-        direction = torch.randn(moved.shape, generator=torch.Generator().manual_seed(2), dtype=moved.dtype)
-        if configuration.edits:
-            (moved * direction).sum().backward()
-        for name, parameter in deltas.named_parameters():
-            assert parameter.grad is not None, (configuration, name)
-            inert = _is_inert(configuration, name)
-            assert bool(parameter.grad.abs().max() > 1e-12) != inert, (configuration, name)
-        seen += 1
-        assert torch.equal(run(backbone), frozen)
-    assert seen > 100
-    attachment.detach()
-    assert torch.equal(run(backbone), frozen)
-    for name, tensor in backbone.model.state_dict().items():
-        assert torch.equal(tensor, weights[name]), name
-
-
-def _is_inert(configuration: Configuration, name: str) -> bool:
-    """V12: with absolute positions and no prefix, a constant at k moves every logit of a query alike."""
-    index = int(name.split(".")[1].split("_")[0])
-    edit = configuration.edits[index] if "stack" not in name.split(".")[1] else None
-    return edit is not None and edit.write is Port.K and isinstance(edit.form, Constant)
-
-
-def test_an_inactive_attachment_computes_what_plain_transformers_does(
-    backbone: Backbone, attachment: Attachment
-) -> None:
-    reference = load_backbone(backbone.name, precision="float64", attn_implementation="eager")
-    torch.testing.assert_close(run(backbone), run(reference), rtol=0, atol=1e-12)
-
-
-def test_initial_values_depend_on_the_seed_alone(backbone: Backbone) -> None:
-    configuration = next(method for method in PUBLISHED if method.name == "mam_adapter").configuration(
-        backbone.shape, {"l": 2, "r": 2}
-    )
-
-    def drawn(seed: int) -> list[torch.Tensor]:
-        return [p.detach() for p in DeltaSet(configuration, backbone.shape, seed=seed).parameters()]
-
-    assert all(torch.equal(one, other) for one, other in zip(drawn(1), drawn(1), strict=True))
-    assert not all(torch.equal(one, other) for one, other in zip(drawn(1), drawn(2), strict=True))
-
-
-def _edit(write: Port, read: Port | None, form: object) -> Configuration:
-    site = Site.FFN if write in (Port.U, Port.F) else Site.ATTENTION
-    return Configuration(edits=(Edit(site=site, write=write, read=read, form=form, gate=Add()),))  # type: ignore[arg-type]
-
-
-PROJECTIONS = {
-    Port.Q: ("attention.self.query", Port.X_ATTN),
-    Port.K: ("attention.self.key", Port.CTX),
-    Port.V: ("attention.self.value", Port.CTX),
-    Port.O: ("attention.output.dense", Port.CONCAT),
-    Port.U: ("intermediate.dense", Port.X_FFN),
-    Port.F: ("output.dense", Port.M),
+INPUTS = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
 }
+"""The ports that a frozen linear map writes, and what it reads."""
 
 
-def _merged_output(backbone: Backbone, change: Callable[[int], tuple[str, torch.Tensor]]) -> torch.Tensor:
-    """Outputs of a plain copy whose parameters were changed by layer."""
-    plain = load_backbone(backbone.name, precision="float64", attn_implementation="eager")
-    parameters = dict(plain.model.named_parameters())
+@pytest.fixture(scope="module", params=EVERY_BACKBONE)
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+def edit_of(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
+    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F, Port.SUM) else Site.ATTENTION
+    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
+
+
+def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
+    return moved(build(rig, Configuration(edits=edits)))
+
+
+def projections(rig: Rig) -> list[Port]:
+    return [port for port in INPUTS if port is not Port.G or rig.backbone.shape.gated_ffn]
+
+
+def location_of(rig: Rig, sublayer: Sublayer, port: Port) -> PortLocation:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    return ports(rig.backbone.shape).ports[sublayer.stack, sublayer.site, port]
+
+
+def module_at(rig: Rig, model: nn.Module, sublayer: Sublayer, port: Port) -> nn.Module:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    block = ports(rig.backbone.shape).layers[sublayer.stack].format(layer=sublayer.layer)
+    return model.get_submodule(".".join(filter(None, (block, location_of(rig, sublayer, port).module))))
+
+
+def plain_outputs(rig: Rig, model: nn.Module) -> Tensor:
     with torch.no_grad():
-        for layer in range(backbone.shape.encoder_layers):
-            path, delta = change(layer)
-            parameters[f"encoder.layer.{layer}.{path}"] += delta
-    return run(plain)
+        return rig.outputs_of(model(**rig.inputs).last_hidden_state, rig.inputs)
 
 
-@pytest.mark.parametrize("port", PROJECTIONS, ids=str)
-def test_lora_equals_its_merged_weights(backbone: Backbone, attachment: Attachment, port: Port) -> None:
-    path, read = PROJECTIONS[port]
-    deltas = disturbed(
-        DeltaSet(_edit(port, read, LowRank(width=2, widened=1)), backbone.shape, seed=0, dtype=torch.float64)
-    )
-    modules = list((deltas.ffn if port in (Port.U, Port.F) else deltas.attention).values())
-
-    def change(layer: int) -> tuple[str, torch.Tensor]:
-        form = modules[layer].form
-        return f"{path}.weight", (form.a @ form.b).T.detach()  # transformers stores (out, in)
-
-    with attachment.using(deltas):
-        torch.testing.assert_close(run(backbone), _merged_output(backbone, change), rtol=0, atol=1e-12)
+def plain_model(rig: Rig) -> nn.Module:
+    # not "eager", which has a softmax in float32 in some families
+    return load_backbone(rig.backbone.name, precision="float64", attn_implementation="sdpa").model
 
 
-@pytest.mark.parametrize("port", PROJECTIONS, ids=str)
-def test_a_constant_equals_a_changed_bias(backbone: Backbone, attachment: Attachment, port: Port) -> None:
-    path, _ = PROJECTIONS[port]
-    deltas = disturbed(DeltaSet(_edit(port, None, Constant()), backbone.shape, seed=0, dtype=torch.float64))
-    modules = list((deltas.ffn if port in (Port.U, Port.F) else deltas.attention).values())
-    with attachment.using(deltas):
-        edited = run(backbone)
-    merged = _merged_output(backbone, lambda layer: (f"{path}.bias", modules[layer].form.bias.detach()))
-    torch.testing.assert_close(edited, merged, rtol=0, atol=1e-12)
-    frozen = run(backbone)
-    assert torch.allclose(edited, frozen, atol=1e-12) == (port is Port.K), "V12: only a constant at k is inert"
+def test_an_inactive_attachment_computes_what_plain_transformers_does(rig: Rig) -> None:
+    torch.testing.assert_close(rig.frozen, plain_outputs(rig, plain_model(rig)), rtol=0, atol=1e-12)
+    assert torch.equal(rig.outputs(), rig.frozen)
 
 
-def test_sequential_low_rank_at_q_equals_lora_through_the_projection(
-    backbone: Backbone, attachment: Attachment
-) -> None:
-    """V7: ``h A B`` with ``h = x W + b`` is LoRA with ``A' = W A`` and a constant ``b A B``."""
-    deltas = disturbed(DeltaSet(_edit(Port.Q, Port.Q, LowRank(width=2)), backbone.shape, seed=0, dtype=torch.float64))
-    modules = list(deltas.attention.values())
-    plain = load_backbone(backbone.name, precision="float64", attn_implementation="eager")
-    with torch.no_grad():
-        for layer, module in enumerate(modules):
-            query = plain.model.get_submodule(f"encoder.layer.{layer}.attention.self.query")
-            product = (module.form.a @ module.form.b).T
-            query.weight += product @ query.weight
-            query.bias += product @ query.bias
-    with attachment.using(deltas):
-        torch.testing.assert_close(run(backbone), run(plain), rtol=0, atol=1e-12)
+def test_initial_values_depend_on_the_seed_alone(rig: Rig) -> None:
+    configuration = published_method("mam_adapter").configuration(rig.backbone.shape, {"l": 2, "r": 2})
+
+    def drawn(seed: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+        deltas = DeltaSet(configuration, rig.backbone.shape, seed=seed, dtype=dtype)
+        return [parameter.detach().float() for parameter in deltas.parameters()]
+
+    assert all(map(torch.equal, drawn(1), drawn(1)))
+    assert all(map(torch.equal, drawn(1), drawn(1, torch.float64)))
+    assert not all(map(torch.equal, drawn(1), drawn(2)))
 
 
-def test_a_prefix_with_the_wrong_gate_is_another_function(backbone: Backbone, attachment: Attachment) -> None:
+def merged_outputs(rig: Rig, deltas: DeltaSet, port: Port, change: Callable[[nn.Module], tuple[str, Tensor]]) -> Tensor:
+    """Outputs of a plain copy whose frozen maps into a port were changed, each as its own delta says."""
+    plain = plain_model(rig)
+    for sublayer, plan in deltas.plans.items():
+        (delta,) = [*plan.parallel.get(port, ()), *plan.sequential.get(port, ())]
+        name, tensor = change(delta.form)
+        module = module_at(rig, plain, sublayer, port)
+        parameter = module.get_parameter(name)
+        if isinstance(module, nn.Linear) and name == "weight":
+            tensor = tensor.T  # other modules store (in, out)
+        location = location_of(rig, sublayer, port)
+        with torch.no_grad():
+            parameter.chunk(location.parts, dim=-1)[location.part].add_(tensor)
+    return plain_outputs(rig, plain)
+
+
+def test_lora_equals_its_merged_weights(rig: Rig) -> None:
+    for port in projections(rig):
+        deltas = deltas_of(rig, edit_of(port, INPUTS[port], LowRank(width=2, widened=1)))
+        merged = merged_outputs(rig, deltas, port, lambda form: ("weight", form.a @ form.b))
+        with torch.no_grad():
+            torch.testing.assert_close(rig.outputs(deltas), merged, rtol=0, atol=1e-11)
+        assert not torch.allclose(merged, rig.frozen, atol=1e-6), port
+
+
+def test_a_constant_equals_a_changed_bias(rig: Rig) -> None:
+    biased = {port for _, port in rig.backbone.shape.biased_ports}
+    for port in [port for port in projections(rig) if port in biased]:
+        deltas = deltas_of(rig, edit_of(port, None, Constant()))
+        merged = merged_outputs(rig, deltas, port, lambda form: ("bias", form.bias))
+        with torch.no_grad():
+            edited = rig.outputs(deltas)
+        torch.testing.assert_close(edited, merged, rtol=0, atol=1e-11)
+        is_inert = port is Port.K and rig.backbone.shape.positions is not Positions.ROTARY
+        assert torch.allclose(edited, rig.frozen, atol=1e-12) == is_inert, f"V12 at {port}"
+
+
+def test_a_prefix_with_the_wrong_gate_is_another_function(rig: Rig) -> None:
     """Negative control: leaving the gate away must show."""
     form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
-    outputs = []
-    for gate in (ConvexGate(), Add()):
-        edit = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=gate)
-        deltas = DeltaSet(Configuration(edits=(edit,)), backbone.shape, seed=0, dtype=torch.float64)
-        with torch.no_grad(), attachment.using(disturbed(deltas)):
-            outputs.append(run(backbone))
-    assert (outputs[0] - outputs[1]).abs().max() > 1e-3
+    with torch.no_grad():
+        gated, added = (
+            rig.outputs(deltas_of(rig, edit_of(Port.HEAD, Port.Q, form, gate))) for gate in (ConvexGate(), Add())
+        )
+    assert (gated - added).abs().max() > 1e-3
 
 
-def _seen_in_layer_0(backbone: Backbone) -> dict[str, torch.Tensor]:
-    """Inputs and outputs of the frozen modules of layer 0 as the model sees them, with the deltas at work."""
-    seen: dict[str, torch.Tensor] = {}
+def seen_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Tensor]]:
+    """What the model sees at the ports of its first blocks with deltas at work, by sublayer."""
+    shape = rig.backbone.shape
+    sublayers = [one for site in (Site.ATTENTION, Site.FFN) for one in shape.sublayers(site) if one.layer == 0]
+    seen: Seen = {}
     handles = []
-    for path in (*(path for path, _ in PROJECTIONS.values()), "attention.output.LayerNorm"):
-        module = backbone.model.get_submodule(f"encoder.layer.0.{path}")
+    for module in {module_at(rig, rig.backbone.model, one, port) for one in sublayers for port in ports_of(rig, one)}:
 
-        def keep(module: torch.nn.Module, arguments: tuple[torch.Tensor], out: torch.Tensor, path: str = path) -> None:
-            seen[f"{path}:in"], seen[f"{path}:out"] = arguments[0], out
+        def keep(module: nn.Module, arguments: tuple[Tensor, ...], out: Tensor | tuple[Tensor, ...]) -> None:
+            seen[str(id(module)), "input"] = arguments[0] if arguments else torch.empty(0)
+            seen[str(id(module)), "output"] = out[0] if isinstance(out, tuple) else out
 
         handles.append(module.register_forward_hook(keep))
-    run(backbone)
+    with torch.no_grad():
+        rig.outputs(deltas)
     for handle in handles:
         handle.remove()
-    return seen
+
+    def at(sublayer: Sublayer, port: Port) -> Tensor:
+        location = location_of(rig, sublayer, port)
+        module = module_at(rig, rig.backbone.model, sublayer, port)
+        return seen[str(id(module)), location.side].chunk(location.parts, dim=-1)[location.part]
+
+    return {one: (lambda port, one=one: at(one, port)) for one in sublayers}
 
 
-INPUT_OF = {
-    Port.X_ATTN: "attention.self.query:in",
-    Port.Q: "attention.self.query:out",
-    Port.CONCAT: "attention.output.dense:in",
-    Port.X_FFN: "intermediate.dense:in",
-    Port.M: "output.dense:in",
-}
+def ports_of(rig: Rig, sublayer: Sublayer) -> list[Port]:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    table = ports(rig.backbone.shape).ports
+    return [port for stack, site, port in table if (stack, site) == (sublayer.stack, sublayer.site)]
+
+
+def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tensor:
+    """What the frozen map into a port makes of a tensor, without the hooks."""
+    location = location_of(rig, sublayer, port)
+    out: Tensor = module_at(rig, rig.backbone.model, sublayer, port).forward(given)
+    return out.chunk(location.parts, dim=-1)[location.part]
 
 
 @pytest.mark.parametrize("gate", [Add(), FixedScale(value=3.0), LearnedScale()], ids=lambda gate: gate.name)
-@pytest.mark.parametrize(
-    ("write", "read"),
-    [
-        (write, read)
-        for write in (Port.Q, Port.O, Port.U, Port.F)
-        for read in READS[write]
-        if read in (*INPUT_OF, write)
-    ],
-    ids=str,
-)
-def test_an_adapter_computes_its_formula(
-    backbone: Backbone, attachment: Attachment, write: Port, read: Port, gate: Gate
-) -> None:
+@pytest.mark.parametrize("write", [Port.Q, Port.V, Port.O, Port.U, Port.F], ids=str)
+def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> None:
     """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
-    site = Site.FFN if write in (Port.U, Port.F) else Site.ATTENTION
-    form = Bottleneck(width=3, activation=Activation.SILU, norm=True)
-    configuration = Configuration(edits=(Edit(site=site, write=write, read=read, form=form, gate=gate),))
-    deltas = disturbed(DeltaSet(configuration, backbone.shape, seed=0, dtype=torch.float64))
-    with torch.no_grad(), attachment.using(deltas):
-        seen = _seen_in_layer_0(backbone)
-    path = PROJECTIONS[write][0]
-    module = backbone.model.get_submodule(f"encoder.layer.0.{path}")
-    h = torch.nn.functional.linear(seen[f"{path}:in"], module.weight, module.bias)
-    z = h if read is write else seen[INPUT_OF[read]]
-    delta = next(iter((deltas.ffn if site is Site.FFN else deltas.attention).values()))
-    own = delta.form
-    z = torch.nn.functional.layer_norm(z, z.shape[-1:], own.norm.weight, own.norm.bias)
-    out = torch.nn.functional.silu(z @ own.down + own.down_bias) @ own.up + own.up_bias
-    scale = {"add": 1.0, "scale": 3.0, "scale_learned": delta.scale}[gate.name]
-    torch.testing.assert_close(seen[f"{path}:out"], h + scale * out, rtol=0, atol=1e-12)
+    form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
+    for read in [port for port in READS[write] if port is not Port.HEAD]:
+        deltas = deltas_of(rig, edit_of(write, read, form, gate))
+        seen = seen_with(rig, deltas)
+        for sublayer, at in seen.items():
+            if sublayer not in deltas.plans:
+                continue
+            plan = deltas.plans[sublayer]
+            (delta,) = [*plan.parallel.get(write, ()), *plan.sequential.get(write, ())]
+            h = frozen_map(rig, sublayer, write, at(INPUTS[write]))
+            z, own = h if read is write else at(read), delta.form
+            z = functional.layer_norm(z, z.shape[-1:], own.norm.weight, own.norm.bias)
+            out = functional.silu(z @ own.down + own.down_bias) @ own.up + own.up_bias
+            scale = {"add": 1.0, "scale": 3.0, "scale_learned": delta.scale}[gate.name]
+            torch.testing.assert_close(at(write), h + scale * out, rtol=1e-12, atol=1e-11)
+
+
+def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -> None:
+    """``sum <- sum + A(sum)``; on post-LN backbones the adapter reads LN(sum) (He et al. 2022, Pfeiffer adapter)."""
+    deltas = deltas_of(rig, edit_of(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
+    is_post = rig.backbone.shape.norm is NormPlacement.POST
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site is not Site.FFN:
+            continue
+        h = at(Port.RES_F) + at(Port.F)
+        norm = module_at(rig, rig.backbone.model, sublayer, Port.NORM)
+        z = norm.forward(h) if is_post else h
+        own = deltas.plans[sublayer].sequential[Port.SUM][0].form
+        out = torch.tanh(z @ own.down + own.down_bias) @ own.up + own.up_bias
+        torch.testing.assert_close(at(Port.SUM), h + out, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("read", READS[Port.HEAD], ids=str)
-def test_a_multi_head_adapter_computes_its_formula(backbone: Backbone, attachment: Attachment, read: Port) -> None:
-    """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i / sqrt(d_h), the whole x_attn, or head_i."""
-    form = Bottleneck(width=3, heads=Heads.QUERY, bias=False)
-    edit = Edit(site=Site.ATTENTION, write=Port.HEAD, read=read, form=form, gate=Add())
-    deltas = disturbed(DeltaSet(Configuration(edits=(edit,)), backbone.shape, seed=0, dtype=torch.float64))
-    with torch.no_grad(), attachment.using(deltas):
-        seen = _seen_in_layer_0(backbone)
-    heads, width = backbone.shape.query_heads, backbone.shape.head_width
-
-    def split(port: str) -> torch.Tensor:
-        return seen[f"attention.self.{port}:out"].unflatten(-1, (heads, width)).transpose(1, 2)
-
-    base = torch.nn.functional.scaled_dot_product_attention(
-        split("query"), split("key"), split("value"), attn_mask=MASK[:, None, None]
-    )
-    own = next(iter(deltas.attention.values())).form
-    z = {
-        Port.Q: split("query") / width**0.5,
-        Port.X_ATTN: seen["attention.self.query:in"][:, None].expand(-1, heads, -1, -1),
-        Port.HEAD: base,
-    }[read]
-    expected = base + torch.relu(z @ own.down) @ own.up  # (B, H, T, d_h)
-    torch.testing.assert_close(
-        seen["attention.output.dense:in"], expected.transpose(1, 2).flatten(-2), rtol=0, atol=1e-12
-    )
+def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None:
+    """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i as attention scales it, all of x_attn, or head_i."""
+    shape = rig.backbone.shape
+    edit = edit_of(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
+    untouched, deltas = build(rig, Configuration(edits=(edit,))), deltas_of(rig, edit)
+    base = seen_with(rig, untouched)  # what starts at zero leaves the heads as they are
+    scaling = 1.0 if shape.family == "t5" else shape.head_width**-0.5
+    checked = 0
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site not in (Site.ENCODER_SELF, Site.DECODER_SELF) or sublayer.stack != _first_stack(rig):
+            continue  # what comes later does not see the same inputs
+        heads = base[sublayer](Port.CONCAT).unflatten(-1, (shape.query_heads, -1))  # (B, T, H, d_h)
+        z = {
+            Port.Q: at(Port.Q).unflatten(-1, (shape.query_heads, -1)) * scaling,
+            Port.X_ATTN: at(Port.X_ATTN)[:, :, None].expand(-1, -1, shape.query_heads, -1),
+            Port.HEAD: heads,
+        }[read]
+        own = deltas.plans[sublayer].parallel.get(Port.HEAD, deltas.plans[sublayer].sequential.get(Port.HEAD))[0].form
+        hidden = torch.relu(torch.einsum("bthi,hir->bthr", z, own.down))
+        expected = heads + torch.einsum("bthr,hro->btho", hidden, own.up)
+        torch.testing.assert_close(at(Port.CONCAT), expected.flatten(-2), rtol=0, atol=1e-11)
+        checked += 1
+    assert checked == 1
 
 
-def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(
-    backbone: Backbone, attachment: Attachment
-) -> None:
-    forms = (LowRank(width=1), LowRank(width=2), LowRank(width=3))
+def _first_stack(rig: Rig) -> str:
+    return "encoder" if rig.backbone.shape.encoder_layers else "decoder"
+
+
+def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig: Rig) -> None:
     reads = (Port.F, Port.X_FFN, Port.M)  # the sequential one stands first in the list
-    edits = tuple(
-        Edit(site=Site.FFN, write=Port.F, read=read, form=form, gate=Add())
-        for read, form in zip(reads, forms, strict=True)
-    )
-    deltas = disturbed(DeltaSet(Configuration(edits=edits), backbone.shape, seed=0, dtype=torch.float64))
-    with torch.no_grad(), attachment.using(deltas):
-        seen = _seen_in_layer_0(backbone)
-    products = {
-        module.edit.read: module.form.a @ module.form.b for name, module in deltas.ffn.items() if name.endswith("_0")
-    }
-    module = backbone.model.get_submodule("encoder.layer.0.output.dense")
-    h = torch.nn.functional.linear(seen["output.dense:in"], module.weight, module.bias)
-    h = h + seen["intermediate.dense:in"] @ products[Port.X_FFN] + seen["output.dense:in"] @ products[Port.M]
-    h = h + h @ products[Port.F]
-    torch.testing.assert_close(seen["output.dense:out"], h, rtol=0, atol=1e-12)
+    edits = [edit_of(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
+    deltas = deltas_of(rig, *edits)
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site is not Site.FFN:
+            continue
+        plan = deltas.plans[sublayer]
+        product = {
+            delta.edit.read: delta.form.a @ delta.form.b
+            for delta in (*plan.parallel[Port.F], *plan.sequential[Port.F])
+        }
+        h = frozen_map(rig, sublayer, Port.F, at(Port.M))
+        h = h + at(Port.X_FFN) @ product[Port.X_FFN] + at(Port.M) @ product[Port.M]
+        torch.testing.assert_close(at(Port.F), h + h @ product[Port.F], rtol=1e-12, atol=1e-11)

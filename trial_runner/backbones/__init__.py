@@ -8,7 +8,7 @@
 ==============  ==================================================================
 """
 
-from trial_runner.backbones.backbone import Backbone, Precision, load_backbone, trainable_family, weights_sha256
+from trial_runner.backbones.backbone import Backbone, Precision, load_backbone, weights_sha256
 from trial_runner.backbones.locate import EMBEDDED, config_of, embedded_folder, position_limit
 from trial_runner.backbones.tokenizer import load_tokenizer, tokenizer_id
 
@@ -22,6 +22,5 @@ __all__ = [
     "load_tokenizer",
     "position_limit",
     "tokenizer_id",
-    "trainable_family",
     "weights_sha256",
 ]

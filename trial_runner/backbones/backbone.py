@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_space.backbone_shape import BackboneShape
-from search_space.errors import UnsupportedBackboneError
-from search_space.families import FAMILIES, Family, family_of
-from trial_runner.backbones.locate import config_of, position_limit, source_of
+from search_space.families import Family, family_of
+from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
 from trial_runner.backbones.tokenizer import load_tokenizer
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["Backbone", "Precision", "load_backbone", "trainable_family", "weights_sha256"]
+__all__ = ["Backbone", "Precision", "load_backbone", "weights_sha256"]
 
 Precision = Literal["float32", "float64"]
 
@@ -32,7 +31,7 @@ class Backbone:
         shape: Its sizes; ``shape.parameters`` is the denominator of percentages.
         family: Where its ports are.
         position_limit_tokens: Longest input; None if there is no limit.
-        pad_token_id: The id that the model takes for padding.
+        pad_token_id: The id that fills short rows; of a model without a padding token its end of text.
         weights_sha256: Hash of the loaded weights, as ``weights_sha256`` computes it.
     """
 
@@ -58,11 +57,11 @@ def load_backbone(name: str, *, precision: Precision = "float32", attn_implement
         attn_implementation: Name under which an attention function is registered with transformers.
 
     Raises:
-        UnsupportedBackboneError: If the family is unknown or cannot be trained; before any weights are read.
+        UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
         BackboneError: If the backbone cannot be found or read, or lacks weights.
     """
     config = config_of(name)
-    family = trainable_family(name, config)
+    family = family_of(config)
     shape = family.read_shape(config)
     model = _read_model(name, precision, attn_implementation)
     model.requires_grad_(False)
@@ -73,25 +72,9 @@ def load_backbone(name: str, *, precision: Precision = "float32", attn_implement
         shape=shape,
         family=family,
         position_limit_tokens=position_limit(config),
-        pad_token_id=int(config.get("pad_token_id") or 0),
+        pad_token_id=padding_token(config),
         weights_sha256=weights_sha256(model),
     )
-
-
-def trainable_family(name: str, config: dict[str, Any]) -> Family:
-    """The family of a backbone, if trials can run on it.
-
-    Raises:
-        UnsupportedBackboneError: If the family is unknown, or its ports are not known yet.
-    """
-    family = family_of(config)
-    if family.ports is None:
-        known = ", ".join(each.name for each in FAMILIES if each.ports is not None)
-        raise UnsupportedBackboneError(
-            f"trials run on backbones of the families {known}; got {family.name} ({name}). "
-            "Its configurations can be counted, but not trained yet."
-        )
-    return family
 
 
 def weights_sha256(model: "torch.nn.Module") -> str:
@@ -125,13 +108,18 @@ def _read_model(name: str, precision: Precision, attn_implementation: str) -> "t
             )
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
-    missing = sorted(report["missing_keys"])
+    missing = sorted(name for name in report["missing_keys"] if _is_stored(model, name))
     if missing:
         raise BackboneError(
             f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
         )
     model_of_any_kind: torch.nn.Module = model
     return model_of_any_kind
+
+
+def _is_stored(model: "torch.nn.Module", name: str) -> bool:
+    """Whether weights of this name must be in the files; those that their module computes, as positions, need not."""
+    return not hasattr(model.get_submodule(name.rpartition(".")[0]), "create_weight")
 
 
 def _without_pooler(config: Any) -> dict[str, bool]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from search_space.families import family_of
+from search_space.dimensions import Positions
+from search_space.families import shape_of
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
-__all__ = ["EMBEDDED", "config_of", "embedded_folder", "position_limit", "source_of"]
+__all__ = ["EMBEDDED", "config_of", "embedded_folder", "padding_token", "position_limit", "source_of"]
 
 EMBEDDED = "embedded"
 _FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub name"
@@ -67,17 +68,31 @@ def config_of(name: str) -> dict[str, Any]:
 
 
 def position_limit(config: Mapping[str, Any]) -> int | None:
-    """Longest input in tokens; None if the positions are not limited.
+    """Longest input in tokens (of either stack); None if the positions are not limited, as relative ones.
 
     RoBERTa numbers its positions from ``pad_token_id + 1``, so that many of its rows are never used.
 
     Raises:
-        UnsupportedBackboneError: If the family is not supported.
+        UnsupportedBackboneError: If the family is not supported, or an entry is missing or cannot be.
     """
+    shape = shape_of(config)
     rows = config.get("max_position_embeddings", config.get("n_positions"))
-    if not isinstance(rows, int):
+    if shape.positions is Positions.BIAS or not isinstance(rows, int):
         return None
-    return rows - int(config.get("pad_token_id", 1)) - 1 if family_of(config).name == "roberta" else rows
+    return rows - int(config.get("pad_token_id", 1)) - 1 if shape.family == "roberta" else rows
+
+
+def padding_token(config: Mapping[str, Any]) -> int:
+    """The id that fills short rows: ``pad_token_id``, else the first ``eos_token_id``, else 0.
+
+    Decoders often have no padding token. What is padded is masked, so that any id does.
+    """
+    for name in ("pad_token_id", "eos_token_id"):
+        value = config.get(name)
+        token = value[0] if isinstance(value, list) and value else value
+        if isinstance(token, int):
+            return token
+    return 0
 
 
 def _download_config(name: str) -> Path:

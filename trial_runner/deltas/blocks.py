@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Blocks", "block_product", "normal", "uniform"]
+__all__ = ["Blocks", "block_product", "normal", "output_product", "remainder_normal", "truncated_normal", "uniform"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class Blocks:
         query_heads: Query heads H; a block serves ``H / N`` of them.
         in_width: Width that a block reads.
         out_width: Width that a block writes.
+        is_summed: Whether the heads' outputs, each as wide as the model, are summed (value extension).
     """
 
     number: int
@@ -25,6 +26,7 @@ class Blocks:
     query_heads: int
     in_width: int
     out_width: int
+    is_summed: bool = False
 
     def shape(self, rows: int, columns: int) -> tuple[int, ...]:
         """Shape of a parameter that holds one ``(rows, columns)`` matrix per block."""
@@ -34,11 +36,20 @@ class Blocks:
         """Shape of a bias that holds one vector per block; it broadcasts over tokens."""
         return (self.number, width) if self.of_heads else (width,)
 
+    @property
+    def output_bias_shape(self) -> tuple[int, ...]:
+        """Shape of the bias of what is written: one vector per block, or one for their sum."""
+        return (self.out_width,) if self.is_summed else self.bias_shape(self.out_width)
+
     def spread(self, parameter: Tensor) -> Tensor:
         """One entry per query head of a parameter with one per block."""
         if not self.of_heads or self.number == self.query_heads:
             return parameter
         return parameter.repeat_interleave(self.query_heads // self.number, dim=0)  # (H, ...)
+
+    def spread_output_bias(self, bias: Tensor) -> Tensor:
+        """The bias of what is written, as it is added: ``(D_out,)`` or ``(H, D_out)``."""
+        return bias if self.is_summed else self.spread(bias)
 
 
 def block_product(z: Tensor, matrix: Tensor, blocks: Blocks) -> Tensor:
@@ -60,9 +71,39 @@ def block_product(z: Tensor, matrix: Tensor, blocks: Blocks) -> Tensor:
     return torch.einsum("bthi,hio->btho", z, per_head)
 
 
+def output_product(hidden: Tensor, matrix: Tensor, blocks: Blocks, weight: Tensor | None = None) -> Tensor:
+    """Hidden units times the last matrix of a form, summed over heads where the form says so.
+
+    Args:
+        hidden: ``(B, T, R)`` or ``(B, T, H, R)``.
+        matrix: ``(R, D_out)`` or ``(N, R, D_out)``.
+        blocks: How the form is split.
+        weight: Factor of each head's share of a sum, ``(B, T, H, 1)``; None is 1.
+
+    Returns:
+        ``(B, T, D_out)``, or ``(B, T, H, D_out)`` where heads stay apart.
+    """
+    if weight is not None:
+        hidden = hidden * weight.to(hidden.dtype)
+    if not blocks.is_summed:
+        return block_product(hidden, matrix, blocks)
+    return torch.einsum("bthr,hro->bto", hidden, blocks.spread(matrix))
+
+
 def normal(shape: tuple[int, ...], deviation: float, generator: torch.Generator) -> Tensor:
     """Draws from N(0, deviation^2) in float64, so that every precision starts from the same numbers."""
     return torch.randn(shape, generator=generator, dtype=torch.float64) * deviation
+
+
+def truncated_normal(shape: tuple[int, ...], deviation: float, generator: torch.Generator) -> Tensor:
+    """Draws from N(0, deviation^2) given that they lie within two deviations, in float64."""
+    empty = torch.empty(shape, dtype=torch.float64)
+    return torch.nn.init.trunc_normal_(empty, std=deviation, a=-2 * deviation, b=2 * deviation, generator=generator)
+
+
+def remainder_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Remainders of N(0, 1) by 2, times 0.01, in float64 (Chen et al. 2022, released code)."""
+    return torch.fmod(torch.randn(shape, generator=generator, dtype=torch.float64), 2) * 0.01
 
 
 def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:

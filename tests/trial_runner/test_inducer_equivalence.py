@@ -1,0 +1,195 @@
+"""An inducer on whole backbones is attention with one more key and value per query (Chen et al. 2022), in float64.
+
+The frozen projections' outputs are seen by hooks of the test; from them the attention of the first block is computed
+anew, with the extra key ``q + MLP_k(q)`` and its value in one softmax.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.edit import Edit
+from search_space.form import Bottleneck, Init, LowRank
+from search_space.gate import Add, ConvexInducerGate, Gate, InducerGate
+from trial_runner.attach import Attachment
+from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.port_delta import PortDelta
+
+TOKENS = 12
+INPUT_IDS = torch.randint(5, 200, (3, TOKENS), generator=torch.Generator().manual_seed(0))
+REAL = torch.arange(TOKENS) < torch.tensor([[12], [9], [4]])
+
+PROJECTIONS = {
+    "roberta": {
+        "q": "encoder.layer.0.attention.self.query",
+        "k": "encoder.layer.0.attention.self.key",
+        "v": "encoder.layer.0.attention.self.value",
+        "o": "encoder.layer.0.attention.output.dense",
+    },
+    "gpt2": {"qkv": "h.0.attn.c_attn", "o": "h.0.attn.c_proj"},
+} | {family: {name: f"layers.0.self_attn.{name}_proj" for name in "qkvo"} for family in ("llama", "qwen3")}
+
+
+@pytest.fixture(scope="module", params=PROJECTIONS)
+def backbone(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Backbone:
+    register_attention()
+    return load_backbone(str(tiny_backbone(request.param)), precision="float64", attn_implementation=ATTENTION)
+
+
+@pytest.fixture
+def attachment(backbone: Backbone) -> Iterator[Attachment]:
+    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+    yield attachment
+    attachment.detach()
+
+
+def run_seeing(backbone: Backbone) -> dict[str, Tensor]:
+    """What the first block's projections compute with the deltas at work, and what the output projection reads."""
+    seen: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
+        def hook(_: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> None:
+            seen[name], seen[f"{name}:in"] = output, arguments[0]
+
+        return hook
+
+    handles = [
+        backbone.model.get_submodule(path).register_forward_hook(keep(name))
+        for name, path in PROJECTIONS[backbone.shape.family].items()
+    ]
+    backbone.model(input_ids=INPUT_IDS, attention_mask=REAL)
+    for handle in handles:
+        handle.remove()
+    if "qkv" in seen:
+        seen["q"], seen["k"], seen["v"] = seen["qkv"].chunk(3, dim=-1)
+    return seen
+
+
+class FirstAttention:
+    """Queries, keys, values ``(B, H, T, d_h)`` and base logits of the first block, with GQA and rotation undone."""
+
+    def __init__(self, backbone: Backbone, seen: dict[str, Tensor]) -> None:
+        shape = backbone.shape
+        width, group = shape.head_width, shape.query_heads // shape.key_value_heads
+
+        def split(name: str) -> Tensor:
+            return seen[name].unflatten(-1, (-1, width)).transpose(1, 2)
+
+        self.projected = split("q")
+        self.q, self.k = self._positioned(backbone, self.projected, split("k"))
+        self.k, self.v = self.k.repeat_interleave(group, 1), split("v").repeat_interleave(group, 1)
+        mask = REAL[:, None, None]
+        if shape.kind == "decoder":
+            mask = mask & torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+        self.logits = (self.q @ self.k.transpose(-1, -2) * width**-0.5).masked_fill(~mask, -torch.inf)
+
+    def _positioned(self, backbone: Backbone, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        family, model = backbone.shape.family, backbone.model
+        if family not in ("llama", "qwen3"):
+            return q, k
+        from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+        if family == "qwen3":
+            attention = model.get_submodule("layers.0.self_attn")
+            q, k = attention.q_norm(q), attention.k_norm(k)
+        cos, sin = model.rotary_emb(q, torch.arange(TOKENS)[None])
+        return apply_rotary_pos_emb(q, k, cos, sin)
+
+
+def inducer(write: Port, gate: Gate) -> Edit:
+    form = Bottleneck(width=4, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
+    return Edit(site=Site.ATTENTION, write=write, read=Port.Q, form=form, gate=gate)
+
+
+def moved(configuration: Configuration, backbone: Backbone) -> DeltaSet:
+    deltas = DeltaSet(configuration, backbone.shape, seed=0, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in deltas.parameters():
+            parameter += 0.5 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+    return deltas
+
+
+def joint_weights(first: FirstAttention, delta: PortDelta, head: int) -> Tensor:
+    """``(B, T, 1 + S)``: softmax over the query's own key and the real ones."""
+    keys = first.q[:, head]
+    if delta.keys is not None:
+        mlp = delta.keys
+        hidden = torch.tanh(first.projected[:, head] @ mlp.down[head] + mlp.down_bias[head])
+        keys = keys + hidden @ mlp.up[head] + mlp.up_bias[head]
+    own = (first.q[:, head] * keys).sum(-1, keepdim=True) * keys.shape[-1] ** -0.5
+    return torch.cat([own, first.logits[:, head]], dim=-1).softmax(-1)
+
+
+def hidden_units(first: FirstAttention, delta: PortDelta, head: int) -> Tensor:
+    return torch.tanh(first.projected[:, head] @ delta.form.down[head] + delta.form.down_bias[head])
+
+
+GATES = [
+    gate(key_width=width) for gate in (InducerGate, ConvexInducerGate) for width in (None, 3)
+]  # the convex gate leaves the head out of the extra value
+
+
+@pytest.mark.parametrize("gate", GATES, ids=str)
+def test_at_the_heads_an_inducer_is_one_more_key_and_value(
+    backbone: Backbone, attachment: Attachment, gate: Gate
+) -> None:
+    """Value ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``; ``MLP_v(q)`` for ``(1 - lambda) h + lambda MLP_v(q)``."""
+    deltas = moved(Configuration(edits=(inducer(Port.HEAD, gate),)), backbone)
+    with torch.no_grad(), attachment.using(deltas):
+        seen = run_seeing(backbone)
+        first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
+        heads = []
+        for head in range(backbone.shape.query_heads):
+            base = first.logits[:, head].softmax(-1) @ first.v[:, head]
+            value = hidden_units(first, delta, head) @ delta.form.up[head] + delta.form.up_bias[head]
+            if isinstance(gate, InducerGate):
+                value = base + value
+            weights = joint_weights(first, delta, head)
+            heads.append(weights[..., :1] * value + weights[..., 1:] @ first.v[:, head])
+    torch.testing.assert_close(seen["o:in"][REAL], torch.cat(heads, dim=-1)[REAL], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("with_lora", [False, True])
+@pytest.mark.parametrize("gate", GATES, ids=str)
+def test_extended_to_o_an_inducer_is_one_more_key_and_value(
+    backbone: Backbone, attachment: Attachment, gate: Gate, with_lora: bool
+) -> None:
+    """A head's values are ``v W_o`` then, and MLP_v computes one as wide; its bias is shared and not gated.
+
+    An inducer reads the query with LoRA in it.
+    """
+    lora = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add())
+    edits = (inducer(Port.O, gate), *((lora,) if with_lora else ()))
+    deltas = moved(Configuration(edits=edits), backbone)
+    with torch.no_grad(), attachment.using(deltas):
+        seen = run_seeing(backbone)
+        first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
+        module = backbone.model.get_submodule(PROJECTIONS[backbone.shape.family]["o"])
+        matrix = module.weight if backbone.shape.family == "gpt2" else module.weight.T
+        out = delta.form.up_bias + (0 if module.bias is None else module.bias)
+        for head, rows in enumerate(matrix.split(backbone.shape.head_width)):  # (d_h, d) per head
+            base = first.logits[:, head].softmax(-1) @ first.v[:, head] @ rows
+            value = hidden_units(first, delta, head) @ delta.form.up[head]
+            if isinstance(gate, InducerGate):
+                value = base + value
+            weights = joint_weights(first, delta, head)
+            out = out + weights[..., :1] * value + weights[..., 1:] @ first.v[:, head] @ rows
+    torch.testing.assert_close(seen["o"][REAL], out[REAL], rtol=0, atol=1e-12)
+
+
+def test_an_inducers_gate_is_neither_open_nor_closed_here(backbone: Backbone, attachment: Attachment) -> None:
+    """Else the identities above would say nothing."""
+    deltas = moved(Configuration(edits=(inducer(Port.HEAD, InducerGate(key_width=3)),)), backbone)
+    with torch.no_grad(), attachment.using(deltas):
+        first = FirstAttention(backbone, run_seeing(backbone))
+    delta = next(iter(deltas.attention.values()))
+    share = torch.stack([joint_weights(first, delta, head)[..., 0] for head in range(backbone.shape.query_heads)])
+    assert 0.05 < share[:, REAL].mean() < 0.95

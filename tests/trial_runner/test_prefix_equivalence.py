@@ -1,0 +1,256 @@
+"""Prefix tuning is a gated sum of two attentions (He et al. 2022, eq. 5 = eq. 7): what production computes, both ways.
+
+The concatenated form is the convex gate inside `attend`. The gated form is put together from what the other gates
+compute inside `attend`: the base heads, lambda (a weighted gate over values of one on a base of zero) and the prefix's
+own attention (plain addition on a base of zero). Shapes: `B` examples, `H` query heads, `T` tokens, `R` prefix rows.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
+from search_space.edit import Edit
+from search_space.form import Bottleneck, Form, Init, SoftmaxMemory
+from search_space.gate import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
+from trial_runner.attention import attend, tap_attention, untap_attention
+from trial_runner.attention_tap import HeadEdits
+from trial_runner.delta_set import SublayerPlan
+from trial_runner.deltas import build_form
+from trial_runner.deltas.port_delta import PortDelta
+
+BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
+GROUP = HEADS // KV_HEADS
+
+# Bounds relative to the largest output; measured in float64: 9e-16, with queries eight times as large 4e-15.
+BOUNDS = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1.5e-2, torch.bfloat16: 8e-2}
+
+SHAPE = BackboneShape(
+    family="llama",
+    kind=StackKind.DECODER,
+    norm=NormPlacement.PRE,
+    encoder_layers=0,
+    decoder_layers=1,
+    width=HEADS * WIDTH,
+    query_heads=HEADS,
+    key_value_heads=KV_HEADS,
+    head_width=WIDTH,
+    ffn_width=4 * HEADS * WIDTH,
+    gated_ffn=True,
+    parameters=1,
+    biased_ports=frozenset(),
+    stack_norms=0,
+)
+
+
+def head_delta(form: Form, gate: Gate, dtype: torch.dtype) -> PortDelta:
+    """The module of an edit from q to the heads."""
+    edit = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=gate)
+    generator = torch.Generator().manual_seed(1)
+    return PortDelta(edit, build_form(edit, LENGTH, SHAPE, generator), SHAPE, generator).to(dtype)
+
+
+class Problem:
+    """Queries, keys, values, a prefix, and a mask that is causal with padding on the right."""
+
+    def __init__(self, dtype: torch.dtype, *, query_scale: float = 1.0, length: int = LENGTH) -> None:
+        generator = torch.Generator().manual_seed(0)
+
+        def draw(*shape: int, scale: float = 1.0) -> Tensor:
+            numbers = torch.randn(*shape, generator=generator, dtype=torch.float64) * scale
+            return numbers.to(dtype).requires_grad_()
+
+        self.dtype = dtype
+        self.q = draw(BATCH, HEADS, TOKENS, WIDTH, scale=query_scale)
+        self.k, self.v = draw(BATCH, KV_HEADS, TOKENS, WIDTH), draw(BATCH, KV_HEADS, TOKENS, WIDTH)
+        self.p_k, self.p_v = draw(KV_HEADS, length, WIDTH), draw(KV_HEADS, length, WIDTH)
+        causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+        real = torch.arange(TOKENS) < torch.tensor([[TOKENS], [TOKENS - 11]])
+        self.mask = (causal & real[:, None, :])[:, None]  # (B, 1, T, S)
+
+    @property
+    def leaves(self) -> tuple[Tensor, ...]:
+        return self.q, self.k, self.v, self.p_k, self.p_v
+
+    def prefix(self, gate: Gate, values: Tensor) -> PortDelta:
+        """A softmax memory with the prefix's keys and some values, under a gate."""
+        delta = head_delta(SoftmaxMemory(width=LENGTH, heads=Heads.KEY_VALUE), gate, self.dtype)
+        for name, tensor in (("keys", self.p_k), ("values", values)):
+            delattr(delta.form, name)
+            setattr(delta.form, name, tensor)  # the leaf itself, so that gradients reach it
+        return delta
+
+    def attended(self, delta: PortDelta | None = None, v: Tensor | None = None) -> Tensor:
+        """``(B, H, T, d_h)`` as production computes it, with an edit or without."""
+        module, plan = nn.Identity(), SublayerPlan()
+        if delta is not None:
+            plan.add(delta)
+        values = {Port.Q: self.q.transpose(1, 2).flatten(-2)}  # (B, T, d_q), as the hook on q keeps it
+        tap_attention(module, HeadEdits(lambda: plan, values))
+        try:
+            return attend(module, self.q, self.k, self.v if v is None else v, self.mask)[0].transpose(1, 2)
+        finally:
+            untap_attention(module)
+
+    def concatenated(self) -> Tensor:
+        return self.attended(self.prefix(ConvexGate(), self.p_v))
+
+    def share(self) -> Tensor:
+        """lambda ``(B, H, T, 1)`` of production's weighted gate."""
+        ones = self.prefix(WeightedGate(), torch.ones_like(self.p_v))
+        return self.attended(ones, torch.zeros_like(self.v))[..., :1]
+
+    def prefix_alone(self) -> Tensor:
+        """``softmax(q P_k^T / sqrt(d_h)) P_v`` of production's ungated prefix."""
+        return self.attended(self.prefix(Add(), self.p_v), torch.zeros_like(self.v))
+
+    def gated(self) -> Tensor:
+        share = self.share()
+        return (1 - share) * self.attended() + share * self.prefix_alone()
+
+    def logits(self, *, masked: bool = True, scale: float = WIDTH**-0.5) -> Tensor:
+        logits = self.q @ self.k.repeat_interleave(GROUP, 1).transpose(-1, -2) * scale
+        return logits.masked_fill(~self.mask, -torch.inf) if masked else logits
+
+    def prefix_logits(self, scale: float = WIDTH**-0.5) -> Tensor:
+        return self.q @ self.p_k.repeat_interleave(GROUP, 0).transpose(-1, -2) * scale
+
+
+def test_the_gated_form_has_the_same_outputs() -> None:
+    for dtype, bound in BOUNDS.items():
+        for query_scale in (1.0, 8.0):
+            with torch.no_grad():
+                problem = Problem(dtype, query_scale=query_scale)
+                one, other = problem.concatenated(), problem.gated()
+            assert one.dtype is other.dtype is dtype
+            assert (one - other).abs().max() <= bound * one.abs().max(), (dtype, query_scale)
+
+
+def test_lambda_is_the_sum_of_the_prefix_columns_of_the_joint_softmax() -> None:
+    problem = Problem(torch.float64)
+    joint = torch.cat([problem.prefix_logits(), problem.logits()], dim=-1).softmax(-1)
+    columns = joint[..., :LENGTH].sum(-1, keepdim=True)
+    torch.testing.assert_close(problem.share(), columns, rtol=0, atol=1e-12)
+    ones = problem.prefix(ConvexGate(), torch.ones_like(problem.p_v))
+    in_attention = problem.attended(ones, torch.zeros_like(problem.v))[..., :1]
+    torch.testing.assert_close(in_attention, columns, rtol=0, atol=1e-12)
+    assert 0.1 < columns.min() < 0.5 < columns.max(), "every kind of share must occur"
+
+
+def test_the_gated_form_has_the_same_gradients() -> None:
+    direction = torch.randn(
+        BATCH, HEADS, TOKENS, WIDTH, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    for dtype, bound in BOUNDS.items():
+        problem = Problem(dtype)
+        one = torch.autograd.grad((problem.concatenated() * direction.to(dtype)).sum(), problem.leaves)
+        other = torch.autograd.grad((problem.gated() * direction.to(dtype)).sum(), problem.leaves)
+        for name, mine, theirs in zip(("q", "k", "v", "P_k", "P_v"), one, other, strict=True):
+            error = (mine.double() - theirs.double()).norm() / theirs.double().norm()
+            assert error <= bound, (dtype, name)
+            assert theirs.abs().max() > 0, (dtype, name)
+
+
+def test_grouped_queries_share_keys_values_and_prefixes() -> None:
+    """GQA is attention in which every group of query heads has the same keys, values and prefix."""
+    problem = Problem(torch.float64)
+    heads = []
+    for head in range(HEADS):
+        own = head // GROUP
+        keys = torch.cat([problem.p_k[own].expand(BATCH, -1, -1), problem.k[:, own]], dim=1)
+        values = torch.cat([problem.p_v[own].expand(BATCH, -1, -1), problem.v[:, own]], dim=1)
+        mask = torch.cat([torch.ones(BATCH, TOKENS, LENGTH, dtype=torch.bool), problem.mask[:, 0]], dim=-1)
+        heads.append(nn.functional.scaled_dot_product_attention(problem.q[:, head], keys, values, attn_mask=mask))
+    torch.testing.assert_close(problem.concatenated(), torch.stack(heads, dim=1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", BOUNDS, ids=str)
+def test_a_fully_masked_row_sees_the_prefix_alone(dtype: torch.dtype) -> None:
+    with torch.no_grad():
+        problem = Problem(dtype)
+        problem.mask = problem.mask.clone()
+        problem.mask[0, 0, 5] = False
+        share = problem.share()
+        assert (1 - share[0, :, 5]).abs().max() <= BOUNDS[dtype]
+        assert share[0, :, 6].max() < 0.999
+        alone = problem.prefix_alone()[0, :, 5]
+        assert (problem.concatenated()[0, :, 5] - alone).abs().max() <= BOUNDS[dtype] * alone.abs().max()
+
+
+def test_an_empty_prefix_has_no_share() -> None:
+    problem = Problem(torch.float64, length=0)
+    assert torch.equal(problem.share(), torch.zeros(BATCH, HEADS, TOKENS, 1, dtype=torch.float64))
+    torch.testing.assert_close(problem.concatenated(), problem.attended(), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("key_width", [None, 10])
+@pytest.mark.parametrize(("gate", "keeps_base"), [(InducerGate, True), (ConvexInducerGate, False)])
+def test_an_inducer_is_a_softmax_with_one_more_key_per_query(
+    gate: Callable[..., Gate], keeps_base: bool, key_width: int | None
+) -> None:
+    """Its value is ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``, and ``MLP_v(q)`` for ``(1 - lambda) h + ...``."""
+    problem = Problem(torch.float64, query_scale=0.5)  # q q^T / sqrt(d_h) is large: lambda would be 1 everywhere
+    form = Bottleneck(width=LENGTH, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
+    delta = head_delta(form, gate(key_width=key_width), torch.float64)
+    with torch.no_grad():
+        for parameter in delta.parameters():
+            parameter.mul_(20)  # the published start is close to nothing
+    own = delta.form
+    mlp_v = torch.tanh(problem.q @ own.down + own.down_bias[:, None]) @ own.up + own.up_bias[:, None]
+    keys = problem.q
+    if key_width is not None:
+        mlp = delta.keys
+        keys = keys + torch.tanh(problem.q @ mlp.down + mlp.down_bias[:, None]) @ mlp.up + mlp.up_bias[:, None]
+    base = problem.attended()
+    own_logit = (problem.q * keys).sum(-1, keepdim=True) * WIDTH**-0.5
+    joint = torch.cat([own_logit, problem.logits()], dim=-1).softmax(-1)
+    value = base + mlp_v if keeps_base else mlp_v
+    expected = joint[..., :1] * value + joint[..., 1:] @ problem.v.repeat_interleave(GROUP, 1)
+    assert 0.1 < joint[..., 0].mean() < 0.9
+    torch.testing.assert_close(problem.attended(delta), expected, rtol=0, atol=1e-12)
+
+
+def explicit(problem: Problem, *, wrong: str) -> Tensor:
+    """The gated form written out, with one mistake."""
+    prefix_logits = problem.prefix_logits(1.0 if wrong == "prefix logits without their scale" else WIDTH**-0.5)
+    base = problem.logits(
+        masked=wrong != "lambda without the mask",
+        scale=1.0 if wrong == "lambda without the scale" else WIDTH**-0.5,
+    )
+    share = torch.sigmoid(prefix_logits.logsumexp(-1, keepdim=True) - base.logsumexp(-1, keepdim=True))
+    heads, prefix = problem.attended(), prefix_logits.softmax(-1) @ problem.p_v.repeat_interleave(GROUP, 0)
+    if wrong == "no gate":
+        return heads + prefix
+    if wrong == "swapped weights":
+        return share * heads + (1 - share) * prefix
+    return (1 - share) * heads + share * prefix
+
+
+MISTAKES = (
+    "no gate",
+    "lambda without the mask",
+    "prefix logits without their scale",
+    "lambda without the scale",
+    "swapped weights",
+)
+
+
+@pytest.mark.parametrize("wrong", MISTAKES)
+def test_a_mistake_in_the_gate_is_noticed(wrong: str) -> None:
+    problem = Problem(torch.float64)
+    with torch.no_grad():
+        right = explicit(problem, wrong="nothing")
+        assert (problem.concatenated() - right).abs().max() <= BOUNDS[torch.float64] * right.abs().max()
+        assert (problem.concatenated() - explicit(problem, wrong=wrong)).abs().max() > 1
+
+
+def test_the_mistakes_would_fail_in_every_precision_but_the_coarsest() -> None:
+    """Each lies above the bound of float16, so a bound that is passed says something."""
+    with torch.no_grad():
+        problem = Problem(torch.float64)
+        right = problem.concatenated()
+        errors = [(right - explicit(problem, wrong=wrong)).abs().max() / right.abs().max() for wrong in MISTAKES]
+    assert min(errors) > 10 * BOUNDS[torch.float16]

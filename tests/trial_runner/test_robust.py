@@ -1,0 +1,363 @@
+"""Robust prefixes: projections in closed form, and what tuning at prediction time does and leaves alone."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.form import SoftmaxMemory
+from search_space.gate import ConvexGate
+from search_space.layers import AllLayers, LayerRange, Layers
+from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.backbones import load_backbone
+from trial_runner.pack import TrialPack
+from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.robust import (
+    Manifold,
+    RobustPredictor,
+    RobustTuning,
+    _at_output,
+    activations_of,
+    has_robust_prefix,
+)
+from trial_runner.runner import TorchRunner
+from trial_runner.tasks import Batch, PreparedTask, Split
+
+STEPS = 30
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def near_a_plane(rows: int, width: int, noise: float) -> torch.Tensor:
+    """Points of a plane through a point far from the origin, and a little noise."""
+    points = random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
+    return points + noise * random(rows, width, seed=4)
+
+
+def test_the_projection_is_a_projector() -> None:
+    manifold = Manifold.through(near_a_plane(40, 8, 0.3), share=0.8)
+    projector = manifold.basis @ manifold.basis.T
+    torch.testing.assert_close(projector @ projector, projector, rtol=0, atol=1e-12)
+    torch.testing.assert_close(projector.T, projector, rtol=0, atol=0)
+    assert float(projector.trace()) == pytest.approx(manifold.basis.shape[1])
+
+
+def test_what_lies_on_the_manifold_is_at_distance_zero() -> None:
+    points = near_a_plane(40, 8, 0.0)
+    manifold = Manifold.through(points, share=0.99)
+    assert manifold.basis.shape == (8, 2)
+    assert float(manifold.distance(points)) == pytest.approx(0, abs=1e-24)
+    between = points[:1] * 3 - points[1:2] * 2
+    assert float(manifold.distance(between)) == pytest.approx(0, abs=1e-24)
+    assert float(manifold.distance(between + 1)) > 0.01
+
+
+def test_a_step_off_the_manifold_is_its_squared_length_over_the_width() -> None:
+    points = near_a_plane(40, 8, 0.0)
+    manifold = Manifold.through(points, share=0.99)
+    step = random(8, seed=5)
+    step = step - manifold.basis @ (manifold.basis.T @ step)
+    expected = float(step.square().sum()) / 8
+    assert float(manifold.distance(points + step)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_components_are_the_fewest_above_the_share_of_the_singular_values() -> None:
+    points = near_a_plane(40, 8, 0.3)
+    singular = torch.linalg.svdvals(points - points.mean(dim=0))
+    for share in (0.3, 0.6, 0.9, 0.99):
+        kept = Manifold.through(points, share=share).basis.shape[1]
+        assert float(singular[:kept].sum() / singular.sum()) > share
+        assert float(singular[: kept - 1].sum() / singular.sum()) <= share
+
+
+def test_one_example_is_a_manifold_of_no_dimension() -> None:
+    (point,) = points = near_a_plane(1, 8, 0.0)
+    manifold = Manifold.through(points, share=0.99)
+    assert manifold.basis.shape == (8, 0)
+    assert float(manifold.distance(points)) == 0
+    assert float(manifold.distance(torch.zeros_like(points))) == pytest.approx(float(point.square().mean()))
+
+
+def test_activations_are_the_outputs_of_the_blocks_and_the_hooks_go() -> None:
+    blocks = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    with activations_of(list(blocks)) as kept:
+        out = blocks(torch.ones(2, 3))
+    assert torch.equal(kept[1], out)
+    assert torch.equal(kept[0], blocks[0](torch.ones(2, 3)))
+    assert len(kept) == 2, "a pass outside the context must not be kept"
+
+
+def make_split(seed: int, size: int, *, noise: float = 0.0) -> Split:
+    """The label is whether tokens are below the middle; with noise, some tokens are drawn anew."""
+    draw = np.random.default_rng(seed)
+    lengths = draw.integers(4, 9, size)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    labels = draw.integers(0, 2, size)
+    input_ids = draw.integers(5, 90, offsets[-1]) + 100 * (1 - np.repeat(labels, lengths))
+    disturbed = draw.random(offsets[-1]) < noise
+    input_ids[disturbed] = draw.integers(5, 200, int(disturbed.sum()))
+    return Split(input_ids=input_ids.astype(np.int32), offsets=offsets, labels=labels.astype(np.int64))
+
+
+TASK = PreparedTask(
+    name="halves",
+    labels=("high", "low"),
+    metric="accuracy",
+    splits={
+        "train": make_split(0, 60),
+        "validation": make_split(1, 40, noise=0.4),
+        "test": make_split(2, 10),
+    },
+    notes=(),
+    fingerprint="0",
+)
+
+
+def runner_on(folder: Path) -> TorchRunner:
+    register_attention()
+    torch.set_num_threads(1)
+    backbone = load_backbone(str(folder), precision="float64", attn_implementation=ATTENTION)
+    return TorchRunner(backbone, TASK, precision="fp64")
+
+
+@pytest.fixture(scope="module")
+def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    runner = runner_on(tiny_backbone("roberta"))
+    yield runner
+    runner.close()
+
+
+def request(
+    *, robust: bool = True, reparameterization: int | None = None, layers: Layers | None = None
+) -> TrialRequest:
+    form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=reparameterization, robust=robust)
+    edit = Edit(
+        site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate(), layers=layers or AllLayers()
+    )
+    return TrialRequest(
+        trial=0,
+        attempt=1,
+        configuration=Configuration(edits=(edit,)),
+        learning_rates=LearningRates(attention=0.05, ffn=None, head=0.05),
+        plan=TrainingPlan(steps=STEPS, batch_size=8, evaluate_at_steps=(10, STEPS)),
+        seed=5,
+    )
+
+
+def trained(runner: TorchRunner, asked: TrialRequest) -> tuple[TrialPack, list[Reading]]:
+    pack = runner.open_pack(1)
+    pack.admit(asked)
+    return pack, [result for result in pack.advance(STEPS) if isinstance(result, Reading)]
+
+
+@pytest.fixture(scope="module")
+def pack(runner: TorchRunner) -> TrialPack:
+    """A trained trial with a robust prefix, which no test may change."""
+    return trained(runner, request())[0]
+
+
+def predictor_of(runner: TorchRunner, pack: TrialPack, **tuning: float) -> RobustPredictor:
+    slot = pack.trial(0)
+    return RobustPredictor(
+        model=runner.backbone.model,
+        shape=runner.backbone.shape,
+        deltas=slot.deltas,
+        predict=lambda batch: pack._logits(slot, batch),
+        tuning=dataclasses.replace(RobustTuning(), **tuning),
+    )
+
+
+def learned(runner: TorchRunner, pack: TrialPack, **tuning: float) -> RobustPredictor:
+    predictor = predictor_of(runner, pack, **tuning)
+    assert predictor.learn(TASK.splits["train"], 1, seed=0) > 20
+    return predictor
+
+
+def batch_of(rows: int = 40) -> Batch:
+    return TASK.splits["validation"].batch(range(rows), 1)
+
+
+@pytest.mark.parametrize("reparameterization", [None, 6])
+def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_there(
+    runner: TorchRunner, reparameterization: int | None
+) -> None:
+    pack, _ = trained(runner, request(reparameterization=reparameterization))
+    predictor = learned(runner, pack, share=0.5, learning_rate=0.02)
+    with torch.no_grad():
+        plain = predictor.predict(batch_of())
+        robust = predictor.logits(batch_of())
+    losses = predictor.losses
+    assert len(losses) == 10
+    assert losses[-1] < 0.98 * losses[0]
+    assert float((robust - plain).abs().max()) > 1e-4
+    assert not robust.requires_grad
+
+
+@pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "qwen3"])
+def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone: Callable[..., Path], family: str) -> None:
+    runner = runner_on(tiny_backbone(family))
+    pack, _ = trained(runner, request())
+    predictor = predictor_of(runner, pack, share=0.5, learning_rate=0.01)
+    assert predictor.learn(TASK.splits["train"], 1, seed=0) > 10
+    with torch.no_grad():
+        predictor.logits(batch_of())
+    runner.close()
+    assert len(predictor._manifolds) == 2
+    assert predictor.losses[-1] < predictor.losses[0]
+
+
+def test_clean_inputs_are_nearer_than_disturbed_ones(runner: TorchRunner, pack: TrialPack) -> None:
+    predictor = learned(runner, pack, share=0.5)
+    with torch.no_grad():
+        predictor.logits(TASK.splits["train"].batch(range(40), 1))
+        clean = predictor.losses[0]
+        predictor.logits(batch_of())
+    assert clean < predictor.losses[0]
+
+
+def test_nothing_of_the_trial_changes(runner: TorchRunner, pack: TrialPack) -> None:
+    slot = pack.trial(0)
+    model = runner.backbone.model
+    before = {name: tensor.clone() for name, tensor in slot.tensors().items()}
+    backbone = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    slot.optimizer.zero_grad(set_to_none=True)
+    hooks = [len(module._forward_hooks) for module in model.modules()]
+    predictor = learned(runner, pack)
+    with torch.no_grad():
+        predictor.logits(batch_of())
+    after = slot.tensors()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.equal(backbone[name], tensor) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in slot.parameters), "gradients belong to the second table alone"
+    assert [len(module._forward_hooks) for module in model.modules()] == hooks
+    prefixes = [module for module in slot.deltas.modules() if hasattr(module, "offset")]
+    assert len(prefixes) == 2
+    assert all(prefix.offset is None for prefix in prefixes)
+
+
+def test_a_failing_pass_drops_the_second_table(runner: TorchRunner, pack: TrialPack) -> None:
+    predictor = learned(runner, pack)
+
+    def fail(batch: Batch) -> torch.Tensor:
+        raise ArithmeticError
+
+    predictor.predict = fail
+    with pytest.raises(ArithmeticError):
+        predictor.logits(batch_of())
+    assert all(prefix.offset is None for prefix in pack.trial(0).deltas.modules() if hasattr(prefix, "offset"))
+
+
+def test_the_second_table_starts_at_zero(runner: TorchRunner, pack: TrialPack) -> None:
+    predictor = learned(runner, pack, steps=0)
+    with torch.no_grad():
+        assert torch.equal(predictor.logits(batch_of()), predictor.predict(batch_of()))
+
+
+def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner: TorchRunner, pack: TrialPack) -> None:
+    """Adam's first step is the learning rate times the sign of the gradient, here from finite differences."""
+    predictor = learned(runner, pack, steps=1, learning_rate=1e-6, share=0.5)
+    form = next(module for module in pack.trial(0).deltas.modules() if hasattr(module, "offset"))
+    seen: list[torch.Tensor] = []
+    plain = predictor.predict
+
+    def look(batch: Batch) -> torch.Tensor:
+        seen.append(form.offset[1].detach().clone())
+        return plain(batch)
+
+    predictor.predict = look
+    with torch.no_grad():
+        predictor.logits(batch_of(8))
+        predictor.predict = plain
+        slope = torch.zeros_like(seen[-1])
+        for place in np.ndindex(*slope.shape):
+            sides = []
+            for step in (1e-5, -1e-5):
+                shift = torch.zeros_like(slope)
+                shift[place] = step
+                form.offset = (torch.zeros_like(form.keys), shift)
+                activations, _ = predictor._forward(batch_of(8))
+                sides.append(sum(m.distance(a) for m, a in zip(predictor._manifolds, activations, strict=True)))
+            slope[place] = (sides[0] - sides[1]) / 2e-5
+    form.offset = None
+    assert float(seen[0].abs().max()) == 0
+    torch.testing.assert_close(seen[-1], -1e-6 * slope.sign(), rtol=0, atol=1e-8)
+
+
+def test_blocks_count_from_the_first_with_a_robust_prefix(runner: TorchRunner, pack: TrialPack) -> None:
+    late, _ = trained(runner, request(layers=LayerRange(first=1, last=1)))
+    layers = runner.backbone.model.encoder.layer
+    assert predictor_of(runner, late)._blocks() == [layers[1]]
+    assert predictor_of(runner, pack)._blocks() == [layers[0], layers[1]]
+    assert predictor_of(runner, pack, blocks=1)._blocks() == [layers[0]]
+
+
+def test_an_activation_is_the_mean_over_real_tokens(runner: TorchRunner, pack: TrialPack) -> None:
+    predictor = predictor_of(runner, pack)
+    with torch.no_grad():
+        together, _ = predictor._forward(batch_of(6))
+        alone = [predictor._forward(TASK.splits["validation"].batch([row], 1))[0] for row in range(6)]
+        with activations_of([runner.backbone.model.encoder.layer[1]]) as kept:
+            predictor.predict(TASK.splits["validation"].batch([3], 1))
+    for block in range(2):
+        torch.testing.assert_close(together[block], torch.cat([each[block] for each in alone]), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(together[1][3], kept[0][0].mean(dim=0), rtol=1e-9, atol=1e-12)
+
+
+def test_in_a_decoder_an_activation_is_that_of_the_last_real_token() -> None:
+    hidden = random(2, 5, 4)
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    last = _at_output(hidden, mask, is_causal=True)
+    assert torch.equal(last, torch.stack([hidden[0, 3], hidden[1, 4]])), "two rows of a prompt come first"
+    mean = _at_output(hidden, mask, is_causal=False)
+    torch.testing.assert_close(mean, torch.stack([hidden[0, 2:4].mean(dim=0), hidden[1, 2:].mean(dim=0)]))
+
+
+def test_only_correctly_predicted_training_examples_span_the_manifolds(runner: TorchRunner, pack: TrialPack) -> None:
+    train = TASK.splits["train"]
+    wrong = dataclasses.replace(train, labels=1 - train.labels)
+    kept = predictor_of(runner, pack).learn(train, 1, seed=0)
+    assert kept + predictor_of(runner, pack).learn(wrong, 1, seed=0) == len(train)
+    assert predictor_of(runner, pack, examples=7).learn(train, 1, seed=0) == 7
+
+
+def test_without_a_correct_example_predictions_stay_as_they_are(runner: TorchRunner, pack: TrialPack) -> None:
+    predictor = predictor_of(runner, pack)
+    train = TASK.splits["train"]
+    with torch.no_grad():
+        right = predictor.predict(train.batch(range(len(train)), 1)).argmax(dim=-1).numpy()
+        assert predictor.learn(dataclasses.replace(train, labels=1 - right), 1, seed=0) == 0
+        assert torch.equal(predictor.logits(batch_of()), predictor.predict(batch_of()))
+
+
+def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(
+    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with 60 examples of width 16, all but 1% of the singular values is nearly the whole space
+    coarse = functools.partial(RobustPredictor, tuning=RobustTuning(share=0.5))
+    monkeypatch.setattr("trial_runner.pack.RobustPredictor", coarse)
+    pack, (early, last) = trained(runner, request())
+    plain, (plain_early, plain_last) = trained(runner, request(robust=False))
+    assert early.metrics == plain_early.metrics
+    assert "plain_accuracy" not in early.metrics
+    assert last.metrics["plain_accuracy"] == plain_last.score
+    assert last.metrics["validation_loss"] != plain_last.metrics["validation_loss"]
+    assert last.score == last.metrics["accuracy"]
+    assert has_robust_prefix(pack.trial(0).deltas)
+    assert not has_robust_prefix(plain.trial(0).deltas)
+    for name, parameter in pack.trial(0).deltas.named_parameters():
+        assert torch.equal(parameter, plain.trial(0).deltas.get_parameter(name))
+
+
+def test_a_trial_measures_the_same_twice(runner: TorchRunner) -> None:
+    first, second = (trained(runner, request())[1][-1] for _ in range(2))
+    assert first.metrics == second.metrics

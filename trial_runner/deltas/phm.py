@@ -1,0 +1,99 @@
+"""Compacter: bottlenecks whose matrices are sums of Kronecker products."""
+
+import torch
+from torch import Tensor, nn
+
+from search_space.form import Phm
+from trial_runner.deltas.activations import ACTIVATIONS
+from trial_runner.deltas.blocks import normal, uniform
+
+__all__ = ["PhmDelta", "PhmMatrix", "PhmShared"]
+
+# of the released code: a rule that the whole model shares, and one of a projection alone
+_SHARED_DEVIATION = 1e-4
+_OWN_DEVIATION = 0.01
+
+
+class PhmShared(nn.Module):
+    """The small factors C ``(n, n, n)`` that all edits of a configuration share; drawn from N(0, 0.0001^2)."""
+
+    def __init__(self, n: int, generator: torch.Generator) -> None:
+        """Draw the factors."""
+        super().__init__()
+        self.rule = nn.Parameter(normal((n, n, n), _SHARED_DEVIATION, generator))
+
+
+class PhmMatrix(nn.Module):
+    """``W = sum_i C_i (x) B_i``, C_i ``(n, n)``, B_i ``(D_in/n, D_out/n)``, the latter whole or ``s_i t_i^T``.
+
+    B, or s and t each, start as Glorot's uniform (Karimi Mahabadi et al. 2021).
+
+    Args:
+        form: Sizes n and rank of B.
+        in_width: D_in.
+        out_width: D_out.
+        generator: Draws the initial values.
+        shared: Holds C where the configuration shares it; None makes an own one.
+    """
+
+    def __init__(
+        self, form: Phm, in_width: int, out_width: int, generator: torch.Generator, shared: PhmShared | None
+    ) -> None:
+        """Draw the factors; a shared C is not registered a second time."""
+        super().__init__()
+        self._shared = (shared,)
+        self.rule = nn.Parameter(normal((form.n,) * 3, _OWN_DEVIATION, generator)) if shared is None else None
+        n, rows, columns, rank = form.n, in_width // form.n, out_width // form.n, form.factor_rank
+        self.whole = nn.Parameter(_glorot((n, rows, columns), generator)) if rank is None else None
+        self.left = None if rank is None else nn.Parameter(_glorot((n, rows, rank), generator))
+        self.right = None if rank is None else nn.Parameter(_glorot((n, rank, columns), generator))
+
+    def forward(self) -> Tensor:
+        """The matrix ``(D_in, D_out)``."""
+        rule = self.rule if self._shared[0] is None else self._shared[0].rule
+        factors: Tensor | None = self.whole
+        if self.left is not None and self.right is not None:
+            factors = self.left @ self.right  # (n, D_in/n, D_out/n)
+        return torch.einsum("iab,icd->acbd", rule, factors).flatten(2).flatten(0, 1)
+
+
+def _glorot(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return uniform(shape, (6 / (shape[-2] + shape[-1])) ** 0.5, generator)
+
+
+class PhmDelta(nn.Module):
+    """``act(z W_down + b_down) W_up + b_up`` with matrices of Kronecker products; biases start at zero.
+
+    Args:
+        form: What to build.
+        in_width: Width that is read.
+        width: Hidden width R, a multiple of ``form.n``.
+        out_width: Width that is written.
+        generator: Draws the initial values.
+        shared: Holds C where the configuration shares it; None gives each projection an own one.
+    """
+
+    def __init__(
+        self,
+        form: Phm,
+        in_width: int,
+        width: int,
+        out_width: int,
+        generator: torch.Generator,
+        shared: PhmShared | None = None,
+    ) -> None:
+        """Draw the matrices."""
+        super().__init__()
+        self._activation = ACTIVATIONS[form.activation]
+        self.down = PhmMatrix(form, in_width, width, generator, shared)
+        self.up = PhmMatrix(form, width, out_width, generator, shared)
+        self.down_bias = nn.Parameter(torch.zeros(width, dtype=torch.float64)) if form.bias else None
+        self.up_bias = nn.Parameter(torch.zeros(out_width, dtype=torch.float64)) if form.bias else None
+
+    def forward(self, z: Tensor) -> Tensor:
+        """``(B, T, D_in)`` to ``(B, T, D_out)``."""
+        hidden = z @ self.down()  # (B, T, R)
+        if self.down_bias is not None:
+            hidden = hidden + self.down_bias.to(hidden.dtype)
+        out: Tensor = self._activation(hidden) @ self.up()  # (B, T, D_out)
+        return out if self.up_bias is None else out + self.up_bias.to(out.dtype)

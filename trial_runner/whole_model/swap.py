@@ -1,0 +1,44 @@
+"""Other weights in place of a model's parameters, for a while."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from trial_runner.errors import AttachError
+
+__all__ = ["swapped"]
+
+
+@contextmanager
+def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let a model compute with other weights within the block; then every parameter is back, the same object.
+
+    Args:
+        model: The model. A tied parameter is replaced wherever it is, whichever of its names is given.
+        weights: Tensors by the names of the parameters that they replace; others stay.
+
+    Raises:
+        AttachError: If the model has no parameter of a name, or one of another shape.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    replacements: dict[int, Tensor] = {}
+    for name, tensor in weights.items():
+        if name not in named or named[name].shape != tensor.shape:
+            got = tuple(named[name].shape) if name in named else "no such parameter"
+            raise AttachError(f"the model must have a parameter {name} of shape {tuple(tensor.shape)}; got {got}.")
+        replacements[id(named[name])] = tensor
+    places = [
+        (module, name, parameter)
+        for module in model.modules()
+        for name, parameter in module._parameters.items()
+        if parameter is not None and id(parameter) in replacements
+    ]
+    try:
+        for module, name, parameter in places:
+            # assigned past nn.Module, which takes nothing but a Parameter and would move the entry to the end
+            module._parameters[name] = replacements[id(parameter)]  # type: ignore[assignment]
+        yield
+    finally:
+        for module, name, parameter in places:
+            module._parameters[name] = parameter
