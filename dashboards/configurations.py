@@ -12,21 +12,24 @@ from dashboards.layout import plain_table
 from dashboards.text import share_text
 from search_space.backbone_shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import Counts, count
+from search_space.conventions import CONVENTIONS, conventions
+from search_space.counting import Counts, count, places
 from search_space.describe import Difference, SideView, formula, ranked_published, sentence, side_view
 from search_space.edit import Edit
-from search_space.errors import InvalidEditError
-from search_space.published import PUBLISHED, PublishedMethod
+from search_space.published import PUBLISHED, PublishedMethod, Values
 
 __all__ = [
     "ConfigurationView",
+    "CountView",
     "EditView",
     "MethodView",
     "configuration_renderable",
+    "count_renderable",
     "counts_table",
     "method_views",
     "methods_table",
     "view_configuration",
+    "view_count",
 ]
 
 _NEAREST = 3
@@ -37,7 +40,14 @@ _DIMENSIONS = {
     "insertion form": "insertion",
     "composition function": "gate",
 }
-_DETAILS = ("read", "heads", "bottleneck", "activation", "scale")
+_DETAILS = ("read", "heads", "bottleneck", "activation", "scale", "variant", "site", "layers")
+_CONVENTIONS = {
+    "stored": "stored (the budget binds these)",
+    "trained": "trained",
+    "weights_only": "weights only",
+    "with_bias": "weights and biases",
+}
+_OUTSIDE = {"embed": "input", "global": "weights"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +73,7 @@ class EditView:
 
     Attributes:
         site: Kind of sublayer.
-        sublayers: How many there are (for ``stack``: norms).
+        sublayers: At how many of them (for ``stack``: norms; outside the sublayers: once).
         formula: With the shapes of its matrices.
     """
 
@@ -95,15 +105,59 @@ class ConfigurationView:
     nearest: tuple[Difference, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountView:
+    """What a published method counts on a backbone.
+
+    Attributes:
+        method: The method.
+        settings: Every hyper-parameter by its full name; None for what is absent.
+        counts: Of what is attached; nothing where the method is not valid.
+        conventions: Parameters by every convention that concerns the method.
+        meanings: What each of these conventions counts.
+        backbone_parameters: The denominator of percentages.
+        invalid: Why the method is not valid on the backbone; None if it is.
+    """
+
+    method: PublishedMethod
+    settings: Mapping[str, float | str | None]
+    counts: Counts
+    conventions: Mapping[str, int]
+    meanings: Mapping[str, str]
+    backbone_parameters: int
+    invalid: str | None
+
+
+def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) -> CountView:
+    """What a published method counts on a backbone.
+
+    Raises:
+        UnknownMethodError: If a setting is not one of the method's, or cannot be.
+        InvalidEditError: If the method is not valid there with these settings, unless there is nothing to count.
+    """
+    found = conventions(method.name, shape, settings)
+    invalid = None if any(found.values()) else method.validity(shape)
+    counts = Counts(weights_only=0, with_bias=0, stored=0, trained=0)
+    return CountView(
+        method=method,
+        settings=method.values(settings),
+        counts=count(method.configuration(shape, settings), shape) if invalid is None else counts,
+        conventions=found,
+        meanings={one.name: one.meaning for one in CONVENTIONS if one.name in found},
+        backbone_parameters=shape.parameters,
+        invalid=invalid,
+    )
+
+
 def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
     """Every published method on a backbone, those that are not valid there with the reason."""
     views = []
     for method in PUBLISHED:
-        try:
-            configuration = method.configuration(shape)
-        except InvalidEditError as error:
-            views.append(MethodView(method=method, attention=None, ffn=None, invalid=str(error)))
+        invalid = method.validity(shape)
+        if invalid is not None:
+            views.append(MethodView(method=method, attention=None, ffn=None, invalid=invalid))
             continue
+        configuration = method.configuration(shape)
         attention, ffn = side_view(configuration.attention), side_view(configuration.ffn)
         views.append(MethodView(method=method, attention=attention, ffn=ffn, invalid=None))
     return tuple(views)
@@ -127,8 +181,7 @@ def view_configuration(configuration: Configuration, shape: BackboneShape) -> Co
 
 
 def _edit_view(edit: Edit, shape: BackboneShape) -> EditView:
-    sublayers = len(shape.sublayers(edit.site)) or shape.stack_norms
-    return EditView(site=edit.site.value, sublayers=sublayers, formula=formula(edit, shape))
+    return EditView(site=edit.site.value, sublayers=places(edit, shape), formula=formula(edit, shape))
 
 
 def methods_table(views: Sequence[MethodView]) -> RenderableType:
@@ -143,19 +196,21 @@ def methods_table(views: Sequence[MethodView]) -> RenderableType:
     for view in views:
         method = view.method
         settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
-        if view.invalid is not None:
-            table.add_row(method.name, Text("not valid here", "red"), "", "", "", "", settings)
-            continue
         name, citation = method.name, escape(method.citation.partition(", ")[0])
-        for place, side in (("attention", view.attention), ("FFN", view.ffn)):
+        if view.invalid is not None:
+            table.add_row(name, Text("not valid here", "red"), "", "", "", "", settings, citation)
+            continue
+        for place, side in (("attention", view.attention), (_elsewhere(view.ffn), view.ffn)):
             if side is not None:
                 table.add_row(name, place, *(getattr(side, key) for key in _DIMENSIONS.values()), settings, citation)
                 name = settings = citation = ""
         if name:
             table.add_row(name, "nowhere", "", "", "", "", settings, citation)
     sources = dict.fromkeys(view.method.citation.partition(", table")[0].removesuffix(_CODE) for view in views)
+    parameters = [one for view in views for one in view.method.hyperparameters if one.choices]
+    choices = dict.fromkeys(f"{one.alias}: {', '.join(one.choices)} ({one.meaning})" for one in parameters)
     invalid = [Text(f"{view.method.name}: {view.invalid}", "red") for view in views if view.invalid is not None]
-    return Group(table, Text(), *invalid, *(Text(source, "dim") for source in sources))
+    return Group(table, Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
 
 
 def counts_table(counts: Counts, backbone_parameters: int) -> Table:
@@ -164,14 +219,35 @@ def counts_table(counts: Counts, backbone_parameters: int) -> Table:
     table.add_column("parameters")
     table.add_column("", justify="right")
     table.add_column("of the backbone", justify="right")
-    for convention, name in (
-        ("stored", "stored (the budget binds these)"),
-        ("trained", "trained"),
-        ("weights_only", "weights only"),
-        ("with_bias", "weights and biases"),
-    ):
+    for convention, name in _CONVENTIONS.items():
         number = getattr(counts, convention)
         table.add_row(name, f"{number:,}", share_text(number / backbone_parameters, digits=4))
+    return table
+
+
+def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
+    """What a published method counts: what is attached, then the conventions that count something else."""
+    total = view.backbone_parameters
+    shown = ", ".join(f"{name}={_number(value)}" for name, value in view.settings.items() if value is not None)
+    head = f"{view.method.title} ({shown or 'nothing to set'}) on {backbone}, {total:,} parameters"
+    parts: list[RenderableType] = [Text(head, "bold"), *([] if view.invalid is None else [Text(view.invalid, "red")])]
+    parts += [Text(), counts_table(view.counts, total)]
+    attached = {name: getattr(view.counts, name) for name in _CONVENTIONS}
+    others = {name: number for name, number in view.conventions.items() if attached.get(name) != number}
+    if others:
+        parts += [Text(), _conventions_table(others, view)]
+    return Group(*parts)
+
+
+def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table:
+    table = plain_table()
+    table.add_column("convention")
+    table.add_column("", justify="right")
+    table.add_column("of the backbone", justify="right")
+    table.add_column("what it counts")
+    for name, number in conventions.items():
+        share = share_text(number / view.backbone_parameters, digits=4)
+        table.add_row(name, f"{number:,}", share, view.meanings[name])
     return table
 
 
@@ -196,7 +272,7 @@ def configuration_renderable(view: ConfigurationView, *, title: str, subtitle: s
 
 def _dimensions(view: ConfigurationView) -> Table:
     table = plain_table()
-    for name in ("", "attention", "FFN"):
+    for name in ("", "attention", _elsewhere(view.ffn)):
         table.add_column(name)
     rows: Mapping[str, str] = {**_DIMENSIONS, **{name: name for name in _DETAILS}}
     for title, key in rows.items():
@@ -205,5 +281,12 @@ def _dimensions(view: ConfigurationView) -> Table:
     return table
 
 
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:g}"
+def _elsewhere(side: SideView | None) -> str:
+    """Where the edits are that are not at attention."""
+    return _OUTSIDE.get(side.site or "", "FFN") if side is not None else "FFN"
+
+
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:g}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from search_space.backbone_shape import BackboneShape
+from search_space.families import shape_of
 from search_space.space import SearchSpace
 from studies.artefacts import study_folder
 from studies.errors import LaunchError, StorageError, StudyChangedError, UnknownStudyError
@@ -17,7 +18,7 @@ from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyRecord
-from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id, trainable_family
+from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import prepare_task
 
 __all__ = ["LaunchResult", "launch", "plan_of"]
@@ -64,7 +65,7 @@ def launch(
     """
     storage_url = _absolute(storage_url)
     config = config_of(specification.backbone)
-    shape = trainable_family(specification.backbone, config).read_shape(config)
+    shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
     _look_for_changes(specification, storage_url)

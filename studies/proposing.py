@@ -130,7 +130,8 @@ class Proposer:
         """A candidate that was not tried before.
 
         Raises:
-            SpaceExhausted: If ``MAX_REPEATS`` proposals in a row had all been tried.
+            SpaceExhausted: If ``MAX_REPEATS`` proposals in a row had all been tried, or published methods are all
+                there is.
         """
         number = self.next_number
         while self._published:
@@ -142,6 +143,8 @@ class Proposer:
             except SpaceExhausted:
                 self.left_out[method] = "each of its proposals had been tried."
             self._published.pop(0)
+        if not self._space.trees:
+            raise SpaceExhausted("the study has nothing but its published methods.")
         return Proposal(number=number, candidate=self._ask(number, None))
 
     def report(self, number: int, step: int, score: float) -> None:

@@ -20,18 +20,24 @@ def shape_named(name: str) -> BackboneShape:
     return shape_of(config_of(name))
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, float]:
-    """Hyper-parameters of a published method from ``KEY=VALUE`` texts.
+def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
+    """Hyper-parameters of a published method from ``KEY=VALUE`` texts; what is no number is a choice.
 
     Raises:
-        UnknownMethodError: If one has no such form, or its value is no number.
+        UnknownMethodError: If one has no such form.
     """
-    values: dict[str, float] = {}
+    values: dict[str, float | str] = {}
     for setting in settings:
-        key, _, text = setting.partition("=")
-        try:
-            number = float(text)
-        except ValueError:
-            raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.") from None
-        values[key.strip()] = int(number) if number.is_integer() else number
+        key, _, text = (part.strip() for part in setting.partition("="))
+        if not (key and text):
+            raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.")
+        values[key] = _number_or_text(text)
     return values
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number

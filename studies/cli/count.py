@@ -12,6 +12,7 @@ __all__ = ["command"]
     "count",
     epilog=examples(
         "deltaspace count mam_adapter --backbone roberta-base --set l=30 --set r=512",
+        "deltaspace count parallel_adapter_ffn --backbone roberta-base --set r=64 --set read=res_f",
         "deltaspace count lora_qv --backbone ./my-backbone --set r=16 --json",
     ),
 )
@@ -23,37 +24,35 @@ def command(method: str, backbone: str, settings: tuple[str, ...], as_json: bool
     """Count the parameters of a published method on a backbone.
 
     Stored: what must be kept after training, which the budget binds. Trained: with what is dropped afterwards.
-    Weights only: matrices, the accounting of He et al. 2022. The task head is not counted.
+    Weights only: matrices, the accounting of He et al. 2022. Below them every other convention that papers and
+    released codes count the method by. The task head is not counted unless a convention says so.
     """
-    from rich.console import Group
-    from rich.text import Text
+    from dataclasses import asdict
 
-    from dashboards.configurations import counts_table
-    from search_space.counting import count
+    from dashboards.configurations import count_renderable, view_count
     from search_space.published import published_method
     from studies.cli.backbones import parse_settings, shape_named
-    from studies.cli.output import echo_json, jsonable, show
+    from studies.cli.output import echo_json, show
 
     published = published_method(method)
     values = parse_settings(settings)
     shape = shape_named(backbone)
-    counts = count(published.configuration(shape, values), shape)
-    by_alias = {one.alias: one.name for one in published.hyperparameters}
-    used = {one.name: one.default for one in published.hyperparameters}
-    used |= {by_alias.get(key, key): value for key, value in values.items()}
-    if as_json:
-        echo_json(
-            {
-                "method": published.name,
-                "backbone": backbone,
-                "family": shape.family,
-                "settings": used,
-                **dict(jsonable(counts)),  # type: ignore[call-overload]
-                "backbone_parameters": shape.parameters,
-                "percent": 100 * counts.stored / shape.parameters,
-            }
-        )
+    view = view_count(published, shape, values)
+    if not as_json:
+        show(count_renderable(view, backbone=backbone))
         return
-    shown = ", ".join(f"{name}={value:g}" for name, value in used.items() if value is not None)
-    head = f"{published.title} ({shown or 'nothing to set'}) on {backbone}, {shape.parameters:,} parameters"
-    show(Group(Text(head, "bold"), Text(), counts_table(counts, shape.parameters)))
+    echo_json(
+        {
+            "method": published.name,
+            "backbone": backbone,
+            "family": shape.family,
+            "settings": view.settings,
+            **asdict(view.counts),
+            "backbone_parameters": shape.parameters,
+            "percent": 100 * view.counts.stored / shape.parameters,
+            "conventions": view.conventions,
+            "percentages": {name: 100 * number / shape.parameters for name, number in view.conventions.items()},
+            "meanings": view.meanings,
+            "invalid": view.invalid,
+        }
+    )

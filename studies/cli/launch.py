@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from studies.launch import LaunchResult
     from studies.progress import Progress
 
-__all__ = ["command"]
+__all__ = ["command", "exit_code"]
 
 _ROWS = 20
 _EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
@@ -91,6 +91,11 @@ def command(
             click.echo(f"deltaspace: {error}", err=True)
             return _EXIT_MISUSED
     _report(result, storage, as_json=as_json)
+    return exit_code(result)
+
+
+def exit_code(result: "LaunchResult") -> int:
+    """130 for a launch that a signal ended, else 0."""
     return _EXIT_INTERRUPTED if any(name in result.reason for name in _SIGNALS) else 0
 
 

@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "query": "Ask the database with SQL, read-only.",
     "methods": "List the published methods and their four dimensions.",
     "count": "Count the parameters of a published method on a backbone.",
+    "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
+    "d90": "Find the intrinsic dimension of a study's task.",
     "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
 }
 """Name of every command and what it does; the command ``x`` is the function ``command`` of ``studies.cli.x``."""

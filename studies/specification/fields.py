@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from search_space.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
 from search_space.form import FORMS
-from search_space.gate import GATES
+from search_space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
 from search_space.published import PUBLISHED
 from studies.specification.units import parse_duration
 from trial_runner.tasks.metrics import METRICS
@@ -26,6 +26,8 @@ __all__ = [
     "Number",
     "Positive",
     "Range",
+    "RatedForm",
+    "Size",
     "Text",
     "Whole",
     "auto_count_or_none",
@@ -97,12 +99,21 @@ def below_one(pair: tuple[float, float]) -> tuple[float, float]:
 
 
 def published_methods(value: object) -> str | tuple[str, ...]:
-    """``"compared"``, ``"all"``, ``"none"``, or a list of names of published methods."""
+    """``"compared"``, ``"all"``, ``"none"``, or a list of published methods and points such as ``lora_qv:r=8``."""
     if isinstance(value, str) and value in ("compared", "all", "none"):
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ValueError("must be compared, all, none, or a list of published methods")
-    return _distinct(tuple(_choice(name, [method.name for method in PUBLISHED]) for name in value))
+    return _distinct(tuple(_point(text) for text in value))
+
+
+def _point(text: str) -> str:
+    _choice(text.partition(":")[0].strip(), [method.name for method in PUBLISHED])
+    try:
+        parse_point(text)
+    except SearchSpaceError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return text
 
 
 def _choice(value: str, known: Sequence[str]) -> str:
@@ -118,11 +129,15 @@ def _metric_name(value: str) -> str:
 
 
 def _form_name(value: str) -> str:
+    return _choice(value, SEARCHED_FORMS)
+
+
+def _rated_form(value: str) -> str:
     return _choice(value, [form.name for form in FORMS])
 
 
 def _gate_name(value: str) -> str:
-    return _choice(value, [gate.name for gate in GATES])
+    return _choice(value, SEARCHED_GATES)
 
 
 def _split_once(value: object) -> object:
@@ -131,6 +146,7 @@ def _split_once(value: object) -> object:
 
 
 Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Size = Annotated[Whole, Field(ge=1)]
 Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -141,5 +157,6 @@ Duration = Annotated[float | None, BeforeValidator(_duration)]
 Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
 MetricName = Annotated[str, AfterValidator(_metric_name)]
 FormName = Annotated[str, AfterValidator(_form_name)]
+RatedForm = Annotated[str, AfterValidator(_rated_form)]
 GateName = Annotated[str, AfterValidator(_gate_name)]
 Distinct = AfterValidator(_distinct)

@@ -1,11 +1,13 @@
 """The sections of a study file. Every key, its default and its range stand here and nowhere else."""
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from search_space.dimensions import Activation
+from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
+from search_space.form import Init, OwnNorm
 from search_space.options import SpaceOptions
 from search_space.published import COMPARED, PUBLISHED
 from studies.specification.fields import (
@@ -19,6 +21,8 @@ from studies.specification.fields import (
     Number,
     Positive,
     Range,
+    RatedForm,
+    Size,
     Text,
     Whole,
     auto_count_or_none,
@@ -154,14 +158,28 @@ class Search(Section):
 
     Attributes:
         sampler: Of Optuna.
-        published: Published methods that are tried first, resized to the budget: ``compared`` (the nine of the
-            papers' comparison), ``all``, ``none``, or their names.
+        published: Published methods that are tried first: ``compared`` (the nine of the papers' comparison), ``all``,
+            ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
+            hyper-parameters, and one that fixes a size is taken exactly as it is.
         published_scale: Fixed scale of the published methods that have one.
         attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
         ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
+        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
+        layers: Kinds of layer choices: ``all``, a contiguous ``range``, groups of a ``spindle``.
         activations: Of bottlenecks.
-        gates: Composition functions.
+        gates: Composition functions, wherever they are legal.
         scales: Fixed scales, of the gate ``scale``.
+        scale_per: For what a learned scale has a number of its own, of the gate ``scale_learned``.
+        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; null makes the query its own key.
+        norms: Own LayerNorms of bottlenecks.
+        biases: Of bottlenecks and low-rank maps; usually a bottleneck has them, but not at the heads and at k, and a
+            low-rank map has none.
+        inits: How bottlenecks start.
+        reparameterizations: Hidden widths of MLPs that make tables while training; null trains the tables themselves.
+        products: Kronecker products of the form phm.
+        factors: Rank of their factors; null for full matrices.
+        sharing: Whether phm's small factors are shared by all sublayers.
+        near_duplicates: Whether what computes the same as something else, or nearly, is proposed too.
         attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
     """
@@ -171,11 +189,25 @@ class Search(Section):
     published_scale: Positive = _DEFAULTS.published_scale
     attention_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.attention_forms
     ffn_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.ffn_forms
+    sites: Literal["tied", "separate"] = "tied"
+    layers: Annotated[tuple[Literal["all", "range", "spindle"], ...], Distinct, Field(min_length=1)] = ("all",)
     activations: Annotated[tuple[Activation, ...], Distinct, Field(min_length=1)] = _DEFAULTS.activations
     gates: Annotated[tuple[GateName, ...], Distinct, Field(min_length=1)] = _DEFAULTS.gates
     scales: Annotated[tuple[Positive, ...], Distinct, Field(min_length=1)] = _DEFAULTS.scales
+    scale_per: Annotated[tuple[ScalePer, ...], Distinct, Field(min_length=1)] = _DEFAULTS.scale_per
+    key_widths: Annotated[tuple[Size | None, ...], Distinct, Field(min_length=1)] = _DEFAULTS.key_widths
+    norms: Annotated[tuple[OwnNorm, ...], Distinct, Field(min_length=1)] = _DEFAULTS.norms
+    biases: Annotated[tuple[Literal["usual", "with", "without"], ...], Distinct, Field(min_length=1)] = ("usual",)
+    inits: Annotated[tuple[Init, ...], Distinct, Field(min_length=1)] = _DEFAULTS.inits
+    reparameterizations: Annotated[tuple[Size | None, ...], Distinct, Field(min_length=1)] = (
+        _DEFAULTS.reparameterizations
+    )
+    products: Annotated[tuple[Size, ...], Distinct, Field(min_length=1)] = _DEFAULTS.products
+    factors: Annotated[tuple[Size | None, ...], Distinct, Field(min_length=1)] = _DEFAULTS.factors
+    sharing: Annotated[tuple[Literal["shared", "own"], ...], Distinct, Field(min_length=1)] = ("shared",)
+    near_duplicates: bool = False
     attention_share: Annotated[Range, AfterValidator(below_one)] = _DEFAULTS.attention_share
-    learning_rates: Annotated[dict[FormName, Range], AfterValidator(_all_rates)] = {}
+    learning_rates: Annotated[dict[RatedForm, Range], AfterValidator(_all_rates)] = {}
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -197,17 +229,8 @@ class Search(Section):
 
     def space_options(self) -> SpaceOptions:
         """What the search space may propose."""
-        return SpaceOptions(
-            attention_forms=self.attention_forms,
-            ffn_forms=self.ffn_forms,
-            activations=self.activations,
-            gates=self.gates,
-            scales=self.scales,
-            attention_share=self.attention_share,
-            learning_rates=self.learning_rates,
-            published=self.published_names,
-            published_scale=self.published_scale,
-        )
+        same = {field.name for field in fields(SpaceOptions)} - {"published"}
+        return SpaceOptions(**{name: getattr(self, name) for name in same}, published=self.published_names)
 
 
 class Fleet(Section):

@@ -174,6 +174,19 @@ def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(
     assert proposer.next_number == 3
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "gp", "qmc"])
+def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
+    points = ("lora_qv:r=2", "lora_qv:r=8", "full_finetuning")
+    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=points)
+    proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), sampler, points)
+    found = [proposer.propose().candidate for _ in range(2)]
+    assert [candidate.method for candidate in found] == list(points[:2])
+    assert found[1].counts.stored == 4 * found[0].counts.stored
+    with pytest.raises(SpaceExhausted, match="nothing but its published methods"):
+        proposer.propose()
+    assert "needs at least" in proposer.left_out["full_finetuning"]
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "qmc"])
 def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
     # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points

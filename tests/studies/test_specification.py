@@ -1,5 +1,7 @@
 """The study file: what is accepted, what is refused and how it is said."""
 
+import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from search_space.dimensions import Activation, ScalePer
+from search_space.form import Init, OwnNorm
 from search_space.options import SpaceOptions
 from search_space.published import COMPARED, PUBLISHED
 from studies.errors import SpecificationError
@@ -50,6 +54,65 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
 
 def test_the_defaults_of_the_search_are_those_of_the_space() -> None:
     assert specification_from_mapping(MINIMAL).space_options() == SpaceOptions()
+
+
+def test_every_option_of_the_space_can_be_set_in_the_study_file(tmp_path: Path) -> None:
+    text = """
+name: wide
+backbone: embedded
+task: {name: docstrings}
+budget: 0.5%
+search:
+  attention_forms: [phm, diag]
+  ffn_forms: [lowrank]
+  sites: separate
+  layers: [range, spindle]
+  activations: [tanh]
+  gates: [add, inducer, scale_learned]
+  scales: [3]
+  scale_per: [channel]
+  key_widths: [null, 6]
+  norms: [none, in]
+  biases: [with, without]
+  inits: [houlsby]
+  reparameterizations: [null, 64]
+  products: [2, 4]
+  factors: [1, null]
+  sharing: [own]
+  near_duplicates: true
+  attention_share: [0.2, 0.4]
+  learning_rates: {full: [1.0e-5, 1.0e-4]}
+  published: ["intrinsic_said:dint=200"]
+  published_scale: 4
+"""
+    expected = SpaceOptions(
+        attention_forms=("phm", "diag"),
+        ffn_forms=("lowrank",),
+        sites="separate",
+        layers=("range", "spindle"),
+        activations=(Activation.TANH,),
+        gates=("add", "inducer", "scale_learned"),
+        scales=(3.0,),
+        scale_per=(ScalePer.CHANNEL,),
+        key_widths=(None, 6),
+        norms=(OwnNorm.NONE, OwnNorm.INPUT),
+        biases=("with", "without"),
+        inits=(Init.HOULSBY,),
+        reparameterizations=(None, 64),
+        products=(2, 4),
+        factors=(1, None),
+        sharing=("own",),
+        near_duplicates=True,
+        attention_share=(0.2, 0.4),
+        learning_rates={"full": (1e-5, 1e-4)},
+        published=("intrinsic_said:dint=200",),
+        published_scale=4.0,
+    )
+    study = read_specification(written(tmp_path, text))
+    assert study.space_options() == expected
+    assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
+    default, set_here = SpaceOptions(), study.space_options()
+    assert all(getattr(default, one.name) != getattr(set_here, one.name) for one in dataclasses.fields(SpaceOptions))
 
 
 @pytest.mark.parametrize("key", sorted(MINIMAL))
@@ -142,6 +205,24 @@ def test_a_budget_that_cannot_be_is_refused(budget: object) -> None:
         {"learning_rates": {"adapter": [0.1, 0.2]}},
         {"learning_rates": {"bottleneck": [0.1, float("inf")]}},
         {"attention_forms": [], "ffn_forms": [], "published": "none"},
+        {"published": ["lora_qv:rank"]},
+        {"published": ["lora_qv:l=3"]},
+        {"published": ["lora_qv:r=8", "lora_qv:r=8"]},
+        {"attention_forms": ["prompt"]},
+        {"gates": ["add", "mul"]},
+        {"sites": "each"},
+        {"layers": ["some"]},
+        {"layers": []},
+        {"scale_per": ["token"]},
+        {"key_widths": [0]},
+        {"norms": ["both"]},
+        {"biases": [True]},
+        {"inits": ["lora", "lora"]},
+        {"reparameterizations": [1.5]},
+        {"products": [None]},
+        {"factors": ["full"]},
+        {"sharing": ["some"]},
+        {"near_duplicates": "perhaps"},
     ],
 )
 def test_a_search_that_cannot_be_is_refused(search: dict[str, object]) -> None:
@@ -182,6 +263,7 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
         ("none", ()),
         ("all", tuple(method.name for method in PUBLISHED)),
         (["bitfit", "lora_qv"], ("bitfit", "lora_qv")),
+        (["lora_qv:r=8,s=2", "full_finetuning"], ("lora_qv:r=8,s=2", "full_finetuning")),
     ],
 )
 def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, names: tuple[str, ...]) -> None:

@@ -1,0 +1,176 @@
+"""d90: which dimension is chosen from made-up trials, and the study that tries them."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from search_space.backbone_shape import BackboneShape
+from search_space.families import shape_of
+from studies.errors import LaunchError
+from studies.intrinsic import DIMENSIONS, FULL, Dimension, Sweep, dimension_of, sweep_of
+from studies.specification import Specification, specification_from_mapping
+from studies.store.records import TrialRecord, TrialState
+
+BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+ROBERTA = BACKBONES / "roberta_base"
+SWEEP = Sweep(method="intrinsic_said", dimensions=(100, 300, 1000, 3000))
+
+
+def trial(method: str | None, score: float | None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
+    return TrialRecord(
+        number=0,
+        origin="published",
+        method=method,
+        fingerprint="0",
+        description="",
+        configuration={},
+        proposal={},
+        seed=0,
+        attention=None,
+        ffn=None,
+        attention_share=0.0,
+        stored_parameters=1,
+        trained_parameters=1,
+        head_parameters=1,
+        study_id=1,
+        state=state,
+        score=score,
+        steps=10,
+        last_score=score,
+        reason=None,
+        attempt=1,
+        created_at=datetime.now(UTC),
+        ended_at=None,
+    )
+
+
+def outcome(*scores: float | None, full: float | None = 0.8, fraction: float = 0.9, tries: int = 1) -> Dimension:
+    """Of one complete trial per dimension with a score; None has not begun."""
+    trials = [] if full is None else [trial(FULL, full)]
+    trials += [trial(SWEEP.point(d), s) for d, s in zip(SWEEP.dimensions, scores, strict=True) if s is not None]
+    return dimension_of(trials, SWEEP, fraction=fraction, tries=tries)
+
+
+def test_d90_is_the_smallest_dimension_that_reaches_nine_tenths_of_the_full_score() -> None:
+    found = outcome(0.5, 0.71, 0.73, 0.79)
+    assert found.dimension == 1000
+    assert found.threshold == pytest.approx(0.72)
+    assert [point.reaches for point in found.points] == [False, False, True, True]
+    assert found.points[1].fraction_of_full == pytest.approx(0.71 / 0.8)
+    assert found.is_final
+
+
+def test_a_score_of_exactly_nine_tenths_is_enough() -> None:
+    assert 0.9 * 0.8 > 0.72, "the last binary digit must not decide"
+    assert outcome(0.5, 0.6, 0.72, 0.7).dimension == 1000
+
+
+def test_a_larger_dimension_that_falls_short_does_not_matter() -> None:
+    assert outcome(0.5, 0.75, 0.6, 0.5).dimension == 300
+
+
+def test_a_fraction_can_be_asked_for() -> None:
+    assert outcome(0.5, 0.6, 0.73, 0.79, fraction=0.6).dimension == 100
+    assert outcome(0.5, 0.6, 0.73, 0.79, fraction=1.0).dimension is None
+
+
+def test_no_dimension_may_reach_it() -> None:
+    found = outcome(0.5, 0.6, 0.7, 0.71)
+    assert found.dimension is None
+    assert found.is_final
+
+
+@pytest.mark.parametrize("full", [None, 0.0, -0.2])
+def test_without_a_positive_full_score_nothing_reaches_it(full: float | None) -> None:
+    found = outcome(0.5, 0.6, 0.7, 0.8, full=full)
+    assert (found.threshold, found.dimension) == (None, None)
+    assert found.points[0].fraction_of_full is None
+    assert found.is_final == (full is not None)
+
+
+def test_it_is_final_once_no_smaller_dimension_is_open() -> None:
+    assert outcome(0.5, 0.6, 0.73, None).is_final
+    waiting = outcome(0.5, None, 0.73, 0.79)
+    assert (waiting.dimension, waiting.is_final) == (1000, False)
+    assert not outcome(0.5, 0.6, 0.7, None).is_final
+    assert not outcome(0.5, 0.6, 0.73, 0.79, tries=2).is_final
+
+
+def test_of_several_tries_the_best_counts_and_only_complete_ones() -> None:
+    trials = [
+        trial(FULL, 0.8),
+        trial(FULL, 0.7),
+        trial(SWEEP.point(100), 0.3),
+        trial(SWEEP.point(100), 0.74),
+        trial(SWEEP.point(300), None, TrialState.FAILED),
+        trial("mam_adapter", 0.9),
+        trial(None, 0.9),
+    ]
+    found = dimension_of(trials, SWEEP, fraction=0.9, tries=2)
+    assert (found.dimension, found.full.score, found.full.trials) == (100, 0.8, 2)
+    assert found.is_final
+    assert [point.score for point in found.points] == [0.74, None, None, None]
+    assert (found.points[1].trials, found.points[1].failed) == (1, 1)
+
+
+@pytest.fixture(scope="module")
+def roberta() -> BackboneShape:
+    return shape_of(json.loads((ROBERTA / "config.json").read_text()))
+
+
+def test_a_sweep_is_of_the_dimensions_that_the_backbone_allows(roberta: BackboneShape) -> None:
+    said = Sweep.on(roberta, "intrinsic_said", [3000, 100, 300, 300])
+    assert said.dimensions == (300, 3000)
+    ((dimension, why),) = said.left_out
+    assert dimension == 100
+    assert f"{roberta.parameter_tensors} tensors" in why
+    assert said.roster == (FULL, "intrinsic_said:dint=300", "intrinsic_said:dint=3000")
+    did = Sweep.on(roberta, "intrinsic_did", DIMENSIONS)
+    assert (did.dimensions, did.left_out) == (DIMENSIONS, ())
+    with pytest.raises(LaunchError, match="must have a dimension that the backbone allows"):
+        Sweep.on(roberta, "intrinsic_said", [10, 30])
+
+
+def study(tmp_path: Path, **given: object) -> Specification:
+    return specification_from_mapping(
+        {
+            "name": "reviews",
+            "backbone": str(ROBERTA),
+            "task": {"name": "docstrings", "max_tokens": 16},
+            "budget": "0.5%",
+            "trials": 14,
+            "seed": 3,
+            "training": {"steps": 16},
+            "search": {"sampler": "tpe", "published": "compared"},
+            "fleet": {"backend": "inline", "artefacts": str(tmp_path / "artefacts")},
+            **given,
+        }
+    )
+
+
+def test_the_study_of_a_sweep_keeps_task_training_and_fleet(tmp_path: Path, roberta: BackboneShape) -> None:
+    own = study(tmp_path)
+    sweep = Sweep.on(roberta, "intrinsic_said", [300, 1000])
+    swept = sweep_of(own, sweep)
+    assert swept.name == "reviews-d90-said"
+    assert (swept.task, swept.training, swept.fleet, swept.backbone) == (
+        own.task,
+        own.training,
+        own.fleet,
+        own.backbone,
+    )
+    assert swept.search.learning_rates == own.search.learning_rates
+    assert swept.search.published_names == sweep.roster
+    assert swept.trials == 3
+    assert swept.rung_steps == (16,), "nothing is compared, and so nothing pruned, before the last step"
+    assert swept.parameter_budget().parameters(roberta) == roberta.parameters
+    assert swept.search_identity() == sweep_of(own, sweep).search_identity()
+
+
+def test_later_tries_are_studies_with_seeds_of_their_own(tmp_path: Path, roberta: BackboneShape) -> None:
+    sweep = Sweep.on(roberta, "intrinsic_did", [300])
+    swept = [sweep_of(study(tmp_path), sweep, attempt=attempt) for attempt in (1, 2, 3)]
+    assert [one.name for one in swept] == ["reviews-d90-did", "reviews-d90-did-2", "reviews-d90-did-3"]
+    assert [one.seed for one in swept] == [3, 4, 5]
