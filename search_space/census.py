@@ -4,7 +4,7 @@ Sizes and learning rates are left aside: a structure is which edits with which g
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -73,16 +73,22 @@ def census(space: SearchSpace) -> Census:
     """Count a search space, exactly."""
     parts = {part: _part(space, part) for part in space.parts}
     choices = every_choice(space.layers, depth_of(space.shape))
-    layers = len(choices), len({_blocks(choice, space) for choice in choices})
-    placed = space.placements.values()
     anywhere = [chosen for size in range(1, len(parts) + 1) for chosen in combinations(parts, size)]
+    placed = tuple(space.placements.values())
+
+    def raw(side: Collection[str]) -> int:
+        return len(choices)
+
+    def different(side: Collection[str]) -> int:
+        return len({_blocks(layers, side, space) for layers in choices})
+
     return Census(
         parts=tuple(parts.values()),
-        layers=layers,
-        placements=len(space.placements),
-        product=_configurations(anywhere, {part: one.product for part, one in parts.items()}, layers[0]),
-        proposed=_configurations(placed, {part: one.proposed for part, one in parts.items()}, layers[0]),
-        distinct=_configurations(placed, {part: one.distinct for part, one in parts.items()}, layers[1]),
+        layers=(raw(parts), different(parts)),
+        placements=len(placed),
+        product=_configurations(anywhere, {part: one.product for part, one in parts.items()}, raw),
+        proposed=_configurations(placed, {part: one.proposed for part, one in parts.items()}, raw),
+        distinct=_configurations(placed, {part: one.distinct for part, one in parts.items()}, different),
     )
 
 
@@ -102,14 +108,23 @@ def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]
     return found
 
 
-def _configurations(placed: Iterable[tuple[str, ...]], sizes: dict[str, int], layers: int) -> int:
+def _configurations(
+    placed: Iterable[tuple[str, ...]], sizes: Mapping[str, int], layers: Callable[[Collection[str]], int]
+) -> int:
     """Structures of all placements; the parts of a side share a choice of layers."""
-    return sum(prod(sizes[part] for part in parts) * layers ** len({part == FFN for part in parts}) for parts in placed)
+    total = 0
+    for parts in placed:
+        sides = [[part for part in parts if (part == FFN) is is_ffn] for is_ffn in (False, True)]
+        total += prod(sizes[part] for part in parts) * prod(layers(side) for side in sides if side)
+    return total
 
 
-def _blocks(layers: Layers, space: SearchSpace) -> tuple[tuple[int, ...], ...]:
-    depths = (space.shape.encoder_layers, space.shape.decoder_layers)
-    return tuple(layers.chosen(depth) for depth in depths if depth)
+def _blocks(layers: Layers, parts: Collection[str], space: SearchSpace) -> tuple[tuple[int, ...], ...]:
+    """The chosen blocks of every stack that some parts are in."""
+    sites = [Site.ATTENTION if part == ATTENTION else Site(part) for part in parts]
+    stacks = {sublayer.stack for site in sites for sublayer in space.shape.sublayers(site)}
+    depths = {"encoder": space.shape.encoder_layers, "decoder": space.shape.decoder_layers}
+    return tuple(layers.chosen(depths[stack]) for stack in sorted(stacks))
 
 
 def _part(space: SearchSpace, part: str) -> PartCensus:

@@ -124,7 +124,7 @@ class SearchSpace:
         budget: Most stored parameters.
         options: What is searched.
         trees: What may be asked of each part of the model that can be edited: ``attention`` and ``ffn``, or each kind
-            of attention and ``ffn``. Empty if published points are all there is.
+            of attention and ``ffn``. Empty if no form is searched and published points are all there is.
         placements: The parts that are edited together, by the name of their choice.
         layers: The kinds of layer choices.
 
@@ -162,11 +162,13 @@ class SearchSpace:
         costs = {part: self._costs(part) for part in self.parts}
         costs = {part: some for part, some in costs.items() if some}
         if not costs or not self.layers:
-            if self.options.published and not (self.options.attention_forms or self.options.ffn_forms):
+            has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
+            if not has_forms and any(":" in point for point in self.options.published):
                 return {}, {}
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
-                f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}."
+                f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}"
+                f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
             )
         for together in range(len(costs), 0, -1):
             share = self.budget // together

@@ -281,6 +281,10 @@ def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd: BackboneShape) -> N
     assert not are_one(of(*apart), of(LORA_Q), odd)
 
 
+def with_site(one: Edit, site: Site) -> Edit:
+    return dataclasses.replace(one, site=site)
+
+
 def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart: BackboneShape) -> None:
     adapter, linear = (edit(Site.ATTENTION, Port.O, Port.O, form) for form in (Bottleneck(width=2), LowRank(width=2)))
     at_encoder = dataclasses.replace(linear, site=Site.ENCODER_SELF)
@@ -288,6 +292,9 @@ def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_befor
     last = canonical(of(*everywhere(adapter), at_encoder), bart)
     assert first != last
     assert canonical(of(*everywhere(adapter)), bart) == of(adapter)
+    encoder, decoder, cross = everywhere(adapter)
+    after, before = (decoder, with_site(linear, decoder.site)), (with_site(linear, decoder.site), decoder)
+    assert not are_one(of(*after, encoder, cross), of(*before, encoder, cross), bart)
 
 
 def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta: BackboneShape) -> None:

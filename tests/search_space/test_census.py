@@ -57,7 +57,7 @@ def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[S
         SMALL,
         dataclasses.replace(SMALL, near_duplicates=True),
         dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), layers=("all", "range")),
-        dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=(), sites="separate"),
+        SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate", layers=("all", "range")),
     ],
     ids=["plain", "near-duplicates", "layers", "separate"],
 )

@@ -37,6 +37,11 @@ def test_every_range_is_suggested_and_nothing_else(depth: int) -> None:
     assert found == {LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)}
 
 
+def test_a_range_is_a_share_of_what_follows_its_first_layer() -> None:
+    assert ask(12, layers="range", first_layer=0.5, layer_share=0.5) == LayerRange(first=6, last=9)
+    assert ask(12, layers="range", first_layer=0.0, layer_share=0.5) == LayerRange(first=0, last=6)
+
+
 def test_all_layers_and_groups_are_suggested() -> None:
     assert ask(12) == AllLayers()
     assert ask(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))

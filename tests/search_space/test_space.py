@@ -431,9 +431,10 @@ def test_where_one_side_alone_fits_nothing_else_is_asked(roberta: BackboneShape)
 
 
 def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: BackboneShape) -> None:
-    nothing = SpaceOptions(attention_forms=(), ffn_forms=(), published=())
-    with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
-        SearchSpace(shape=roberta, budget=HALF_PERCENT, options=nothing)
+    for published in (COMPARED, ("lora_qv", "bitfit"), ()):
+        nothing = SpaceOptions(attention_forms=(), ffn_forms=(), published=published)
+        with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
+            SearchSpace(shape=roberta, budget=HALF_PERCENT, options=nothing)
     constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     with pytest.raises(SearchSpaceError, match=r"valid on qwen3\."):
         SearchSpace(shape=qwen, budget=HALF_PERCENT, options=constants)
@@ -492,10 +493,10 @@ def test_a_published_method_is_resized_to_the_budget(name: str, share: str, robe
 def test_a_point_that_fixes_a_size_is_taken_as_it_is(text: str, stored: int, roberta: BackboneShape) -> None:
     candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published(text, FirstTrial())
     assert (candidate.method, candidate.counts.stored) == (text, stored)
+    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=(text,))
+    space = SearchSpace(shape=roberta, budget=stored - 1, options=options)
     with pytest.raises(BudgetError, match=rf"{text} stores {stored:,} parameters; the budget is {stored - 1:,}"):
-        SearchSpace(
-            shape=roberta, budget=stored - 1, options=SpaceOptions(attention_forms=(), ffn_forms=())
-        ).suggest_published(text, FirstTrial())
+        space.suggest_published(text, FirstTrial())
 
 
 def test_a_point_that_fixes_no_size_is_resized(roberta: BackboneShape) -> None:
