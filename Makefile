@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STUDY ?= studies/examples/docstrings.yaml
+JOBS ?= 2
 .DEFAULT_GOAL := help
 
 .PHONY: help setup search test lint bench clean
@@ -22,8 +23,8 @@ setup: .venv/.installed-dev ## Create .venv with everything that development nee
 search: .venv/.installed ## Launch the example study on the embedded backbone and task
 	$(BIN)/deltaspace launch $(STUDY)
 
-test: .venv/.installed-dev ## Run the tests (slow ones: make test TESTS=)
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),-m "not slow")
+test: .venv/.installed-dev ## Run the tests on JOBS=2 processes (all of them: make test TESTS=tests)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(if $(TESTS),$(TESTS),-m "not slow")
 
 lint: .venv/.installed-dev ## Lint, format, types, import direction
 	$(BIN)/ruff check --no-cache .

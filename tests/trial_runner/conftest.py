@@ -1,11 +1,15 @@
 """Fixtures of the trial runner's tests: backbones of two layers, 16 wide, made on the spot."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# the contract suite's modules are imported by name
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from contract.backbones import EVERY_BACKBONE, Rig, rig_of
+from contract.backbones import EVERY_BACKBONE, Rig, parameters, rig_of
 from contract.promises import build, moved
 from torch import Tensor, nn
 from torch.nn import functional
@@ -36,7 +36,7 @@ INPUTS = {
 """The ports that a frozen linear map writes, and what it reads."""
 
 
-@pytest.fixture(scope="module", params=EVERY_BACKBONE)
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))
@@ -259,8 +259,7 @@ def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig: Rig
             continue
         plan = deltas.plans[sublayer]
         product = {
-            delta.edit.read: delta.form.a @ delta.form.b
-            for delta in (*plan.parallel[Port.F], *plan.sequential[Port.F])
+            delta.edit.read: delta.form.a @ delta.form.b for delta in (*plan.parallel[Port.F], *plan.sequential[Port.F])
         }
         h = frozen_map(rig, sublayer, Port.F, at(Port.M))
         h = h + at(Port.X_FFN) @ product[Port.X_FFN] + at(Port.M) @ product[Port.M]

@@ -23,7 +23,7 @@ from search_space.published import published_method
 from trial_runner.attach import Attachment
 from trial_runner.delta_set import DeltaSet
 
-NEW_TOKENS = 4
+NEW_TOKENS = 5
 SEARCHES = {"greedy": 1, "beam": 3}
 SAME = 1e-9
 INDUCERS = (InducerGate.name, ConvexInducerGate.name)
@@ -51,6 +51,7 @@ class Writer:
                 do_sample=False,
                 min_new_tokens=NEW_TOKENS,
                 max_new_tokens=NEW_TOKENS,
+                forced_eos_token_id=None,
                 output_logits=True,
                 return_dict_in_generate=True,
                 pad_token_id=self.model.config.pad_token_id or 0,
@@ -114,7 +115,9 @@ def test_the_cache_changes_nothing_that_is_written(writer: Writer, beams: int) -
     for edits in kinds(writer.shape):
         deltas = writer.built(edits)
         for attempt in range(ATTEMPTS):
-            tokens, logits = writer.write(moved(deltas, seed=attempt, by=2.0 + 2 * attempt), use_cache=True, beams=beams)
+            tokens, logits = writer.write(
+                moved(deltas, seed=attempt, by=2.0 + 2 * attempt), use_cache=True, beams=beams
+            )
             if not torch.equal(tokens, frozen):
                 break
         else:
