@@ -102,7 +102,7 @@ def test_a_smaller_budget_leaves_more_out(roberta: BackboneShape) -> None:
 
 
 def test_a_space_without_a_search_has_no_structures(roberta: BackboneShape) -> None:
-    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("bitfit",))
+    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=8",))
     _, found = counted(roberta, options, 623_228)
     assert (found.product, found.proposed, found.distinct, found.placements) == (0, 0, 0, 0)
 
