@@ -116,6 +116,7 @@ class Attachment:
         self._handles: list[Handle] = []
         self._tapped: list[nn.Module] = []
         self._taps: list[_Tap] = []
+        self._prompts: PromptHooks | None = None
         try:
             table = family.ports(shape)
             self._attach(model, table, shape)
@@ -167,7 +168,7 @@ class Attachment:
             handle.remove()
         for module in self._tapped:
             untap_attention(module)
-        if hasattr(self, "_prompts"):
+        if self._prompts is not None:
             self._prompts.remove()
         self._handles.clear()
         self._tapped.clear()
