@@ -38,13 +38,12 @@ from studies.launch import launch, plan_of  # noqa: E402
 from studies.proposing import Proposal, Proposer  # noqa: E402
 from studies.replaying import replayed  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402
-from studies.specification.sections import Fleet  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)
-DEFAULT_PACK = Fleet().pack
+DEFAULT_PACK = 4
 
 
 @dataclass(frozen=True)

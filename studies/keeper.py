@@ -353,7 +353,7 @@ class StudyKeeper:
 
     def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
         """At most ``slots`` leases: queued trials first, then new ones."""
-        queued = self._roster.queued()[: max(0, slots)]
+        queued = self._roster.to_lend(worker, slots)
         for number in queued:
             yield self._lend_again(worker, self._roster.trials[number])
         new = self._propose(slots - len(queued))

@@ -1,7 +1,10 @@
 """Who holds what: the trials that are open and the workers that were heard of. In memory, rebuilt at every takeover."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from search_space.alike import structures
+from search_space.codec import configuration_from_json
 from studies.store.records import NewTrial
 
 __all__ = ["OpenTrial", "Roster"]
@@ -27,6 +30,11 @@ class OpenTrial:
     last_score: float | None = None
     losses: int = 0
 
+    @property
+    def structures(self) -> frozenset[Hashable]:
+        """What tells how well the trial groups with others in a pack; see `search_space.alike`."""
+        return structures(configuration_from_json(self.trial.configuration))
+
 
 @dataclass(slots=True)
 class Roster:
@@ -44,6 +52,23 @@ class Roster:
     def queued(self) -> list[int]:
         """Numbers of the trials that wait, lowest first."""
         return sorted(number for number, open_trial in self.trials.items() if open_trial.worker is None)
+
+    def to_lend(self, worker: str, slots: int) -> list[int]:
+        """Waiting trials for a worker's free slots: those that its pack can best compute with what it holds.
+
+        Who gets which of the waiting trials changes none of them, and no proposal.
+        """
+        waiting = self.queued()
+        if len(waiting) <= slots:
+            return waiting
+        known = {kind for open_trial in self.held_by(worker) for kind in open_trial.structures}
+        chosen: list[int] = []
+        for _ in range(max(0, slots)):
+            best = max(waiting, key=lambda number: (len(known & self.trials[number].structures), -number))
+            waiting.remove(best)
+            chosen.append(best)
+            known |= self.trials[best].structures
+        return chosen
 
     def held_by(self, worker: str) -> list[OpenTrial]:
         """The trials that a worker holds, lowest number first."""

@@ -11,7 +11,7 @@ from studies.errors import LaunchError
 from studies.leasing import Answer, Decision, Keeper, Lease, Report
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
-from trial_runner.requests import Failure, PackRunner, Reading, TrialRequest
+from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
 
 __all__ = ["PackWorker"]
 
@@ -53,6 +53,7 @@ class PackWorker:
         slots: int,
         folder: Path,
         should_leave: Callable[[], bool],
+        fitting: TrainingPlan | None = None,
     ) -> None:
         """Open an empty pack.
 
@@ -63,11 +64,12 @@ class PackWorker:
             slots: Trials side by side.
             folder: The study's own, for snapshots.
             should_leave: Asked about twice a second while the pack trains.
+            fitting: With a plan, fewer slots where memory does not hold so many trials of it.
         """
         self._name = name
         self._keeper = keeper
         self._runner = runner
-        self._pack = runner.open_pack(slots)
+        self._pack = runner.open_pack(slots, fitting=fitting)
         self._folder = folder
         self._should_leave = should_leave
         self._occupants: dict[int, _Occupant] = {}

@@ -17,8 +17,9 @@ from search_space.dimensions import NormPlacement, Port, Site
 from search_space.families import Family, PortLocation, PortTable
 from trial_runner.attention import tap_attention, untap_attention
 from trial_runner.attention_tap import HeadEdits
-from trial_runner.delta_set import DeltaSet, SublayerPlan
+from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError
+from trial_runner.packing.packed_deltas import PackedDeltas, PackedPlan, SlotRows
 from trial_runner.prompt_hooks import PromptHooks
 from trial_runner.whole_model import swapped
 
@@ -35,11 +36,11 @@ class _Tap:
         self._attachment = attachment
         self._sublayer = sublayer
         self._sum_is_normed = sum_is_normed
-        self.values: dict[Port, Tensor] = {}
+        self.values: dict[Port, SlotRows] = {}
         self.heads = HeadEdits(self.plan, self.values)
 
-    def plan(self) -> SublayerPlan | None:
-        """What the active delta set does here."""
+    def plan(self) -> PackedPlan | None:
+        """What the active deltas do here."""
         active = self._attachment.active
         return None if active is None else active.plans.get(self._sublayer)
 
@@ -51,17 +52,17 @@ class _Tap:
             if plan.touches(port):
                 tensor = self._apply(plan, port, tensor, module)
             if port in plan.reads:
-                self.values[port] = tensor
+                self.values[port] = SlotRows(tensor, plan.slots)
         return tensor
 
-    def _apply(self, plan: SublayerPlan, port: Port, h: Tensor, module: nn.Module) -> Tensor:
+    def _apply(self, plan: PackedPlan, port: Port, h: Tensor, module: nn.Module) -> Tensor:
         """Parallel edits of a port from what they read, summed; then the sequential ones in order."""
-        for delta in plan.parallel.get(port, ()):
-            h = self.heads.compose(plan, delta, h)
-        for delta in plan.sequential.get(port, ()):
+        for edits in plan.parallel.get(port, ()):
+            h = self.heads.compose(edits, h)
+        for edits in plan.sequential.get(port, ()):
             # on post-LN backbones the Pfeiffer adapter reads the sum normalised (He et al. 2022, released code)
             is_normed = port is Port.SUM and self._sum_is_normed
-            h = delta.compose(h, module.forward(h) if is_normed else h)
+            h = self.heads.compose(edits, h, module.forward(h) if is_normed else None)
         return h
 
     def hooks(self, module: nn.Module, side: str, ports: Mapping[PortLocation, tuple[Port, ...]]) -> Handle:
@@ -111,7 +112,7 @@ class Attachment:
 
     def __init__(self, model: nn.Module, family: Family, shape: BackboneShape) -> None:
         """Put the hooks on."""
-        self.active: DeltaSet | None = None
+        self.active: PackedDeltas | None = None
         self._model = model
         self._handles: list[Handle] = []
         self._tapped: list[nn.Module] = []
@@ -149,12 +150,13 @@ class Attachment:
         return tap
 
     @contextmanager
-    def using(self, deltas: DeltaSet) -> Iterator[None]:
-        """Apply a delta set to every forward pass within the block."""
+    def using(self, deltas: DeltaSet | PackedDeltas) -> Iterator[None]:
+        """Apply deltas to every forward pass within the block; those of several slots to a block of rows each."""
+        packed = deltas if isinstance(deltas, PackedDeltas) else PackedDeltas([deltas])
         with ExitStack() as stack:
-            if deltas.whole is not None:
-                stack.enter_context(swapped(self._model, deltas.whole.weights()))
-            self.active = deltas
+            if packed.whole is not None:
+                stack.enter_context(swapped(self._model, packed.whole.weights()))
+            self.active = packed
             try:
                 yield
             finally:

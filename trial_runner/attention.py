@@ -4,6 +4,7 @@ It is registered with its mask function under `ATTENTION`; a backbone that is lo
 from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -12,16 +13,33 @@ from torch import Tensor, nn
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-__all__ = ["ATTENTION", "AttentionTap", "attend", "register_attention", "tap_attention", "untap_attention"]
+from trial_runner.packing.dropout import current
+
+__all__ = ["ATTENTION", "AttentionTap", "Prefix", "attend", "register_attention", "tap_attention", "untap_attention"]
 
 ATTENTION = "deltaspace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prefix:
+    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
+
+    Attributes:
+        keys: ``(K, N_kv, R, d_h)``.
+        values: Of the same shape.
+        visible: Which rows a block has, ``(K, R)``; None for all.
+    """
+
+    keys: Tensor
+    values: Tensor
+    visible: Tensor | None
 
 
 class AttentionTap(Protocol):
     """What the edits of one attention module have to say inside it."""
 
-    def prefix(self) -> tuple[Tensor, Tensor] | None:
-        """Keys and values ``(N_kv, R, d_h)`` to put before the module's own; None without a prefix."""
+    def prefix(self) -> Prefix | None:
+        """What to put before the module's own keys and values; None for nothing."""
         ...
 
     def needs_normaliser(self) -> bool:
@@ -93,6 +111,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     mask = _causal_mask(query, key) if attention_mask is None and causal and query.shape[2] > 1 else attention_mask
     mask = mask if position_bias is None else _with_bias(position_bias, mask)
     prefix = tap.prefix() if tap is not None else None
+    before = 0 if prefix is None else prefix.keys.shape[-2]
     if prefix is not None:
         key, value, mask = _with_prefix(prefix, key, value, mask)
     groups = query.shape[1] // key.shape[1]
@@ -102,11 +121,11 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     if tap is not None and tap.needs_normaliser():
         logits = _logits(query, key, mask, scaling)
         normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
-        heads = _weigh(logits, value, dropout)
-    elif query.is_cuda:
+        heads = _weigh(logits, value, dropout, before)
+    elif query.is_cuda and (not dropout or current() is None):
         heads = _fused(query, key, value, mask, scaling, dropout)
     else:
-        heads = _weigh(_logits(query, key, mask, scaling), value, dropout)
+        heads = _weigh(_logits(query, key, mask, scaling), value, dropout, before)
     heads = heads.transpose(1, 2)  # (B, T, H, d_h)
     if tap is not None:
         heads = tap.edit_heads(heads, query.transpose(1, 2), normaliser, scaling)
@@ -114,17 +133,35 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
 
 
 def _with_prefix(
-    prefix: tuple[Tensor, Tensor], key: Tensor, value: Tensor, mask: Tensor | None
+    prefix: Prefix, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Prefix rows before the real ones; every query sees them, under any mask."""
-    batch, length = key.shape[0], prefix[0].shape[-2]
-    keys, values = (part.to(key.dtype).unsqueeze(0).expand(batch, -1, -1, -1) for part in prefix)
+    """Prefix rows before the real ones; every query of a block sees those of its block, under any mask."""
+    slots, _, length, _ = prefix.keys.shape
+    examples = key.shape[0] // slots
+    keys, values = (_for_examples(part.to(key.dtype), examples) for part in (prefix.keys, prefix.values))
+    if mask is None and prefix.visible is not None:
+        mask = torch.ones((1, 1, 1, key.shape[2]), dtype=torch.bool, device=key.device)
     if mask is not None:
-        visible = (
-            torch.ones((), dtype=mask.dtype, device=mask.device) if mask.dtype == torch.bool else mask.new_zeros(())
-        )
-        mask = torch.cat([visible.expand(*mask.shape[:-1], length), mask], dim=-1)
+        mask = _widened(mask, prefix.visible, length, examples)
     return torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2), mask
+
+
+def _widened(mask: Tensor, visible: Tensor | None, length: int, examples: int) -> Tensor:
+    """A mask ``(1 or K B, 1 or H, 1 or T, S)`` with columns for the rows of prefixes before it."""
+    is_bool = mask.dtype == torch.bool
+    if visible is None:
+        shown = torch.ones((), dtype=mask.dtype, device=mask.device) if is_bool else mask.new_zeros(())
+        return torch.cat([shown.expand(*mask.shape[:-1], length), mask], dim=-1)
+    rows = _for_examples(visible, examples)[:, None, None, :]  # (K B, 1, 1, R)
+    if not is_bool:
+        rows = mask.new_zeros(rows.shape).masked_fill(~rows, torch.finfo(mask.dtype).min)
+    mask = mask.expand(rows.shape[0], -1, -1, -1)
+    return torch.cat([rows.expand(*mask.shape[:-1], length), mask], dim=-1)
+
+
+def _for_examples(blocks: Tensor, examples: int) -> Tensor:
+    """``(K, ...)`` as ``(K B, ...)``."""
+    return blocks.unsqueeze(1).expand(-1, examples, *blocks.shape[1:]).flatten(0, 1)
 
 
 def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
@@ -156,16 +193,30 @@ def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> 
     return logits + mask
 
 
-def _weigh(logits: Tensor, value: Tensor, dropout: float) -> Tensor:
-    """Softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU."""
+def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor:
+    """Softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU.
+
+    Args:
+        logits: ``(B, H, T, S)``.
+        value: ``(B, H, S, d_h)``.
+        dropout: Probability that a weight is dropped.
+        before: How many of the columns are rows of prefixes.
+    """
     weights = torch.softmax(logits, dim=-1, dtype=_wide(logits)).to(value.dtype)
-    if dropout:
+    own = current()
+    if dropout and own is not None:
+        weights = own.drop(weights, dropout, before, own.rows_before)
+    elif dropout:
         weights = torch.nn.functional.dropout(weights, p=dropout, training=True)
     return weights @ value
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float) -> Tensor:
     """PyTorch's fused kernels: the faster way on a GPU."""
+    if mask is not None and mask.dtype == torch.bool:
+        # a query that sees nothing, as in the padding, must not become NaN
+        shown = query.new_zeros(mask.shape)
+        mask = shown.masked_fill(~mask, torch.finfo(query.dtype).min)
     return torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling
     )

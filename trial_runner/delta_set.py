@@ -21,9 +21,9 @@ from trial_runner.errors import AttachError
 from trial_runner.prompts import PromptDelta
 from trial_runner.whole_model import WholeModelDelta, build_whole
 
-__all__ = ["DeltaSet", "SublayerPlan"]
+__all__ = ["LSE_GATES", "DeltaSet", "SublayerPlan"]
 
-_LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
+LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
 
 
 @dataclass(slots=True)
@@ -34,19 +34,19 @@ class SublayerPlan:
         parallel: Edits of a port that read another one.
         sequential: Edits of a port that read itself (or nothing), in the order of the configuration.
         reads: Ports whose tensors must be kept.
-        lse: The edit whose gate is of log-sum-exps of the attention logits; None without one.
+        lse: The edits whose gates are of log-sum-exps of the attention logits; at most one of a configuration.
     """
 
     parallel: dict[Port, list[PortDelta]] = field(default_factory=dict)
     sequential: dict[Port, list[PortDelta]] = field(default_factory=dict)
     reads: set[Port] = field(default_factory=set)
-    lse: PortDelta | None = None
+    lse: list[PortDelta] = field(default_factory=list)
 
     def add(self, delta: PortDelta) -> None:
         """Take an edit's module in."""
         edit = delta.edit
-        if isinstance(edit.gate, _LSE_GATES):
-            self.lse = delta
+        if isinstance(edit.gate, LSE_GATES):
+            self.lse.append(delta)
             if not isinstance(edit.gate, ConvexGate):
                 self.reads.add(Port.Q)
         if isinstance(edit.gate, ConvexGate):

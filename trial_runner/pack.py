@@ -1,104 +1,82 @@
 """The pack: K trials of any structure over one frozen backbone.
 
-Slots are computed one after another, each with its own deltas switched on; a trial in a pack is therefore computed
-exactly as it is alone, and nothing one slot does can reach another.
+Slots are computed together in lanes: their rows are equal contiguous blocks of one batch, the frozen products see all
+of them at once, and edits of equal structure are one batched product. No value of one slot enters another's, so a
+trial in a pack is the trial alone, up to rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.errors import SearchSpaceError
-from trial_runner.attach import Attachment
 from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
-from trial_runner.inputs import model_inputs
+from trial_runner.frozen_model import FrozenModel
+from trial_runner.objectives import Objective
+from trial_runner.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packing.lane import Lane, LaneFailure, pass_of
+from trial_runner.packing.memory import (
+    OUT_OF_MEMORY,
+    MemoryModel,
+    is_out_of_memory,
+    measured_memory,
+    release_memory,
+)
 from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
-from trial_runner.robust import RobustPredictor, has_robust_prefix
-from trial_runner.slots import ClassificationHead, TrialSlot, derived_seed
-from trial_runner.tasks import Batch, PreparedTask, Split
-from trial_runner.tasks.metrics import METRICS, compute
+from trial_runner.robust import has_robust_prefix
+from trial_runner.seeds import derived_seed
+from trial_runner.slots import TrialSlot
 
-__all__ = ["Device", "TrialPack"]
-
-_EVALUATION_ROWS = 128
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """Where and how a backbone computes.
-
-    Attributes:
-        device: Where its tensors are.
-        dtype: Of deltas, heads and optimisers.
-        autocast: A context of the precision of products.
-    """
-
-    device: torch.device
-    dtype: torch.dtype
-    autocast: Callable[[], AbstractContextManager[Any]]
+__all__ = ["TrialPack"]
 
 
 class TrialPack:
     """See `trial_runner.requests.Pack`.
 
     Args:
-        model: The frozen base model.
-        attachment: Its hooks.
-        shape: Its sizes.
-        task: What is learned.
-        device: Where and how.
-        pad_token_id: Fills short rows.
-        backbone_sha256: Hash of the backbone's weights, kept in snapshots.
+        frozen: The backbone.
+        objective: What is learned.
         slots: How many trials the pack takes.
     """
 
-    def __init__(  # noqa: PLR0913 - wired in one place, by the runner
-        self,
-        *,
-        model: nn.Module,
-        attachment: Attachment,
-        shape: BackboneShape,
-        task: PreparedTask,
-        device: Device,
-        pad_token_id: int,
-        backbone_sha256: str,
-        slots: int,
-    ) -> None:
+    def __init__(self, frozen: FrozenModel, objective: Objective, *, slots: int) -> None:
         """Start empty."""
         if not slots >= 1:
             raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
-        self._model = model
-        self._attachment = attachment
-        self._shape = shape
-        self._task = task
-        self._device = device
-        self._pad_token_id = pad_token_id
-        start = getattr(getattr(model, "config", None), "decoder_start_token_id", None)
-        self._decoder_start_token_id = pad_token_id if start is None else int(start)
-        self._backbone_sha256 = backbone_sha256
+        self._frozen = frozen
+        self._objective = objective
         self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
-        self._has_dropout = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
+        self._lanes: list[Lane] = []
+        self._buckets: dict[int, LengthBuckets] = {}
+        self._most_together = slots
 
     @property
     def free_slots(self) -> int:
-        """How many more trials can be admitted."""
-        return sum(slot is None for slot in self._slots.values())
+        """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
+        return self._most_together - sum(slot is not None for slot in self._slots.values())
+
+    @property
+    def most_together(self) -> int:
+        """How many slots are computed in one pass at most."""
+        return self._most_together
 
     def trial(self, slot: int) -> TrialSlot:
-        """The state of an occupied slot, for tests and tools.
+        """The state of an occupied slot as it is now, for tests and tools.
 
         Raises:
             RequestError: If the slot is empty.
         """
+        state = self._held(slot)
+        for lane in self._lanes:
+            if slot in lane.slots:
+                lane.write_back(slot)
+        return state
+
+    def _held(self, slot: int) -> TrialSlot:
         state = self._slots.get(slot)
         if state is None:
             raise RequestError(f"slot {slot} must hold a trial; it is empty.")
@@ -115,27 +93,31 @@ class TrialPack:
             AttachError: If the deltas cannot be built.
         """
         free = next((index for index, slot in self._slots.items() if slot is None), None)
-        if free is None:
-            raise RequestError(f"a trial needs a free slot; all {len(self._slots)} are taken. Evict one first.")
+        if free is None or self.free_slots <= 0:
+            taken = sum(slot is not None for slot in self._slots.values())
+            raise RequestError(f"a trial needs a free slot; all {taken} are taken. Evict one first.")
+        self._slots[free] = self._new_slot(request)
+        return free
+
+    def memory_of(self, request: TrialRequest) -> MemoryModel:
+        """What a trial would take; it is not admitted."""
+        return measured_memory(self._frozen, self._objective, self._new_slot(request))
+
+    def _new_slot(self, request: TrialRequest) -> TrialSlot:
+        device = self._frozen.device
         try:
             deltas = DeltaSet(
                 request.configuration,
-                self._shape,
+                self._frozen.shape,
                 seed=derived_seed(request.seed, "deltas"),
-                device=self._device.device,
-                dtype=self._device.dtype,
-                frozen=dict(self._model.named_parameters()),
+                device=device.device,
+                dtype=device.dtype,
+                frozen=dict(self._frozen.model.named_parameters()),
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
-        head = ClassificationHead(
-            self._shape.width,
-            len(self._task.labels),
-            seed=derived_seed(request.seed, "head"),
-            dtype=self._device.dtype,
-        ).to(self._device.device)
-        self._slots[free] = TrialSlot(request=request, deltas=deltas, head=head)
-        return free
+        head = self._objective.head(seed=derived_seed(request.seed, "head"))
+        return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
     def advance(self, steps: int) -> Sequence[Reading | Failure]:
         """Train every slot by up to ``steps`` steps; readings fall at the plans' evaluation steps.
@@ -143,14 +125,19 @@ class TrialPack:
         A slot that fails is freed. One that has reached its last step stays until it is evicted.
         """
         results: list[Reading | Failure] = []
-        for index, slot in self._slots.items():
-            if slot is not None:
-                results.extend(self._advance_slot(index, slot, steps))
-        return results
+        goals = {index: min(slot.step + steps, slot.request.plan.steps) for index, slot in self._occupied()}
+        while True:
+            going = {index: slot for index, slot in self._occupied() if slot.step < goals[index]}
+            if not going:
+                return sorted(results, key=lambda result: (result.slot, result.step))
+            ahead = min(min(goals[index], _next_reading(slot)) - slot.step for index, slot in going.items())
+            results.extend(self._train(going, ahead))
+            results.extend(self._measure([index for index, _ in self._occupied() if index in going]))
 
     def evict(self, slot: int) -> None:
         """Remove a trial; the slot is free again."""
-        self.trial(slot)
+        self._held(slot)
+        self._dissolve()
         self._slots[slot] = None
 
     def snapshot(self, slot: int) -> Snapshot:
@@ -167,8 +154,8 @@ class TrialPack:
             "configuration": configuration_to_json(request.configuration),
             "stored_parameters": state.deltas.counts.stored,
             "trained_parameters": state.deltas.counts.trained,
-            "labels": list(self._task.labels),
-            "backbone_sha256": self._backbone_sha256,
+            "labels": list(self._objective.labels),
+            "backbone_sha256": self._frozen.weights_sha256,
             "slot": state.facts(),
         }
         return Snapshot(trial=request.trial, step=state.step, facts=facts, tensors=tensors)
@@ -182,7 +169,7 @@ class TrialPack:
         expected = {
             "seed": request.seed,
             "configuration": configuration_to_json(request.configuration),
-            "backbone_sha256": self._backbone_sha256,
+            "backbone_sha256": self._frozen.weights_sha256,
         }
         for name, value in expected.items():
             if snapshot.facts.get(name) != value:
@@ -201,96 +188,152 @@ class TrialPack:
             ) from error
         return index
 
-    def _advance_slot(self, index: int, slot: TrialSlot, steps: int) -> list[Reading | Failure]:
-        results: list[Reading | Failure] = []
-        plan = slot.request.plan
-        for _ in range(min(steps, plan.steps - slot.step)):
-            with slot.timed():
-                reason = self._train_step(slot)
-            if reason is None and slot.step in plan.evaluate_at_steps:
-                with slot.timed():
-                    metrics = self._measure(slot)
-                train_loss, seconds = slot.take_means()
-                results.append(
-                    Reading(
-                        slot=index,
-                        trial=slot.request.trial,
-                        step=slot.step,
-                        score=metrics[self._task.metric],
-                        metrics=metrics,
-                        train_loss=train_loss,
-                        seconds=seconds,
-                    )
-                )
-                if not np.isfinite(metrics["validation_loss"]):
-                    results.pop()
-                    reason = f"the validation loss is {metrics['validation_loss']} at step {slot.step}"
-            if reason is not None:
-                results.append(Failure(slot=index, trial=slot.request.trial, step=slot.step, reason=reason))
-                self._slots[index] = None
+    # ---- lanes
+
+    def _occupied(self) -> list[tuple[int, TrialSlot]]:
+        return [(index, slot) for index, slot in self._slots.items() if slot is not None]
+
+    def _order(self, request: TrialRequest) -> ExampleOrder:
+        count = bucket_count(request.plan)
+        if count not in self._buckets:
+            self._buckets[count] = LengthBuckets(self._objective.lengths("train"), count)
+        return ExampleOrder(self._buckets[count], seed=request.seed, batch_size=request.plan.batch_size)
+
+    def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:
+        """The lanes of the slots that train now; kept as they are while these are the same."""
+        wanted = [tuple(members) for members in self._shared_out(going)]
+        if [tuple(lane.slots) for lane in self._lanes] != wanted:
+            self._dissolve()
+            self._lanes = [
+                Lane({index: going[index] for index in members}, self._frozen, self._objective) for members in wanted
+            ]
+        return self._lanes
+
+    def _shared_out(self, slots: Mapping[int, TrialSlot]) -> Iterator[list[int]]:
+        """Which slots are computed together.
+
+        A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
+        so they have one of their own.
+        """
+        alike: dict[Hashable, list[int]] = {}
+        for index, slot in slots.items():
+            plan, deltas = slot.request.plan, slot.deltas
+            alone = None if deltas.whole is None else index
+            alike.setdefault((alone, deltas.prompt is not None, plan.batch_size), []).append(index)
+        for members in alike.values():
+            passes = -(-len(members) // self._most_together)
+            size = -(-len(members) // passes)
+            yield from (members[start : start + size] for start in range(0, len(members), size))
+
+    def _dissolve(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+        self._lanes = []
+
+    def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
+        """Train slots by some steps, with fewer in a pass where they do not fit together."""
+        goals = {index: slot.step + steps for index, slot in going.items()}
+        failed: list[LaneFailure] = []
+        while True:
+            left = {index: slot for index, slot in going.items() if slot.step < goals[index]}
+            left = {index: slot for index, slot in left.items() if all(index != one.slot for one in failed)}
+            if not left:
                 break
+            for lane in self._lanes_of(left):
+                ahead = min(goals[index] - slot.step for index, slot in lane.slots.items())
+                try:
+                    failed.extend(lane.advance(ahead))
+                except OUT_OF_MEMORY as error:
+                    failed.extend(lane.read())
+                    failed.extend(self._made_smaller(list(lane.slots), error))
+                    break
+        return [self._drop(failure) for failure in failed]
+
+    def _made_smaller(self, members: Sequence[int], error: BaseException) -> list[LaneFailure]:
+        """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
+
+        Raises:
+            BaseException: The error, unless it says that there is no memory left.
+        """
+        if not is_out_of_memory(error):
+            raise error
+        self._dissolve()
+        release_memory()
+        if len(members) > 1:
+            self._most_together = max(1, len(members) // 2)
+            return []
+        return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
+
+    def _drop(self, failure: LaneFailure) -> Failure:
+        slot = self._held(failure.slot)
+        self.evict(failure.slot)
+        return Failure(slot=failure.slot, trial=slot.request.trial, step=slot.step, reason=failure.reason)
+
+    # ---- readings
+
+    def _measure(self, indices: Sequence[int]) -> list[Reading | Failure]:
+        """Readings of the slots that are due, measured together."""
+        due = {index: self._held(index) for index in indices}
+        due = {index: slot for index, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
+        results: list[Reading | Failure] = []
+        while due:
+            members = next(iter(self._shared_out(due)))
+            split = due[members[0]].request.plan.measured_split
+            members = [index for index in members if due[index].request.plan.measured_split == split]
+            try:
+                measured = self._metrics({index: due[index] for index in members}, split)
+            except OUT_OF_MEMORY as error:
+                measured = {}
+                for failure in self._made_smaller(members, error):
+                    del due[failure.slot]
+                    results.append(self._drop(failure))
+            for index, metrics in measured.items():
+                results.extend(self._reading(index, due.pop(index), metrics))
         return results
 
-    def _train_step(self, slot: TrialSlot) -> str | None:
-        split = self._task.splits["train"]
-        batch = split.batch(slot.examples(len(split)), self._pad_token_id)
-        with slot.training():
-            if not self._has_dropout:
-                return slot.update(self._loss(slot, batch))
-            self._model.train()
-            try:
-                with slot.dropout_randomness():
-                    return slot.update(self._loss(slot, batch))
-            finally:
-                self._model.eval()
+    def _metrics(self, slots: Mapping[int, TrialSlot], split: str) -> dict[int, Mapping[str, float]]:
+        """What a pass over a split measures of some slots."""
+        began_at = time.perf_counter()
+        lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
+        if lane is None or any(_ends_robustly(slot) for slot in slots.values()):
+            self._dissolve()
+            lane = None
+        together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
+        measured = dict(zip(slots, self._objective.measure(together, split), strict=True))
+        for index, slot in slots.items():
+            if _ends_robustly(slot):
+                alone = pass_of(self._frozen, [slot])
+                seed = derived_seed(slot.request.seed, "robust")
+                robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
+                plain = {f"plain_{self._objective.metric}": measured[index][self._objective.metric]}
+                measured[index] = {**robust, **plain}
+        for slot in slots.values():
+            slot.seconds += (time.perf_counter() - began_at) / len(slots)
+        return measured
 
-    def _loss(self, slot: TrialSlot, batch: Batch) -> Tensor:
-        labels = torch.from_numpy(batch.labels).to(self._device.device)
-        return torch.nn.functional.cross_entropy(self._logits(slot, batch), labels)
+    def _reading(self, index: int, slot: TrialSlot, metrics: Mapping[str, float]) -> list[Reading | Failure]:
+        if not np.isfinite(metrics["validation_loss"]):
+            reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
+            return [self._drop(LaneFailure(slot=index, reason=reason))]
+        train_loss, seconds = slot.take_means()
+        return [
+            Reading(
+                slot=index,
+                trial=slot.request.trial,
+                step=slot.step,
+                score=metrics[self._objective.metric],
+                metrics=metrics,
+                train_loss=train_loss,
+                seconds=seconds,
+            )
+        ]
 
-    def _logits(self, slot: TrialSlot, batch: Batch) -> Tensor:
-        """``(B, labels)``."""
-        inputs = model_inputs(
-            batch, self._shape.kind, self._device.device, decoder_start_token_id=self._decoder_start_token_id
-        )
-        with self._attachment.using(slot.deltas), self._device.autocast():
-            hidden: Tensor = self._model(**inputs).last_hidden_state  # (B, T, D)
-        return slot.head(hidden, inputs["attention_mask"])  # type: ignore[no-any-return]
 
-    def _measure(self, slot: TrialSlot) -> dict[str, float]:
-        """The metrics of a reading.
+def _next_reading(slot: TrialSlot) -> int:
+    """Steps after which a slot is measured next."""
+    return min(step for step in slot.request.plan.evaluate_at_steps if step > slot.step)
 
-        A robust prefix takes part in the last reading alone, since it is tuned for every batch; what the trial scores
-        without it is then measured as well, ``plain_accuracy`` of a task that is scored by ``accuracy``.
-        """
-        split = self._task.splits["validation"]
-        metrics = self._evaluate(split, lambda batch: self._logits(slot, batch))
-        if slot.step < slot.request.plan.steps or not has_robust_prefix(slot.deltas):
-            return metrics
-        predictor = RobustPredictor(
-            model=self._model,
-            shape=self._shape,
-            deltas=slot.deltas,
-            predict=lambda batch: self._logits(slot, batch),
-        )
-        seed = derived_seed(slot.request.seed, "robust")
-        predictor.learn(self._task.splits["train"], self._pad_token_id, seed=seed)
-        robust = self._evaluate(split, predictor.logits)
-        return {**robust, f"plain_{self._task.metric}": metrics[self._task.metric]}
 
-    @torch.no_grad()
-    def _evaluate(self, split: Split, predict: Callable[[Batch], Tensor]) -> dict[str, float]:
-        """Every metric of the task on a split, and the mean loss as ``validation_loss``."""
-        by_length = np.argsort(np.diff(split.offsets), kind="stable")
-        predictions = np.empty(len(split), dtype=np.int64)
-        total = 0.0
-        for start in range(0, len(split), _EVALUATION_ROWS):
-            rows: NDArray[np.int64] = by_length[start : start + _EVALUATION_ROWS]
-            batch = split.batch(rows, self._pad_token_id)
-            logits = predict(batch).float()
-            labels = torch.from_numpy(batch.labels).to(logits.device)
-            total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
-            predictions[rows] = logits.argmax(dim=-1).cpu().numpy()
-        names = [metric.name for metric in METRICS]
-        metrics = compute(names, predictions, split.labels, classes=len(self._task.labels))
-        return {**metrics, "validation_loss": total / len(split)}
+def _ends_robustly(slot: TrialSlot) -> bool:
+    """Whether the next reading is with robust prefixes, which are tuned for every batch and so take part last."""
+    return slot.step >= slot.request.plan.steps and has_robust_prefix(slot.deltas)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from search_space.backbone_shape import BackboneShape
 from search_space.dimensions import StackKind
 from search_space.families import PortTable
-from trial_runner.prompts import PromptDelta
+from trial_runner.packing.dropout import current
+from trial_runner.packing.packed_prompt import PackedPrompt
 
 __all__ = ["PromptHooks"]
 
@@ -29,14 +30,15 @@ class PromptHooks:
         model: The base model.
         table: Where its embeddings are.
         shape: Its sizes.
-        prompt: The prompt of the moment; None leaves the model as it is.
+        prompt: The prompts of the moment; None leaves the model as it is.
     """
 
     def __init__(
-        self, model: nn.Module, table: PortTable, shape: BackboneShape, prompt: Callable[[], PromptDelta | None]
+        self, model: nn.Module, table: PortTable, shape: BackboneShape, prompt: Callable[[], PackedPrompt | None]
     ) -> None:
         """Put the hooks on."""
         self._prompt = prompt
+        self._is_decoder = shape.kind is StackKind.DECODER
         self._embeddings = model.get_submodule(table.embeddings)
         self._rows_before = self._tokens = 0  # of the forward pass that is running
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
@@ -80,35 +82,43 @@ class PromptHooks:
         prompt = self._prompt()
         if prompt is None:
             return arguments
-        rows = prompt.rows()  # (l, D)
-        length = rows.shape[0]
+        rows, length = prompt.rows(), prompt.length  # (K, L, D)
         cache = arguments.get("past_key_values")
-        is_first = cache is None or cache.get_seq_length() == 0
+        past = 0 if cache is None else int(cache.get_seq_length())
+        is_first = past == 0
+        tokens = arguments.get("input_ids")
+        tokens = arguments["inputs_embeds"] if tokens is None else tokens
+        if arguments.get("attention_mask") is None and not prompt.is_even and is_first:
+            arguments["attention_mask"] = torch.ones(tokens.shape[:2], dtype=torch.long, device=rows.device)
         if arguments.get("attention_mask") is not None:
-            arguments["attention_mask"] = _before(arguments["attention_mask"], length, 1)
+            arguments["attention_mask"] = _masked(prompt, arguments["attention_mask"])
+        if arguments.get("position_ids") is None and self._is_decoder and not prompt.is_even:
+            first = past - length if past else 0
+            arguments["position_ids"] = torch.arange(first, first + tokens.shape[1], device=rows.device).unsqueeze(0)
         if arguments.get("position_ids") is not None:
-            arguments["position_ids"] = _shifted(arguments["position_ids"], length, with_rows=is_first)
+            positions = arguments["position_ids"].expand(tokens.shape[0], -1)
+            arguments["position_ids"] = _shifted(positions, prompt, with_rows=is_first)
         if not is_first:
             return arguments
         embedded = arguments.pop("inputs_embeds", None)
-        tokens = arguments.pop("input_ids", None)
+        arguments.pop("input_ids", None)
         if embedded is None:
             embedded = self._embeddings(tokens) * self._scale if self._scale != 1 else self._embeddings(tokens)
-        head = rows.to(embedded.dtype).expand(embedded.shape[0], -1, -1)
-        arguments["inputs_embeds"] = torch.cat([head, embedded], dim=1)  # (B, l+T, D)
+        head = _for_examples(rows.to(embedded.dtype), embedded.shape[0])
+        arguments["inputs_embeds"] = torch.cat([head, embedded], dim=1)  # (K B, L+T, D)
         if self._has_token_types:
             # given even where nobody asked for them: an encoder's own default ends at its last position
             types = arguments.get("token_type_ids")
             types = torch.zeros(embedded.shape[:2], dtype=torch.long, device=rows.device) if types is None else types
             arguments["token_type_ids"] = _before(types, length, 0)
         self._rows_before, self._tokens = length, embedded.shape[1]
+        _count_from(length)
         return arguments
 
     def _widen_cross_mask(self, arguments: Arguments) -> Arguments:
         prompt = self._prompt()
         if prompt is not None and arguments.get("encoder_attention_mask") is not None:
-            mask = arguments["encoder_attention_mask"]
-            arguments["encoder_attention_mask"] = _before(mask, prompt.length, 1)
+            arguments["encoder_attention_mask"] = _masked(prompt, arguments["encoder_attention_mask"])
         return arguments
 
     def _of_the_tokens(self, _: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -136,12 +146,21 @@ class PromptHooks:
 
     def _forget(self, _: nn.Module, __: tuple[Any, ...], ___: Any) -> None:
         self._rows_before = 0
+        _count_from(0)
 
     def _take_away(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
         length, self._rows_before = self._rows_before, 0
+        _count_from(0)
         if length:
             output.last_hidden_state = output.last_hidden_state[:, length:]  # (B, T, D)
         return output
+
+
+def _count_from(rows: int) -> None:
+    """Let dropout know how many rows stand before the tokens."""
+    own = current()
+    if own is not None:
+        own.rows_before = rows
 
 
 def _before(tensor: Tensor, length: int, value: int) -> Tensor:
@@ -149,10 +168,23 @@ def _before(tensor: Tensor, length: int, value: int) -> Tensor:
     return torch.cat([tensor.new_full((tensor.shape[0], length), value), tensor], dim=1)
 
 
-def _shifted(positions: Tensor, length: int, *, with_rows: bool) -> Tensor:
-    """Position ids ``(B, T)`` of tokens that follow a prompt, with those of the prompt itself if it is inserted."""
-    moved = positions + length
+def _for_examples(blocks: Tensor, rows: int) -> Tensor:
+    """``(K, ...)`` as ``(K B, ...)``, each block for an equal share of the rows."""
+    return blocks.repeat_interleave(rows // blocks.shape[0], dim=0)
+
+
+def _masked(prompt: PackedPrompt, mask: Tensor) -> Tensor:
+    """A mask ``(K B, T)`` with the prompts' rows before it."""
+    if prompt.is_even:
+        return _before(mask, prompt.length, 1)
+    return torch.cat([_for_examples(prompt.visible(), mask.shape[0]).to(mask.dtype), mask], dim=1)
+
+
+def _shifted(positions: Tensor, prompt: PackedPrompt, *, with_rows: bool) -> Tensor:
+    """Position ids ``(K B, T)`` of tokens that follow prompts, with those of the prompts if they are inserted."""
+    behind = _for_examples(prompt.shifts(), positions.shape[0]).unsqueeze(1)  # (K B, 1)
+    moved = positions + prompt.length - behind
     if not with_rows:
         return moved
-    own = torch.arange(length, device=positions.device, dtype=positions.dtype).expand(positions.shape[0], -1)
-    return torch.cat([own, moved], dim=1)
+    own = torch.arange(prompt.length, device=positions.device, dtype=positions.dtype) - behind
+    return torch.cat([own.clamp(min=0), moved], dim=1)

@@ -45,6 +45,8 @@ class TrainingPlan:
             linearly to 0 at ``steps``.
         weight_decay: Decoupled weight decay (AdamW), of the deltas and the head.
         clip_norm: Largest global norm of a trial's gradient; None leaves it as it is.
+        betas: Decay rates of AdamW's two moments.
+        measured_split: The split that is measured; the search sees ``validation``, confirmations ``test``.
     """
 
     steps: int
@@ -53,9 +55,15 @@ class TrainingPlan:
     warmup_fraction: float = 0.06
     weight_decay: float = 0.0
     clip_norm: float | None = 1.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    measured_split: str = "validation"
 
     def __post_init__(self) -> None:
         """Check the ranges."""
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise RequestError(f"betas must be in [0, 1); got {self.betas}.")
+        if self.measured_split not in ("validation", "test"):
+            raise RequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
         if not self.steps >= 1 or not self.batch_size >= 1:
             raise RequestError(f"steps and batch size must be at least 1; got {self.steps} and {self.batch_size}.")
         if not self.evaluate_at_steps or self.evaluate_at_steps[-1] != self.steps:
@@ -152,7 +160,7 @@ class Pack(Protocol):
 
     @property
     def free_slots(self) -> int:
-        """How many more trials can be admitted."""
+        """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
         ...
 
     def admit(self, request: TrialRequest) -> int:
@@ -182,8 +190,13 @@ class Pack(Protocol):
 class PackRunner(Protocol):
     """What a worker holds: opens packs, and keeps snapshots in files."""
 
-    def open_pack(self, slots: int) -> Pack:
-        """An empty pack of ``slots`` slots."""
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
+        """An empty pack of ``slots`` slots.
+
+        Args:
+            slots: How many.
+            fitting: With a plan, fewer slots where memory does not hold so many trials of it.
+        """
         ...
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:

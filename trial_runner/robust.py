@@ -100,12 +100,13 @@ def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[Prefix]]:
     """Robust prefixes by stack and block."""
     found: dict[tuple[str, int], list[Prefix]] = {}
     for sublayer, plan in deltas.plans.items():
-        form = None if plan.lse is None else plan.lse.edit.form
-        if plan.lse is None or not isinstance(form, SoftmaxMemory) or not form.robust:
-            continue
-        if not isinstance(plan.lse.form, SoftmaxMemoryDelta | StackedPrefix):
-            raise AttachError(f"a robust prefix must have a table; got {type(plan.lse.form).__name__}.")
-        found.setdefault((sublayer.stack, sublayer.layer), []).append(plan.lse.form)
+        for delta in plan.lse:
+            form = delta.edit.form
+            if not isinstance(form, SoftmaxMemory) or not form.robust:
+                continue
+            if not isinstance(delta.form, SoftmaxMemoryDelta | StackedPrefix):
+                raise AttachError(f"a robust prefix must have a table; got {type(delta.form).__name__}.")
+            found.setdefault((sublayer.stack, sublayer.layer), []).append(delta.form)
     return found
 
 

@@ -11,18 +11,29 @@ from accelerate import PartialState
 from accelerate.utils import is_bf16_available
 from torch import nn
 
+from search_space.published import published_method
 from trial_runner.attach import Attachment
 from trial_runner.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
 from trial_runner.errors import RequestError
-from trial_runner.pack import Device, TrialPack
-from trial_runner.requests import Snapshot
+from trial_runner.frozen_model import Device, FrozenModel
+from trial_runner.objectives import ClassificationObjective
+from trial_runner.pack import TrialPack
+from trial_runner.packing.memory import available_bytes
+from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.snapshots import load_snapshot, save_snapshot
 from trial_runner.tasks import PreparedTask, TaskSource, prepare_task
 
 __all__ = ["PRECISIONS", "TorchRunner", "open_runner"]
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
+
+_USABLE = 0.8
+"""Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
+
+_MOST_ON_GPU = 32
+_MOST_ON_CPU = 4
+"""More trials in a pass win nothing more: the products are large enough."""
 
 
 class TorchRunner:
@@ -42,24 +53,39 @@ class TorchRunner:
         place = PartialState().device
         chosen = _chosen_precision(precision, place)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
-        self._device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
         backbone.model.to(place)
         if chosen == "bf16":
             _round_products(backbone.model)
-        self._attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+        self._frozen = FrozenModel(
+            model=backbone.model,
+            attachment=Attachment(backbone.model, backbone.family, backbone.shape),
+            shape=backbone.shape,
+            device=Device(device=place, dtype=dtype, autocast=_autocast(chosen, place)),
+            pad_token_id=backbone.pad_token_id,
+            weights_sha256=backbone.weights_sha256,
+        )
+        self._objective = ClassificationObjective(task, self._frozen)
         self.precision = chosen
 
-    def open_pack(self, slots: int) -> TrialPack:
-        """An empty pack of ``slots`` slots."""
-        return TrialPack(
-            model=self.backbone.model,
-            attachment=self._attachment,
-            shape=self.backbone.shape,
-            task=self.task,
-            device=self._device,
-            pad_token_id=self.backbone.pad_token_id,
-            backbone_sha256=self.backbone.weights_sha256,
-            slots=slots,
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> TrialPack:
+        """An empty pack of ``slots`` slots; with a plan, fewer where memory does not hold so many trials of it."""
+        if fitting is None or slots == 1:
+            return TrialPack(self._frozen, self._objective, slots=slots)
+        memory = TrialPack(self._frozen, self._objective, slots=1).memory_of(self._probe(fitting))
+        free_bytes = int(_USABLE * available_bytes(self._frozen.device.device))
+        most = _MOST_ON_GPU if self._frozen.device.device.type == "cuda" else _MOST_ON_CPU
+        return TrialPack(self._frozen, self._objective, slots=min(slots, most, memory.slots_within(free_bytes)))
+
+    def _probe(self, plan: TrainingPlan) -> TrialRequest:
+        """A trial whose memory stands for that of others: most of it is what the frozen layers keep for gradients."""
+        shape = self._frozen.shape
+        return TrialRequest(
+            trial=0,
+            attempt=1,
+            configuration=published_method("lora_qv").configuration(shape),
+            learning_rates=LearningRates(attention=0.0, ffn=0.0, head=0.0),
+            plan=plan,
+            seed=0,
         )
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
@@ -72,7 +98,7 @@ class TorchRunner:
 
     def close(self) -> None:
         """Take the hooks off the backbone."""
-        self._attachment.detach()
+        self._frozen.attachment.detach()
 
 
 def open_runner(*, backbone: str, task: TaskSource, precision: str = "auto", threads: int = 1) -> TorchRunner:

@@ -1,8 +1,6 @@
 """One trial in training: its deltas, head, optimiser, data order and schedule."""
 
-import hashlib
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.delta_set import DeltaSet
+from trial_runner.order import ExampleOrder
 from trial_runner.requests import TrialRequest
+from trial_runner.seeds import derived_seed
 from trial_runner.whole_model import GATE_RATE_FACTOR, SparseDelta
 
-__all__ = ["ClassificationHead", "TrialSlot", "derived_seed", "learning_rate_factor"]
-
-
-def derived_seed(seed: int, purpose: str, index: int = 0) -> int:
-    """A seed of its own for each purpose and index of a trial, 63 bits."""
-    digest = hashlib.sha256(f"{seed}/{purpose}/{index}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+__all__ = ["TrialSlot", "learning_rate_factor"]
 
 
 def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> float:
@@ -40,25 +34,6 @@ def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> fl
     return (steps - step) / (steps - warmup_steps)
 
 
-class ClassificationHead(nn.Module):
-    """The task head: mean of the real tokens' outputs, then one linear layer. Trained, and counted apart."""
-
-    def __init__(self, width: int, labels: int, *, seed: int, dtype: torch.dtype) -> None:
-        """Draw the weight from N(0, 0.02^2); the bias starts at zero."""
-        super().__init__()
-        generator = torch.Generator().manual_seed(seed)
-        weight = torch.randn(labels, width, generator=generator, dtype=torch.float64) * 0.02
-        self.weight = nn.Parameter(weight.to(dtype))
-        self.bias = nn.Parameter(torch.zeros(labels, dtype=dtype))
-
-    def forward(self, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-        """``(B, T, D)`` and ``(B, T)`` to logits ``(B, labels)``."""
-        wide = hidden.to(self.weight.dtype)
-        mask = attention_mask.to(wide.dtype).unsqueeze(-1)  # (B, T, 1)
-        pooled = (wide * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
-        return torch.nn.functional.linear(pooled, self.weight, self.bias)
-
-
 @dataclass(slots=True)
 class TrialSlot:
     """State of one trial in a pack.
@@ -67,6 +42,7 @@ class TrialSlot:
         request: What is trained.
         deltas: Its delta modules.
         head: Its task head.
+        order: Of its training examples.
         optimizer: AdamW over both, one group per learning rate. The gates of diff pruning have one of their own, a
             fixed multiple of the side's, and no weight decay.
         step: Optimiser steps done.
@@ -77,13 +53,13 @@ class TrialSlot:
 
     request: TrialRequest
     deltas: DeltaSet
-    head: ClassificationHead
+    head: nn.Module
+    order: ExampleOrder
     optimizer: torch.optim.AdamW = field(init=False)
     step: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0
     seconds: float = 0.0
-    _order: tuple[int, NDArray[np.int64]] = field(init=False, default=(-1, np.empty(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
         """Make the optimiser."""
@@ -105,6 +81,7 @@ class TrialSlot:
             [group for group in groups if group["params"]],
             lr=0.0,
             weight_decay=self.request.plan.weight_decay,
+            betas=self.request.plan.betas,
             fused=True,
         )
         self.deltas.eval()
@@ -114,30 +91,15 @@ class TrialSlot:
         """Everything that is trained."""
         return [*self.deltas.parameters(), *self.head.parameters()]
 
-    def examples(self, size: int) -> NDArray[np.int64]:
-        """Indices of the next batch: a new order each epoch, which depends on the trial's seed and the step alone.
+    def examples(self) -> NDArray[np.int64]:
+        """Indices of the next batch, ``(B,)``."""
+        return self.order.examples(self.step)
 
-        Args:
-            size: Examples of the training split.
-        """
-        batch_size = self.request.plan.batch_size
-        positions = range(self.step * batch_size, (self.step + 1) * batch_size)
-        return np.array(
-            [self._epoch(position // size, size)[position % size] for position in positions], dtype=np.int64
-        )
-
-    def _epoch(self, epoch: int, size: int) -> NDArray[np.int64]:
-        if self._order[0] != epoch:
-            generator = np.random.default_rng(derived_seed(self.request.seed, "order", epoch))
-            self._order = (epoch, generator.permutation(size))
-        return self._order[1]
-
-    @contextmanager
-    def dropout_randomness(self) -> Iterator[None]:
-        """Draw dropout masks from the trial's own seed and step, leaving the process's generators as they were."""
-        with torch.random.fork_rng():
-            torch.manual_seed(derived_seed(self.request.seed, "dropout", self.step))
-            yield
+    def learning_rates(self) -> tuple[float, float, float]:
+        """Of attention, FFN and head at the next step."""
+        rates, plan = self.request.learning_rates, self.request.plan
+        factor = learning_rate_factor(self.step, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        return (rates.attention or 0.0) * factor, (rates.ffn or 0.0) * factor, rates.head * factor
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -174,27 +136,40 @@ class TrialSlot:
             group["lr"] = group["peak"] * factor
         self.optimizer.step()
         self.step += 1
-        self.loss_sum += value
-        self.loss_count += 1
+        self.count_loss(value)
         if sparse is not None and sparse.after_step(self.step, plan.steps):
             for parameter in sparse.parameters():
                 self.optimizer.state.pop(parameter, None)
         return None
+
+    def count_loss(self, value: float) -> None:
+        """Note the training loss of a step."""
+        self.loss_sum += value
+        self.loss_count += 1
+
+    def moments(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor] | None:
+        """First and second moment of a parameter; None before the first step."""
+        state = self.optimizer.state.get(parameter)
+        return (state["exp_avg"], state["exp_avg_sq"]) if state else None
+
+    def set_moments(self, parameter: nn.Parameter, first: Tensor, second: Tensor) -> None:
+        """Take over a parameter's moments after `step` steps, copied."""
+        state = self.optimizer.state[parameter]
+        state["step"] = torch.tensor(float(self.step), device=parameter.device)
+        state["exp_avg"], state["exp_avg_sq"] = first.clone(), second.clone()
+
+    def own_memory(self) -> None:
+        """Let no parameter lie in a larger tensor, and none keep a gradient."""
+        for parameter in self.parameters:
+            parameter.grad = None
+            if parameter.data.untyped_storage().nbytes() > parameter.data.nbytes:
+                parameter.data = parameter.data.clone()
 
     def take_means(self) -> tuple[float, float]:
         """Mean training loss and seconds since the last call."""
         means = (self.loss_sum / max(1, self.loss_count), self.seconds)
         self.loss_sum, self.loss_count, self.seconds = 0.0, 0, 0.0
         return means
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Add the time spent in the block to the trial's."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds += time.perf_counter() - start
 
     def facts(self) -> dict[str, Any]:
         """The part of the state that is not tensors."""
@@ -233,8 +208,7 @@ class TrialSlot:
         for moment in moments:
             _, key, name = moment.split(".", 2)
             parameter = named[name]
-            device = "cpu" if key == "step" else parameter.device
-            self.optimizer.state[parameter][key] = tensors[moment].to(device).clone()
+            self.optimizer.state[parameter][key] = tensors[moment].to(parameter.device).clone()
         self.step = int(facts["step"])
         self.loss_sum, self.loss_count = float(facts["loss_sum"]), int(facts["loss_count"])
         self.seconds = float(facts["seconds"])

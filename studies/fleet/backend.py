@@ -8,9 +8,9 @@ from typing import Protocol
 from studies.interrupts import Interrupts
 from studies.plan import StudyPlan
 from studies.progress import Progress, Standing
-from trial_runner.requests import PackRunner
+from trial_runner.requests import PackRunner, TrainingPlan
 
-__all__ = ["Backend", "FleetOptions", "Observer", "RunnerFactory", "Watch"]
+__all__ = ["Backend", "FleetOptions", "Observer", "RunnerFactory", "Watch", "pack_size"]
 
 Observer = Callable[[Progress], None]
 """Shown the study's progress about twice a second, in the launching process."""
@@ -20,6 +20,8 @@ RunnerFactory = Callable[[int], PackRunner]
 
 OBSERVE_SECONDS = 0.5
 
+_GENERATIONS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
@@ -27,13 +29,24 @@ class FleetOptions:
 
     Attributes:
         workers: How many workers; None is one per GPU, else one per core.
-        pack: Trials that a worker trains side by side.
+        pack: Trials that a worker trains in one pass; None is as many as its memory holds, see `pack_size`.
         time_budget_seconds: After so long the running trials are laid aside; None for no limit.
     """
 
     workers: int | None = None
-    pack: int = 1
+    pack: int | None = 1
     time_budget_seconds: float | None = None
+
+
+def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:
+    """How many slots a worker opens at most, and the training plan that they must fit in memory with, if any.
+
+    Left to memory alone, a pack could take a whole study in at once, and no trial would be proposed from what another
+    has shown; so it takes a quarter of the worker's share of the trials at most.
+    """
+    if options.pack is not None:
+        return options.pack, None
+    return max(1, plan.target_trials // (_GENERATIONS * workers)), plan.training
 
 
 class Backend(Protocol):

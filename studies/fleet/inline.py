@@ -3,7 +3,7 @@
 import os
 import uuid
 
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
 from studies.keeper import StudyKeeper
 from studies.plan import StudyPlan
 from studies.progress import Standing
@@ -27,9 +27,10 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
 
     try:
         name = f"inline/{uuid.uuid4().hex[:8]}"
+        slots, fitting = pack_size(options, plan, 1)
         keeper.join(name)
         worker = PackWorker(
-            name=name, keeper=keeper, runner=runner, slots=options.pack, folder=plan.artefacts, should_leave=look
+            name=name, keeper=keeper, runner=runner, slots=slots, fitting=fitting, folder=plan.artefacts, should_leave=look
         )
         worker.work()
         standing = keeper.standing()

@@ -22,7 +22,7 @@ import ray
 from ray import tune
 
 from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
 from studies.fleet.keeper_actor import KeeperActor, KeeperClient
 from studies.fleet.tune_worker import PackTrainable
 from studies.plan import StudyPlan
@@ -73,11 +73,13 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, wat
         limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
         handle = actor.options(name=name, **limits).remote(plan, name)
         keeper = KeeperClient(handle)
+        slots, fitting = pack_size(options, plan, places.workers)
         trainable = tune.with_parameters(
             PackTrainable,
             plan=plan,
             factory=factory,
-            slots=options.pack,
+            slots=slots,
+            fitting=fitting,
             threads=places.cores,
             keeper=name,
             namespace=ray.get_runtime_context().namespace,

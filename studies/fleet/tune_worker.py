@@ -13,6 +13,7 @@ from studies.fleet.keeper_actor import KeeperClient
 from studies.plan import StudyPlan
 from studies.worker import PackWorker
 from trial_runner.errors import RunnerError
+from trial_runner.requests import TrainingPlan
 
 __all__ = ["PackTrainable"]
 
@@ -33,6 +34,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         plan: StudyPlan,
         factory: RunnerFactory,
         slots: int,
+        fitting: TrainingPlan | None,
         threads: int,
         keeper: str,
         namespace: str,
@@ -51,6 +53,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
                 keeper=self._keeper,
                 runner=factory(threads),
                 slots=slots,
+                fitting=fitting,
                 folder=plan.artefacts,
                 should_leave=self._is_leaving.is_set,
             )

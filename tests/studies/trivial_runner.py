@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trial_runner.errors import AttachError, SnapshotError
-from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrialRequest
+from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrainingPlan, TrialRequest
 
 
 def quality(seed: int) -> float:
@@ -132,7 +132,7 @@ class TrivialRunner:
     admitted: list[tuple[int, int]] = field(default_factory=list)
     restored: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def open_pack(self, slots: int) -> Pack:
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
         return TrivialPack(self, dict.fromkeys(range(slots)))
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trial_runner.attention import attend, tap_attention, untap_attention
+from trial_runner.attention import Prefix, attend, tap_attention, untap_attention
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 
@@ -19,8 +19,11 @@ class Tap:
         self.query: Tensor | None = None
         self.scaling: float | None = None
 
-    def prefix(self) -> tuple[Tensor, Tensor] | None:
-        return self._prefix
+    def prefix(self) -> Prefix | None:
+        if self._prefix is None:
+            return None
+        keys, values = (part.unsqueeze(0) for part in self._prefix)
+        return Prefix(keys=keys, values=values, visible=None)
 
     def needs_normaliser(self) -> bool:
         return self._asks

@@ -6,6 +6,7 @@ own attention (plain addition on a base of zero). Shapes: `B` examples, `H` quer
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from trial_runner.attention_tap import HeadEdits
 from trial_runner.delta_set import SublayerPlan
 from trial_runner.deltas import build_form
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.packing.packed_deltas import PackedDeltas
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 GROUP = HEADS // KV_HEADS
@@ -89,7 +91,9 @@ class Problem:
         if delta is not None:
             plan.add(delta)
         values = {Port.Q: self.q.transpose(1, 2).flatten(-2)}  # (B, T, d_q), as the hook on q keeps it
-        tap_attention(module, HeadEdits(lambda: plan, values))
+        alone = SimpleNamespace(plans={"here": plan}, prompt=None, whole=None)
+        packed = PackedDeltas([alone]).plans["here"]
+        tap_attention(module, HeadEdits(lambda: packed, values))
         try:
             return attend(module, self.q, self.k, self.v if v is None else v, self.mask)[0].transpose(1, 2)
         finally:

@@ -18,7 +18,8 @@ from trial_runner.backbones import load_backbone
 from trial_runner.pack import TrialPack
 from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.slots import derived_seed, learning_rate_factor
+from trial_runner.seeds import derived_seed
+from trial_runner.slots import learning_rate_factor
 from trial_runner.tasks import PreparedTask, Split
 from trial_runner.whole_model import SparseDelta
 
@@ -192,7 +193,7 @@ def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, t
         shared = (3 * torch.sigmoid(tensor_noise.log() - (1 - tensor_noise).log() + tensor_alpha) - 1.5).clamp(0, 1)
         parts = (change * own * shared[owner]).split(sizes)
         weights = {name: frozen[name] + part.view_as(frozen[name]) for name, part in zip(frozen, parts, strict=True)}
-        batch = TASK.splits["train"].batch(slot.examples(30), runner.backbone.pad_token_id)
+        batch = TASK.splits["train"].batch(slot.examples(), runner.backbone.pad_token_id)
         slot.step += 1
         mask = torch.from_numpy(batch.attention_mask)
         inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": mask}

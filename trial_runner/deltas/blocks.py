@@ -5,7 +5,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Blocks", "block_product", "normal", "output_product", "remainder_normal", "truncated_normal", "uniform"]
+__all__ = [
+    "Blocks",
+    "block_product",
+    "normal",
+    "output_product",
+    "product",
+    "remainder_normal",
+    "truncated_normal",
+    "uniform",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,14 @@ class Blocks:
         return bias if self.is_summed else self.spread(bias)
 
 
+def product(z: Tensor, matrix: Tensor) -> Tensor:
+    """``z W`` as one product of two matrices, ``(..., D_in)`` and ``(D_in, D_out)`` to ``(..., D_out)``.
+
+    Many such products at once are then one batched product, with a matrix for each and not for each example.
+    """
+    return (z.flatten(0, -2) @ matrix).reshape(*z.shape[:-1], matrix.shape[-1])
+
+
 def block_product(z: Tensor, matrix: Tensor, blocks: Blocks) -> Tensor:
     """``z W`` for one matrix, or per head.
 
@@ -64,7 +81,7 @@ def block_product(z: Tensor, matrix: Tensor, blocks: Blocks) -> Tensor:
         ``(B, T, D_out)`` or ``(B, T, H, D_out)``.
     """
     if not blocks.of_heads:
-        return z @ matrix
+        return product(z, matrix)
     per_head = blocks.spread(matrix)
     if z.dim() == 3:
         return torch.einsum("bti,hio->btho", z, per_head)

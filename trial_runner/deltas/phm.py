@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from search_space.form import Phm
 from trial_runner.deltas.activations import ACTIVATIONS
-from trial_runner.deltas.blocks import normal, uniform
+from trial_runner.deltas.blocks import normal, product, uniform
 
 __all__ = ["PhmDelta", "PhmMatrix", "PhmShared"]
 
@@ -47,6 +47,11 @@ class PhmMatrix(nn.Module):
         self.whole = nn.Parameter(_glorot((n, rows, columns), generator)) if rank is None else None
         self.left = None if rank is None else nn.Parameter(_glorot((n, rows, rank), generator))
         self.right = None if rank is None else nn.Parameter(_glorot((n, rank, columns), generator))
+
+    @property
+    def shared(self) -> PhmShared | None:
+        """What holds C where the configuration shares it."""
+        return self._shared[0]
 
     def forward(self) -> Tensor:
         """The matrix ``(D_in, D_out)``."""
@@ -92,8 +97,8 @@ class PhmDelta(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""
-        hidden = z @ self.down()  # (B, T, R)
+        hidden = product(z, self.down())  # (B, T, R)
         if self.down_bias is not None:
             hidden = hidden + self.down_bias.to(hidden.dtype)
-        out: Tensor = self._activation(hidden) @ self.up()  # (B, T, D_out)
+        out = product(self._activation(hidden), self.up())  # (B, T, D_out)
         return out if self.up_bias is None else out + self.up_bias.to(out.dtype)

@@ -19,7 +19,8 @@ from trial_runner.deltas import FormDelta, blocks_of
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.gates import InducerKeys, SigmoidFactor, TanhFactor, learned_scale
 from trial_runner.deltas.lowrank import LowRankDelta
-from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
+from trial_runner.deltas.phm import PhmDelta, PhmShared
+from trial_runner.deltas.softmax_memory import PrefixStack, SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
 from trial_runner.errors import AttachError
 
 __all__ = ["PortDelta"]
@@ -38,7 +39,10 @@ class PortDelta(nn.Module):
         scale: The trained scale, ones at the start; None without one.
         factor: The trained gate of a number per sublayer or token; None without one.
         keys: MLP_k of an inducer; None without one.
+        fixed_scale: The scale of a gate that has a fixed one, ``()``; None without one.
     """
+
+    fixed_scale: Tensor | None
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:
         """Join a form's module with the edit's gate."""
@@ -48,9 +52,12 @@ class PortDelta(nn.Module):
         self.scale: nn.Parameter | None = None
         self.factor: TanhFactor | SigmoidFactor | None = None
         self.keys: InducerKeys | None = None
+        self.register_buffer("fixed_scale", None, persistent=False)
         blocks = blocks_of(edit, shape)
         self._is_summed = blocks.is_summed
         match edit.gate:
+            case FixedScale(value=value):
+                self.fixed_scale = torch.tensor(value, dtype=torch.float64)
             case LearnedScale(per=per):
                 self.scale = learned_scale(per, edit.write, shape)
             case TanhGate():
@@ -83,7 +90,7 @@ class PortDelta(nn.Module):
             out = out * self.factor().to(out.dtype)
         if self.scale is not None:
             out = out * self.scale.to(out.dtype)
-        return out * self.edit.gate.value if isinstance(self.edit.gate, FixedScale) else out
+        return out if self.fixed_scale is None else out * self.fixed_scale
 
     def compose(
         self, h: Tensor, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None
@@ -132,10 +139,24 @@ class PortDelta(nn.Module):
         if isinstance(self.edit.gate, WeightedGate):
             keys = self.table()[0].to(query.dtype)  # (N, R, d_h)
             keys = keys.repeat_interleave(query.shape[-2] // keys.shape[0], dim=0)
-            return torch.logsumexp(torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling, dim=-1)
+            logits = torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling
+            is_real = getattr(self.form, "is_real", None)
+            if is_real is not None:
+                logits = logits.masked_fill(~is_real, -torch.inf)
+            return torch.logsumexp(logits, dim=-1)
         offset = self.key_offset(projected)
         keys = query if offset is None else query + offset.to(query.dtype)
         return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
+
+    def shared(self) -> PhmShared | PrefixStack | None:
+        """The module that this edit shares with its like at other sublayers; its parameters are not listed here."""
+        match self.form:
+            case StackedPrefix() | StackedBottleneck():
+                return self.form.stack
+            case PhmDelta():
+                return self.form.down.shared
+            case _:
+                return None
 
     def _output(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """What the form computes; some know a weight of heads that are summed, or read queries scaled."""

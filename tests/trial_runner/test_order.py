@@ -1,0 +1,153 @@
+"""The order of training examples: fair, reproducible, in phase over trials, and with little padding."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trial_runner.errors import RequestError
+from trial_runner.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.requests import TrainingPlan
+
+
+def lengths_of(examples: int) -> NDArray[np.int64]:
+    """Log-normal, as the lengths of sentences are, between 4 and 128 tokens."""
+    drawn = np.random.default_rng(0).lognormal(mean=3.0, sigma=0.6, size=examples)
+    return np.clip(drawn, 4, 128).astype(np.int64)
+
+
+def bucket_of(buckets: LengthBuckets, examples: NDArray[np.int64]) -> int:
+    """Number of the only bucket that holds all the examples."""
+    (number,) = (n for n, members in enumerate(buckets.members) if np.isin(examples, members).all())
+    return number
+
+
+def plan_with(*evaluate_at_steps: int) -> TrainingPlan:
+    return TrainingPlan(steps=evaluate_at_steps[-1], batch_size=4, evaluate_at_steps=evaluate_at_steps)
+
+
+def test_buckets_split_the_examples_by_length_then_index() -> None:
+    buckets = LengthBuckets(np.array([5, 3, 9, 3, 7, 3, 1]), 3)
+    assert [members.tolist() for members in buckets.members] == [[6, 1, 3], [5, 0], [4, 2]]
+
+
+def test_there_are_no_more_buckets_than_examples() -> None:
+    buckets = LengthBuckets(np.array([5, 3]), 8)
+    assert len(buckets) == 2
+    assert sorted(ExampleOrder(buckets, 1, 3).examples(0).tolist()) in ([0, 0, 0], [1, 1, 1])
+
+
+@pytest.mark.parametrize(("examples", "buckets"), [(0, 1), (3, 0)])
+def test_buckets_without_examples_or_number_are_refused(examples: int, buckets: int) -> None:
+    with pytest.raises(RequestError, match=f"got {examples} and {buckets}"):
+        LengthBuckets(np.arange(examples), buckets)
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(RequestError, match="batch size must be at least 1; got 0"):
+        ExampleOrder(LengthBuckets(np.arange(4), 1), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("evaluate_at_steps", "expected"),
+    [
+        ((25, 75, 225), 5),  # greatest common divisor 25
+        ((100, 200), 5),  # of 100, 5 is the largest divisor up to 8
+        ((24, 48), 8),
+        ((14, 28), 7),
+        ((12,), 6),
+        ((4, 12), 4),
+        ((2, 4), 8),  # no divisor of 2 is large enough
+        ((3, 9), 8),
+        ((33, 66), 8),  # the largest small divisor of 33 is 3
+        ((1, 10), 8),
+        ((1000,), 8),
+    ],
+)
+def test_the_buckets_divide_the_steps_between_measurements(evaluate_at_steps: tuple[int, ...], expected: int) -> None:
+    assert bucket_count(plan_with(*evaluate_at_steps)) == expected
+
+
+@pytest.mark.parametrize("batch_size", [4, 12, 30])
+def test_over_whole_epochs_every_example_is_used_equally_often(batch_size: int) -> None:
+    buckets = LengthBuckets(lengths_of(48), 4)  # 12 examples each
+    order = ExampleOrder(buckets, 7, batch_size)
+    steps = 4 * 12  # each bucket is visited 12 times, for 12 B examples: B epochs
+    used = np.bincount(np.concatenate([order.examples(step) for step in range(steps)]), minlength=48)
+    assert used.tolist() == [batch_size] * 48
+
+
+def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one() -> None:
+    order = ExampleOrder(LengthBuckets(lengths_of(48), 4), 7, 5)
+    used = np.zeros(48, dtype=np.int64)
+    for cycle in range(30):
+        for step in range(4 * cycle, 4 * cycle + 4):
+            used += np.bincount(order.examples(step), minlength=48)
+        assert used.max() - used.min() <= 1
+
+
+def test_one_bucket_is_shuffled_epochs() -> None:
+    order = ExampleOrder(LengthBuckets(lengths_of(10), 1), 3, 4)
+    seen = np.concatenate([order.examples(step) for step in range(5)])
+    first, second = seen[:10], seen[10:]
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert first.tolist() != second.tolist()
+    assert first.tolist() != sorted(first)
+
+
+def test_a_bucket_smaller_than_a_batch_gives_whole_epochs_and_a_rest() -> None:
+    order = ExampleOrder(LengthBuckets(np.arange(6), 2), 3, 7)
+    for step in range(8):
+        counts = np.bincount(order.examples(step), minlength=6)
+        assert sorted(counts[counts > 0]) == [2, 2, 3]
+
+
+def test_the_order_depends_on_the_seed_and_the_step_alone() -> None:
+    buckets = LengthBuckets(lengths_of(50), 4)
+    ascending = ExampleOrder(buckets, 11, 6)
+    expected = [ascending.examples(step).tolist() for step in range(60)]
+    jumping = ExampleOrder(LengthBuckets(lengths_of(50), 4), 11, 6)
+    for step in np.random.default_rng(0).permutation(60).tolist():
+        assert jumping.examples(step).tolist() == expected[step]
+    assert len({tuple(batch) for batch in expected}) == 60
+
+
+def test_two_trials_visit_the_same_bucket_at_each_step_but_see_other_examples() -> None:
+    buckets = LengthBuckets(lengths_of(400), 8)
+    one, two = ExampleOrder(buckets, 1, 8), ExampleOrder(buckets, 2, 8)
+    for step in range(40):
+        assert bucket_of(buckets, one.examples(step)) == bucket_of(buckets, two.examples(step))
+        assert one.examples(step).tolist() != two.examples(step).tolist()
+
+
+def test_a_trial_that_starts_whole_cycles_later_is_in_phase_with_the_others() -> None:
+    buckets = LengthBuckets(lengths_of(400), 5)
+    old, new = ExampleOrder(buckets, 1, 8), ExampleOrder(buckets, 2, 8)
+    for step in range(30):
+        assert bucket_of(buckets, old.examples(70 + step)) == bucket_of(buckets, new.examples(step))
+
+
+def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length() -> None:
+    buckets = LengthBuckets(lengths_of(400), 8)
+    order = ExampleOrder(buckets, 1, 8)
+    visited = [bucket_of(buckets, order.examples(step)) for step in range(16)]
+    assert sorted(visited[:8]) == sorted(visited[8:]) == list(range(8))
+    assert visited[:8] != list(range(8))
+
+
+def mean_padded_tokens(buckets: int) -> float:
+    """Tokens of a row, padding included, in the batches of four trials, two of which started 40 steps later."""
+    lengths = lengths_of(2000)
+    split = LengthBuckets(lengths, buckets)
+    orders = [ExampleOrder(split, seed, 16) for seed in range(4)]
+    starts = (0, 0, 40, 40)
+    widths = [
+        max(lengths[order.examples(step + start)].max() for order, start in zip(orders, starts, strict=True))
+        for step in range(80)
+    ]
+    return float(np.mean(widths))
+
+
+def test_buckets_make_padding_small_for_a_pack_in_phase() -> None:
+    real = float(lengths_of(2000).mean())
+    assert mean_padded_tokens(8) < 1.6 * real
+    assert mean_padded_tokens(1) > 3 * real

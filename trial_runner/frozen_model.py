@@ -1,0 +1,97 @@
+"""The frozen backbone as packs use it: where and how it computes, and a pass of it with deltas on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbone_shape import BackboneShape
+from trial_runner.attach import Attachment
+from trial_runner.inputs import model_inputs
+from trial_runner.packing.packed_deltas import PackedDeltas
+from trial_runner.packing.stacks import ModuleStack
+from trial_runner.tasks import Batch
+
+__all__ = ["Device", "FrozenModel", "Pass"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Where and how a backbone computes.
+
+    Attributes:
+        device: Where its tensors are.
+        dtype: Of deltas, heads and optimisers.
+        autocast: A context of the precision of products.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    autocast: Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrozenModel:
+    """A frozen base model with hooks on its ports.
+
+    Attributes:
+        model: The base model.
+        attachment: Its hooks.
+        shape: Its sizes.
+        device: Where and how it computes.
+        pad_token_id: Fills short rows.
+        weights_sha256: Hash of its weights, kept in snapshots.
+    """
+
+    model: nn.Module
+    attachment: Attachment
+    shape: BackboneShape
+    device: Device
+    pad_token_id: int
+    weights_sha256: str
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether passes in training mode drop something."""
+        config = self.model.config.to_dict()  # type: ignore[union-attr,operator]
+        shares = [value for key, value in config.items() if "drop" in key and isinstance(value, float)]
+        return any(share > 0 for share in shares)
+
+    @property
+    def decoder_start_token_id(self) -> int:
+        """What the text of a decoder begins with, in an encoder-decoder."""
+        start = getattr(getattr(self.model, "config", None), "decoder_start_token_id", None)
+        return self.pad_token_id if start is None else int(start)
+
+    def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
+        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""
+        inputs = model_inputs(
+            batch, self.shape.kind, self.device.device, decoder_start_token_id=self.decoder_start_token_id
+        )
+        return {name: tensor.repeat(copies, 1) for name, tensor in inputs.items()} if copies > 1 else inputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pass:
+    """What is computed together: the frozen model with the deltas and heads of K slots.
+
+    Attributes:
+        frozen: The model.
+        deltas: Of the slots.
+        heads: Of the slots.
+        slots: K.
+    """
+
+    frozen: FrozenModel
+    deltas: PackedDeltas
+    heads: ModuleStack
+    slots: int
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Compute with the deltas, in the device's precision, within the block."""
+        with self.frozen.attachment.using(self.deltas), self.frozen.device.autocast():
+            yield

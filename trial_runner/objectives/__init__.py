@@ -1,0 +1,6 @@
+"""What trials learn: their heads, losses and measurements, for all slots of a pass at once."""
+
+from trial_runner.objectives.classification import ClassificationHead, ClassificationObjective
+from trial_runner.objectives.objective import Objective
+
+__all__ = ["ClassificationHead", "ClassificationObjective", "Objective"]

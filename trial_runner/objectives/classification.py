@@ -1,0 +1,157 @@
+"""Classification: a linear head on the mean of the outputs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from trial_runner.delta_set import DeltaSet
+from trial_runner.frozen_model import FrozenModel, Pass
+from trial_runner.packing.stacks import by_slots
+from trial_runner.robust import RobustPredictor
+from trial_runner.tasks import Batch, PreparedTask, Split
+from trial_runner.tasks.metrics import METRICS, compute
+
+__all__ = ["ClassificationHead", "ClassificationObjective", "evaluation_rows"]
+
+_ROWS = 128
+_ROWS_TOGETHER = 1024
+_GPU_TOKENS = 8
+
+
+def evaluation_rows(slots: int) -> int:
+    """Examples of an evaluation batch that all slots share."""
+    return max(8, min(_ROWS, _ROWS_TOGETHER // slots))
+
+
+class ClassificationHead(nn.Module):
+    """The task head: mean of the real tokens' outputs, then one linear layer. Trained, and counted apart."""
+
+    def __init__(self, width: int, labels: int, *, seed: int, dtype: torch.dtype) -> None:
+        """Draw the weight from N(0, 0.02^2); the bias starts at zero."""
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        weight = torch.randn(labels, width, generator=generator, dtype=torch.float64) * 0.02
+        self.weight = nn.Parameter(weight.to(dtype))
+        self.bias = nn.Parameter(torch.zeros(labels, dtype=dtype))
+
+    def forward(self, hidden: Tensor, attention_mask: Tensor) -> Tensor:
+        """``(B, T, D)`` and ``(B, T)`` to logits ``(B, labels)``."""
+        wide = hidden.to(self.weight.dtype)
+        mask = attention_mask.to(wide.dtype).unsqueeze(-1)  # (B, T, 1)
+        pooled = (wide * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
+        return torch.nn.functional.linear(pooled, self.weight, self.bias)
+
+
+class ClassificationObjective:
+    """See `trial_runner.objectives.objective.Objective`.
+
+    Args:
+        task: What is learned.
+        frozen: The backbone.
+    """
+
+    def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
+        """Keep them."""
+        self._task = task
+        self._frozen = frozen
+        # few different widths, which is what compiled graphs and caches of a GPU want
+        self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
+
+    @property
+    def metric(self) -> str:
+        """See `Objective`."""
+        return self._task.metric
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """See `Objective`."""
+        return self._task.labels
+
+    def head(self, *, seed: int) -> nn.Module:
+        """See `Objective`."""
+        device = self._frozen.device
+        width, labels = self._frozen.shape.width, len(self._task.labels)
+        return ClassificationHead(width, labels, seed=seed, dtype=device.dtype).to(device.device)
+
+    def examples(self, split: str) -> int:
+        """See `Objective`."""
+        return len(self._task.splits[split])
+
+    def lengths(self, split: str) -> NDArray[Any]:
+        """See `Objective`."""
+        return np.diff(self._task.splits[split].offsets)
+
+    def losses(self, together: Pass, split: str, indices: NDArray[Any]) -> Tensor:
+        """See `Objective`."""
+        batch = self._batch(self._task.splits[split], indices)
+        labels = torch.from_numpy(batch.labels).to(self._frozen.device.device)
+        logits = self.logits(together, batch)
+        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels, reduction="none")
+        return by_slots(each, together.slots).mean(dim=1)
+
+    def logits(self, together: Pass, batch: Batch, *, is_shared: bool = False) -> Tensor:
+        """``(K, B, labels)``.
+
+        Args:
+            together: The slots.
+            batch: ``K B`` examples, slot by slot; or B that all slots get.
+            is_shared: Whether it is the latter.
+        """
+        inputs = self._frozen.inputs(batch, copies=together.slots if is_shared else 1)
+        with together.applied():
+            hidden: Tensor = self._frozen.model(**inputs).last_hidden_state  # (K B, T, D)
+        mask = inputs["attention_mask"]
+        by_slot = [by_slots(tensor, together.slots) for tensor in (hidden, mask)]
+        logits: Tensor = together.heads.call(ClassificationHead.forward, *by_slot)
+        return logits
+
+    def measure(self, together: Pass, split: str) -> Sequence[Mapping[str, float]]:
+        """See `Objective`."""
+        return self.evaluate(split, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
+
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:
+        """See `Objective`."""
+        predictor = RobustPredictor(
+            model=self._frozen.model,
+            shape=self._frozen.shape,
+            deltas=deltas,
+            predict=lambda batch: self.logits(alone, batch)[0],
+        )
+        predictor.learn(self._task.splits["train"], self._frozen.pad_token_id, seed=seed)
+        return self.evaluate(split, lambda batch: predictor.logits(batch).unsqueeze(0))[0]
+
+    @torch.no_grad()
+    def evaluate(self, name: str, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[dict[str, float]]:
+        """Every metric of each slot on a split, and the mean loss as ``validation_loss``.
+
+        Args:
+            name: Of the split.
+            predict: Logits ``(K, B, labels)`` of a batch.
+            slots: K.
+        """
+        split = self._task.splits[name]
+        by_length = np.argsort(np.diff(split.offsets), kind="stable")
+        predictions = np.empty((slots, len(split)), dtype=np.int64)
+        totals = np.zeros(slots)
+        size = evaluation_rows(slots)
+        for start in range(0, len(split), size):
+            rows: NDArray[np.int64] = by_length[start : start + size]
+            batch = self._batch(split, rows)
+            logits = predict(batch).float()  # (K, B, labels)
+            labels = torch.from_numpy(batch.labels).to(logits.device).expand(slots, -1)
+            each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+            totals += each.double().sum(dim=1).cpu().numpy()
+            predictions[:, rows] = logits.argmax(dim=-1).cpu().numpy()
+        names = [metric.name for metric in METRICS]
+        classes = len(self._task.labels)
+        return [
+            {**compute(names, own, split.labels, classes=classes), "validation_loss": float(total / len(split))}
+            for own, total in zip(predictions, totals, strict=True)
+        ]
+
+    def _batch(self, split: Split, indices: NDArray[Any]) -> Batch:
+        return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)

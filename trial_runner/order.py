@@ -1,0 +1,109 @@
+"""The order of a trial's training examples: examples of like length together, and like lengths at like steps.
+
+Shapes: `B` examples of a step.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trial_runner.errors import RequestError
+from trial_runner.requests import TrainingPlan
+from trial_runner.seeds import derived_seed
+
+__all__ = ["ExampleOrder", "LengthBuckets", "bucket_count"]
+
+_FEWEST = 4
+_MOST = 8
+
+
+def bucket_count(plan: TrainingPlan) -> int:
+    """Into how many buckets a plan's examples are split.
+
+    A slot is admitted when another is measured, so where the buckets divide the steps between measurements, all slots
+    of a pack are in phase: they visit the same bucket at the same time, and little is padded.
+    """
+    between = math.gcd(*plan.evaluate_at_steps)
+    most = max(count for count in range(1, _MOST + 1) if between % count == 0)
+    return most if most >= _FEWEST else _MOST
+
+
+class LengthBuckets:
+    """Examples in groups of like length, the same for every trial.
+
+    Attributes:
+        members: Indices of each bucket's examples, from the shortest to the longest. The sizes differ by at most 1.
+
+    Args:
+        lengths: Of every example, in tokens.
+        buckets: How many groups to make; fewer where there are fewer examples.
+
+    Raises:
+        RequestError: If there is no example or no bucket.
+    """
+
+    def __init__(self, lengths: NDArray[np.integer], buckets: int) -> None:
+        """Sort the examples by length, those of one length by index."""
+        if not len(lengths) >= 1 or not buckets >= 1:
+            raise RequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {buckets}.")
+        by_length = np.argsort(lengths, kind="stable").astype(np.int64)
+        self.members = tuple(np.array_split(by_length, min(buckets, len(lengths))))
+
+    def __len__(self) -> int:
+        """Number of buckets."""
+        return len(self.members)
+
+
+class ExampleOrder:
+    """Which examples a trial sees at each step; depends on its seed, the step, the plan and the data alone.
+
+    The buckets take turns, each once in as many steps as there are, in an order that is the same for all trials and in
+    every cycle: trials whose steps differ by whole cycles visit the same bucket. In its turn a bucket gives the next
+    examples of an endless stream, in which each epoch is a permutation drawn from the trial's seed.
+
+    Args:
+        buckets: The examples.
+        seed: Of the trial.
+        batch_size: B.
+
+    Raises:
+        RequestError: If the batch is empty.
+    """
+
+    def __init__(self, buckets: LengthBuckets, seed: int, batch_size: int) -> None:
+        """Draw the order of the buckets."""
+        if not batch_size >= 1:
+            raise RequestError(f"batch size must be at least 1; got {batch_size}.")
+        self._buckets = buckets
+        self._seed = seed
+        self._batch_size = batch_size
+        turns = np.random.default_rng(derived_seed(len(buckets), "buckets")).permutation(len(buckets))
+        self._turns: list[int] = turns.tolist()
+        self._epochs: dict[int, tuple[int, NDArray[np.int64]]] = {}
+
+    def examples(self, step: int) -> NDArray[np.int64]:
+        """Indices of the examples of a step, ``(B,)``.
+
+        Args:
+            step: From 0; in any order, though ascending steps are the fastest.
+        """
+        cycle, turn = divmod(step, len(self._buckets))
+        bucket = self._turns[turn]
+        return np.concatenate(list(self._stream(bucket, cycle * self._batch_size, (cycle + 1) * self._batch_size)))
+
+    def _stream(self, bucket: int, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
+        """A part of a bucket's stream, epoch by epoch."""
+        size = len(self._buckets.members[bucket])
+        for epoch in range(start // size, (stop - 1) // size + 1):
+            yield self._epoch(bucket, epoch)[max(start - epoch * size, 0) : stop - epoch * size]
+
+    def _epoch(self, bucket: int, epoch: int) -> NDArray[np.int64]:
+        """A bucket's examples in the order of an epoch; the last one asked for is kept."""
+        held = self._epochs.get(bucket)
+        if held is None or held[0] != epoch:
+            generator = np.random.default_rng(derived_seed(self._seed, f"order/{bucket}", epoch))
+            held = (epoch, generator.permutation(self._buckets.members[bucket]))
+            self._epochs[bucket] = held
+        return held[1]

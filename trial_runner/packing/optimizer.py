@@ -1,0 +1,298 @@
+"""AdamW for all slots of a lane at once, each with its own learning rates, betas, clipping and step count.
+
+All parameters lie in one vector, their gradients and moments in others like it. These are cut into rows short enough
+that a row belongs to one slot and one side, so what depends on these is one column beside the rows, and the number of
+operations depends neither on the slots nor on the parameters. Rows are of 64 elements where all that a slot owns of a
+parameter can be cut into these, else of one. Shapes: `P` elements, `N` rows, `K` slots, `S` sides (learning rates of a
+slot), `G` slots that share a stacked parameter.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from trial_runner.errors import RequestError
+
+__all__ = ["Owned", "PackAdamW", "SlotRule"]
+
+_ROW_LENGTHS = (64, 1)
+_CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
+_EPSILON = 1e-8
+_CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Owned:
+    """A parameter and the slots it belongs to.
+
+    Attributes:
+        parameter: ``(G, ...)`` where G slots own one entry of it each; of any shape where one slot owns it all.
+        places: Places of these slots in the lane; one or G.
+        side: Which of a slot's learning rates is its own.
+    """
+
+    parameter: nn.Parameter
+    places: tuple[int, ...]
+    side: int
+
+    def __post_init__(self) -> None:
+        """Check that every place has its entry."""
+        shape = tuple(self.parameter.shape)
+        if not self.places or (len(self.places) > 1 and (not shape or shape[0] != len(self.places))):
+            raise ValueError(f"a stacked parameter must have one entry a place; got {shape} for {self.places}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRule:
+    """How one slot is updated.
+
+    Attributes:
+        betas: Decay rates of the two moments.
+        weight_decays: Decoupled weight decay of each side.
+        clip_norm: Largest global norm of the slot's gradient; infinity for none.
+        steps: Updates already done, which the bias corrections need.
+
+    Raises:
+        RequestError: If a value is out of range.
+    """
+
+    betas: tuple[float, float]
+    weight_decays: tuple[float, ...]
+    clip_norm: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise RequestError(f"betas must be in [0, 1); got {self.betas}.")
+        if not all(0 <= decay < float("inf") for decay in self.weight_decays):
+            raise RequestError(f"weight decays must be finite and not negative; got {self.weight_decays}.")
+        if not self.clip_norm >= 0:
+            raise RequestError(f"the largest gradient norm must not be negative; got {self.clip_norm}.")
+        if not self.steps >= 0:
+            raise RequestError(f"the steps done must not be negative; got {self.steps}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """A part of the vector that is updated in one go.
+
+    Attributes:
+        start: First element.
+        row: First row.
+        rows: Number of rows.
+        length: Elements of a row.
+    """
+
+    start: int
+    row: int
+    rows: int
+    length: int
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return self.rows * self.length
+
+    @property
+    def at_rows(self) -> slice:
+        """Which rows it has."""
+        return slice(self.row, self.row + self.rows)
+
+    def of(self, vector: Tensor) -> Tensor:
+        """Its part of a vector, ``(rows, length)``."""
+        return vector[self.start : self.start + self.elements].view(self.rows, self.length)
+
+
+class PackAdamW:
+    """The numbers of `torch.optim.AdamW` after `torch.nn.utils.clip_grad_norm_`, for every slot by itself.
+
+    No slot's values enter another's, whatever they are. Nothing waits for the device. A parameter that no loss reaches
+    counts as one whose gradient is zero.
+
+    Attributes:
+        steps: Updates of each slot so far, ``(K,)``, float64.
+
+    Args:
+        owned: All parameters, of one dtype on one device. Their data and their gradients become views of one vector
+            each, so gradients must be cleared with `zero_grad` here, never set to None.
+        rules: One for each slot.
+
+    Raises:
+        ValueError: If the parameters cannot lie in one vector, or name a slot or side that no rule has.
+    """
+
+    def __init__(self, owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
+        """Lay the parameters out, those with rows of one length side by side."""
+        _check(owned, rules)
+        self._sides = len(rules[0].weight_decays)
+        ordered = sorted(owned, key=_row_length, reverse=True)
+        first = ordered[0].parameter
+        self._data = torch.cat([one.parameter.detach().flatten() for one in ordered])  # (P,)
+        self._gradient = torch.zeros_like(self._data)
+        self._first_moment = torch.zeros_like(self._data)
+        self._second_moment = torch.zeros_like(self._data)
+        owner = torch.cat([_owner_of_rows(one, self._sides) for one in ordered])
+        self._owner = owner.to(first.device)  # (N,) slot * S + side
+        self._rows_of = _rows_of(owner // self._sides, len(rules)).to(first.device)  # (K, most)
+        most = len(self._data) if first.is_cuda else _CPU_BLOCK_ELEMENTS
+        self._blocks = list(_blocks(ordered, most))
+        self._held = {id(one.parameter): one.parameter for one in ordered}
+        self._starts: dict[int, int] = {}
+        start = 0
+        for parameter in self._held.values():
+            self._starts[id(parameter)] = start
+            start += parameter.numel()
+            parameter.data = self._view(parameter, self._data)
+            parameter.grad = self._view(parameter, self._gradient)
+        vectors = (self._data, self._first_moment, self._second_moment)
+        self._old = [[block.of(vector) for vector in vectors] for block in self._blocks]
+        self._gradients = [block.of(self._gradient) for block in self._blocks]
+        self._read(rules)
+
+    def _view(self, parameter: nn.Parameter, vector: Tensor) -> Tensor:
+        """A parameter's part of a vector, in its shape."""
+        start = self._starts[id(parameter)]
+        return vector[start : start + parameter.numel()].view(parameter.shape)
+
+    def _read(self, rules: Sequence[SlotRule]) -> None:
+        def column(values: Sequence[object]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64, device=self._data.device)
+
+        self._betas = column([rule.betas for rule in rules])  # (K, 2)
+        self._decays = column([rule.weight_decays for rule in rules])  # (K, S)
+        self._clips = column([rule.clip_norm for rule in rules])  # (K,)
+        self.steps = column([rule.steps for rule in rules])  # (K,)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        self._gradient.zero_()
+
+    def moments(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor]:
+        """Views of a parameter's first and second moment, in its shape; what is written into them is kept.
+
+        Raises:
+            KeyError: If the parameter is not among those given.
+        """
+        return self._view(parameter, self._first_moment), self._view(parameter, self._second_moment)
+
+    @torch.no_grad()
+    def update(self, learning_rates: Tensor, losses: Tensor) -> Tensor:
+        """One step of every slot whose loss and gradient norm are finite; the others stay bit for bit as they are.
+
+        All memory is taken before anything is changed, so a step that runs out of it has done nothing.
+
+        Args:
+            learning_rates: Of each slot's sides at this step, ``(K, S)``.
+            losses: Of each slot, ``(K,)``.
+
+        Returns:
+            Global norm of each slot's gradient before clipping, ``(K,)``.
+        """
+        norms = self._norms()
+        sound = torch.isfinite(losses) & torch.isfinite(norms)  # (K,)
+        steps = self.steps + 1
+        columns = self._columns(learning_rates.to(self.steps), norms, steps)
+        is_sound = sound.repeat_interleave(self._sides).index_select(0, self._owner).unsqueeze(1)  # (N, 1)
+        scratch = self._data.new_empty(5, max(block.elements for block in self._blocks))
+        for block, old, gradient in zip(self._blocks, self._old, self._gradients, strict=True):
+            room = scratch[:, : block.elements].view(5, block.rows, block.length)
+            new = _stepped(old, gradient, columns[:, block.at_rows], room)
+            for held, computed in zip(old, new, strict=True):
+                torch.where(is_sound[block.at_rows], computed, held, out=held)
+        torch.where(sound, steps, self.steps, out=self.steps)
+        return norms
+
+    def _norms(self) -> Tensor:
+        """Norm of the norms of each slot's rows, ``(K,)``; sums in a fixed order on every device."""
+        of_rows = [torch.linalg.vector_norm(gradient, dim=1) for gradient in self._gradients]
+        padded = torch.cat([*of_rows, self._gradient.new_zeros(1)])  # (N + 1,)
+        norms: Tensor = torch.linalg.vector_norm(padded[self._rows_of], dim=1)
+        return norms
+
+    def _columns(self, rates: Tensor, norms: Tensor, steps: Tensor) -> Tensor:
+        """What each row's elements have in common, for `_stepped`: ``(7, N, 1)``."""
+        corrections = 1 - self._betas ** steps.unsqueeze(1)  # (K, 2)
+        factor = (self._clips.to(norms.dtype) / (norms + _CLIP_EPSILON)).clamp(max=1)  # (K,)
+        # An infinite rate times no decay would be NaN.
+        kept = (1 - rates * self._decays).masked_fill(self._decays == 0, 1)  # (K, S)
+        of_slots = (factor, 1 - self._betas[:, 0], self._betas[:, 1], 1 - self._betas[:, 1], corrections[:, 1].sqrt())
+        of_sides = (kept, -rates / corrections[:, :1])
+        table = torch.stack([*(one.unsqueeze(1).expand_as(kept) for one in of_slots), *of_sides])  # (7, K, S)
+        return table.to(self._data.dtype).flatten(1).index_select(1, self._owner).unsqueeze(2)
+
+
+def _stepped(old: Sequence[Tensor], gradient: Tensor, columns: Tensor, scratch: Tensor) -> tuple[Tensor, ...]:
+    """Data and moments after a step, in ``scratch``; operation by operation as `torch.optim.AdamW` does it.
+
+    Args:
+        old: Data, first and second moment, ``(N, length)`` each.
+        gradient: ``(N, length)``.
+        columns: From `PackAdamW._columns`.
+        scratch: ``(5, N, length)``.
+    """
+    factor, first_weight, second_decay, second_weight, spread, kept, negative_size = columns
+    data, first, second, clipped, change = scratch
+    torch.mul(gradient, factor, out=clipped)
+    torch.lerp(old[1], clipped, first_weight, out=first)
+    torch.mul(old[2], second_decay, out=second)
+    torch.mul(clipped, second_weight, out=change)
+    second.addcmul_(change, clipped)
+    divisor = torch.sqrt(second, out=clipped).div_(spread).add_(_EPSILON)
+    torch.mul(first, negative_size, out=change)
+    torch.mul(old[0], kept, out=data).addcdiv_(change, divisor)
+    return data, first, second
+
+
+def _row_length(one: Owned) -> int:
+    """Elements of a row of a parameter."""
+    segment = one.parameter.numel() // len(one.places)
+    return next(length for length in _ROW_LENGTHS if segment % length == 0)
+
+
+def _owner_of_rows(one: Owned, sides: int) -> Tensor:
+    """For each row of a parameter: slot * S + side."""
+    rows = one.parameter.numel() // len(one.places) // _row_length(one)
+    return torch.tensor(one.places).mul(sides).add(one.side).repeat_interleave(rows)
+
+
+def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_Block]:
+    """The vector in blocks of rows of one length, of at most so many elements."""
+    start = row = 0
+    for length, group in itertools.groupby(ordered, _row_length):
+        left = sum(one.parameter.numel() for one in group) // length
+        while left:
+            rows = min(left, max(1, most // length))
+            yield _Block(start=start, row=row, rows=rows, length=length)
+            start, row, left = start + rows * length, row + rows, left - rows
+
+
+def _check(owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
+    elements = sum(one.parameter.numel() for one in owned)
+    if not elements or not rules:
+        raise ValueError(f"an optimiser needs elements and slots; got {elements} and {len(rules)}.")
+    kinds = {(one.parameter.dtype, one.parameter.device) for one in owned}
+    if len(kinds) > 1:
+        raise ValueError(f"all parameters must have one dtype and one device; got {sorted(map(str, kinds))}.")
+    if len({id(one.parameter) for one in owned}) < len(owned):
+        raise ValueError(f"a parameter must be given once; got {len(owned)} of which some are the same.")
+    sides = len(rules[0].weight_decays)
+    if any(len(rule.weight_decays) != sides for rule in rules):
+        raise ValueError(f"all slots must have as many sides; got {[len(rule.weight_decays) for rule in rules]}.")
+    for one in owned:
+        if not 0 <= one.side < sides or not all(0 <= place < len(rules) for place in one.places):
+            raise ValueError(
+                f"places must be below {len(rules)} and sides below {sides}; got {one.places} and {one.side}."
+            )
+
+
+def _rows_of(slot_of_row: Tensor, slots: int) -> Tensor:
+    """Numbers of each slot's rows, ``(K, most)``, padded with the number of rows."""
+    counts = torch.bincount(slot_of_row, minlength=slots)
+    padded = torch.full((slots, int(counts.max())), len(slot_of_row))
+    for slot, rows in enumerate(torch.split(torch.argsort(slot_of_row, stable=True), counts.tolist())):
+        padded[slot, : len(rows)] = rows
+    return padded

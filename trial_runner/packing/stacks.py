@@ -1,0 +1,214 @@
+"""Modules of equal structure with their parameters stacked: one call computes all of them.
+
+Shapes: `G` modules of a stack.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import vmap
+from torch.utils._pytree import tree_map_only
+
+__all__ = ["ModuleStack", "Padding", "Shared", "by_slots", "last_rows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding:
+    """How a tensor is widened to the widest of its like.
+
+    Attributes:
+        axis: Its width, counted from the last axis.
+        in_front: Whether the zeros stand before its own entries; rows of tables keep their distance from what follows.
+    """
+
+    axis: int
+    in_front: bool = False
+
+
+_NO_PADDING: Mapping[str, Padding] = {}
+
+
+def by_slots(rows: Tensor, slots: int) -> Tensor:
+    """``(K B, ...)`` as ``(K, B, ...)``."""
+    return rows.reshape(slots, rows.shape[0] // slots, *rows.shape[1:])
+
+
+class ModuleStack:
+    """Several modules of one class, each with numbers of its own, computed as one.
+
+    A single module is called as it is and keeps its parameters. Of several, the parameters are copied into one tensor
+    each, ``(G, ...)``, zero where a module is narrower than the widest; `write_back` copies them back.
+
+    Args:
+        modules: Of one class and structure; only widths may differ.
+        places: Slot of each among those of the pass.
+        paddings: Of parameters and buffers that may differ in width, by name.
+    """
+
+    def __init__(
+        self, modules: Sequence[nn.Module], places: Sequence[int], paddings: Mapping[str, Padding] = _NO_PADDING
+    ) -> None:
+        """Stack."""
+        self.modules = tuple(modules)
+        self.places = tuple(places)
+        self._paddings = paddings
+        self._own = [dict(module.named_parameters()) for module in modules]
+        if len(modules) == 1:
+            self.parameters = {name: parameter for name, parameter in self._own[0].items()}
+            self._constants: dict[str, Tensor] = {}
+            return
+        self.parameters = {
+            name: nn.Parameter(_stacked([one[name].detach() for one in self._own], paddings.get(name)))
+            for name in self._own[0]
+        }
+        buffers = [dict(module.named_buffers()) for module in modules]
+        self._constants = {name: _stacked([one[name] for one in buffers], paddings.get(name)) for name in buffers[0]}
+        self._constants |= _real_rows(self._own, paddings)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it holds one module, as it is."""
+        return len(self.modules) == 1
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Parameters and buffers by name, ``(G, ...)``."""
+        return {**self.parameters, **self._constants}
+
+    def call(self, function: Callable[..., Any], *arguments: Any, shared: "Shared | None" = None) -> Any:
+        """A function of each module and its arguments.
+
+        Args:
+            function: Takes a module and the arguments without the leading axis.
+            arguments: Tensors ``(G, ...)``; anything else is the same for all.
+            shared: What the modules refer to without owning it.
+
+        Returns:
+            What it returns, every tensor with a leading axis ``G``.
+        """
+        if self.is_single and shared is None:
+            inputs = [argument.squeeze(0) if isinstance(argument, Tensor) else argument for argument in arguments]
+            return tree_map_only(Tensor, lambda out: out.unsqueeze(0), function(self.modules[0], *inputs))
+        template, owned = self.modules[0], self.tensors
+        if self.is_single:
+            owned = {name: tensor.unsqueeze(0) for name, tensor in owned.items()}
+        lent = {} if shared is None else shared.tensors()
+        axes = tuple(0 if isinstance(argument, Tensor) else None for argument in arguments)
+
+        def one(tensors: tuple[dict[str, Tensor], dict[str, Tensor]], *inputs: Any) -> Any:
+            with _holding(template, tensors[0]):
+                if shared is None:
+                    return function(template, *inputs)
+                with _holding(shared.of(template), tensors[1]):
+                    return function(template, *inputs)
+
+        return vmap(one, in_dims=(0, *axes))((owned, lent), *arguments)
+
+    def parts(self, index: int) -> Iterator[tuple[nn.Parameter, nn.Parameter, Callable[[Tensor], Tensor]]]:
+        """For each parameter of a module: its own, the stack, and how to take its part of a tensor of the stack."""
+        for name, own in self._own[index].items():
+            stack = self.parameters[name]
+            padding = self._paddings.get(name)
+            yield own, stack, _Part(shape=own.shape, index=None if self.is_single else index, padding=padding)
+
+    @torch.no_grad()
+    def write_back(self, index: int) -> None:
+        """Copy a module's numbers out of the stack."""
+        if not self.is_single:
+            for own, stack, part in self.parts(index):
+                own.copy_(part(stack))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """Which of the modules of another stack each module of a stack refers to.
+
+    Attributes:
+        stack: Of the shared modules.
+        rows: Index in it for each module, ``(G,)``; None where the two agree.
+        of: The shared module of a module.
+    """
+
+    stack: ModuleStack
+    rows: Tensor | None
+    of: Callable[[Any], nn.Module]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Parameters and buffers of the shared modules, ``(G, ...)``."""
+        held = self.stack.tensors
+        if self.rows is None:
+            return held
+        return {name: tensor.index_select(0, self.rows) for name, tensor in held.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Takes a module's part of a stacked and padded tensor, as a view."""
+
+    shape: torch.Size
+    index: int | None
+    padding: Padding | None
+
+    def __call__(self, stacked: Tensor) -> Tensor:
+        part = stacked if self.index is None else stacked[self.index]
+        if self.padding is None:
+            return part
+        axis, size = self.padding.axis, self.shape[self.padding.axis]
+        return part.narrow(axis, part.shape[axis] - size if self.padding.in_front else 0, size)
+
+
+@contextmanager
+def _holding(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let a module compute with other numbers within the block."""
+    replaced: list[tuple[dict[str, Any], str, Any]] = []
+    for path, tensor in tensors.items():
+        where, _, name = path.rpartition(".")
+        owner = module.get_submodule(where)
+        held: dict[str, Any] = owner._parameters if name in owner._parameters else owner._buffers
+        replaced.append((held, name, held[name]))
+        held[name] = tensor
+    try:
+        yield
+    finally:
+        for held, name, tensor in replaced:
+            held[name] = tensor
+
+
+def _real_rows(own: Sequence[Mapping[str, Tensor]], paddings: Mapping[str, Padding]) -> dict[str, Tensor]:
+    """Buffers that say which rows of padded tables are real; none where all tables are of one length."""
+    found: dict[str, Tensor] = {}
+    for name, source in _TABLES.items():
+        if source not in own[0] or source not in paddings:
+            continue
+        lengths = [one[source].shape[paddings[source].axis] for one in own]
+        if len(set(lengths)) > 1:
+            found[name] = last_rows(lengths, max(lengths), own[0][source].device)
+    return found
+
+
+_TABLES = {"form.is_real": "form.keys", "is_real": "embedding"}
+"""Which tensor's rows a buffer of real rows is about."""
+
+
+def last_rows(lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
+    """Which of so many rows are real where the padding stands in front, ``(G, R)``."""
+    begins = rows - torch.tensor(lengths, device=device)
+    return torch.arange(rows, device=device) >= begins.unsqueeze(1)
+
+
+def _stacked(parts: Sequence[Tensor], padding: Padding | None) -> Tensor:
+    if padding is None:
+        return torch.stack(list(parts))
+    width = max(part.shape[padding.axis] for part in parts)
+    return torch.stack([_padded(part, padding, width) for part in parts])
+
+
+def _padded(part: Tensor, padding: Padding, width: int) -> Tensor:
+    shape = list(part.shape)
+    shape[padding.axis] = width - part.shape[padding.axis]
+    zeros = part.new_zeros(shape)
+    return torch.cat([zeros, part] if padding.in_front else [part, zeros], dim=padding.axis)
