@@ -34,6 +34,8 @@ lint: .venv/.installed-dev ## Lint, format, types, import direction
 
 bench: .venv/.installed-dev ## Run the benchmarks
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/packs.py
+	$(BIN)/python benchmarks/packed_search.py
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

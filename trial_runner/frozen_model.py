@@ -9,7 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import StackKind
 from trial_runner.attach import Attachment
+from trial_runner.delta_set import DeltaSet
+from trial_runner.errors import AttachError
 from trial_runner.inputs import model_inputs
 from trial_runner.packing.packed_deltas import PackedDeltas
 from trial_runner.packing.stacks import ModuleStack
@@ -26,11 +29,13 @@ class Device:
         device: Where its tensors are.
         dtype: Of deltas, heads and optimisers.
         autocast: A context of the precision of products.
+        uses_graphs: Whether training steps on a GPU are recorded and launched at once.
     """
 
     device: torch.device
     dtype: torch.dtype
     autocast: Callable[[], AbstractContextManager[Any]]
+    uses_graphs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +48,7 @@ class FrozenModel:
         shape: Its sizes.
         device: Where and how it computes.
         pad_token_id: Fills short rows.
+        position_limit_tokens: Longest input; None if there is no limit.
         weights_sha256: Hash of its weights, kept in snapshots.
     """
 
@@ -51,6 +57,7 @@ class FrozenModel:
     shape: BackboneShape
     device: Device
     pad_token_id: int
+    position_limit_tokens: int | None
     weights_sha256: str
 
     @property
@@ -65,6 +72,25 @@ class FrozenModel:
         """What the text of a decoder begins with, in an encoder-decoder."""
         start = getattr(getattr(self.model, "config", None), "decoder_start_token_id", None)
         return self.pad_token_id if start is None else int(start)
+
+    def check_prompt(self, deltas: DeltaSet, tokens: int) -> None:
+        """Refuse a prompt that leaves no positions for the longest row.
+
+        Args:
+            deltas: With or without a prompt.
+            tokens: Of the longest row.
+
+        Raises:
+            AttachError: If the backbone is a decoder, where prompts take positions, and has too few.
+        """
+        limit, prompt = self.position_limit_tokens, deltas.prompt
+        if prompt is None or limit is None or self.shape.kind is not StackKind.DECODER:
+            return
+        if prompt.length + tokens > limit:
+            raise AttachError(
+                f"a prompt and the longest text must be at most {limit} tokens together, the positions of the "
+                f"backbone; got {prompt.length} and {tokens}. Cut the texts by max_tokens."
+            )
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""

@@ -7,15 +7,16 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trial_runner.frozen_model import FrozenModel, Pass
-from trial_runner.objectives import Objective
+from trial_runner.objectives import Objective, TrainingBatch
 from trial_runner.packing.dropout import SlotDropout, dropping
+from trial_runner.packing.graphs import CudaRecorder, StepGraphs
 from trial_runner.packing.optimizer import Owned, PackAdamW, SlotRule
 from trial_runner.packing.packed_deltas import PackedDeltas
 from trial_runner.packing.stacks import ModuleStack
@@ -25,6 +26,7 @@ from trial_runner.slots import TrialSlot
 __all__ = ["Lane", "LaneFailure", "pass_of"]
 
 _HEAD = 2
+_RATES, _KEYS = "learning rates", "dropout keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,12 @@ class Lane:
         self._trials = list(slots.values())
         self.together = pass_of(frozen, self._trials)
         self._optimizer: PackAdamW | None = None
-        if len(self._trials) > 1:
+        self._graphs: StepGraphs | None = None
+        on_gpu = frozen.device.device.type == "cuda"
+        if len(self._trials) > 1 or (on_gpu and self.together.deltas.whole is None):
             self._optimizer = self._new_optimizer()
             self._load_moments(self._optimizer)
+            self._graphs = self._new_graphs(self._optimizer) if on_gpu else None
         self._unread: list[tuple[Tensor, Tensor]] = []
         self._failed: dict[int, str] = {}
 
@@ -116,27 +121,36 @@ class Lane:
 
     def _step_alone(self) -> list[LaneFailure]:
         (number, slot), *_ = self.slots.items()
-        with slot.training(), self._dropping():
-            losses = self._losses()
+        batch = self._objective.batch("train", slot.examples())
+        with slot.training(), self._dropping(self._keys()):
+            losses = self._objective.losses(self.together, batch)
             reason = slot.update(losses[0])
         return [] if reason is None else [LaneFailure(slot=number, reason=reason)]
 
     def _step(self, optimizer: PackAdamW) -> None:
         """One step of all slots, without waiting for the device."""
+        device = self._frozen.device.device
+        indices = np.concatenate([slot.examples() for slot in self._trials])
+        batch = self._objective.batch("train", indices)
         rates = torch.tensor([slot.learning_rates() for slot in self._trials], dtype=torch.float64)
-        optimizer.zero_grad()
-        with self._dropping():
-            losses = self._losses()
-        losses.sum().backward()  # type: ignore[no-untyped-call]
-        held = losses.detach()
-        norms = optimizer.update(rates.to(held.device, non_blocking=True), held)
-        self._unread.append((held, norms))
+        inputs = {**batch.tensors, _RATES: rates.to(device, non_blocking=True), _KEYS: self._keys()}
+        if self._graphs is None or not batch.has_fixed_shapes:
+            done = self._computed(inputs, batch, optimizer)
+        else:
+            done = dict(self._graphs.run(inputs))
+        self._unread.append((done["losses"], done["norms"]))
         for slot in self._trials:
             slot.step += 1
 
-    def _losses(self) -> Tensor:
-        indices = np.concatenate([slot.examples() for slot in self._trials])
-        return self._objective.losses(self.together, "train", indices)
+    def _computed(self, inputs: Mapping[str, Tensor], batch: TrainingBatch, optimizer: PackAdamW) -> dict[str, Tensor]:
+        """Losses and gradient norms ``(K,)`` of a step that is done."""
+        optimizer.zero_grad()
+        tensors = {name: tensor for name, tensor in inputs.items() if name not in (_RATES, _KEYS)}
+        with self._dropping(inputs[_KEYS]):
+            losses = self._objective.losses(self.together, replace(batch, tensors=tensors))
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        held = losses.detach()
+        return {"losses": held, "norms": optimizer.update(inputs[_RATES], held)}
 
     def read(self) -> list[LaneFailure]:
         """Hear of the steps done since the last time; a slot fails at the first whose loss or norm is not finite."""
@@ -157,20 +171,30 @@ class Lane:
                 break
         return failures
 
+    def _keys(self) -> Tensor:
+        """What each slot's dropout depends on at its step, ``(K,)``."""
+        seeds = [derived_seed(slot.request.seed, "dropout", slot.step) for slot in self._trials]
+        return torch.tensor(seeds, device=self._frozen.device.device)
+
     @contextmanager
-    def _dropping(self) -> Iterator[None]:
+    def _dropping(self, keys: Tensor) -> Iterator[None]:
         """Training mode with each slot's own dropout, where the backbone has any."""
         if not self._frozen.has_dropout:
             yield
             return
-        device = self._frozen.device.device
-        seeds = [derived_seed(slot.request.seed, "dropout", slot.step) for slot in self._trials]
         self._frozen.model.train()
         try:
-            with dropping(SlotDropout(torch.tensor(seeds, device=device))):
+            with dropping(SlotDropout(keys)):
                 yield
         finally:
             self._frozen.model.eval()
+
+    def _new_graphs(self, optimizer: PackAdamW) -> StepGraphs | None:
+        """Recordings of the step, where batches come in few shapes."""
+        empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
+        if not self._frozen.device.uses_graphs or not empty.has_fixed_shapes:
+            return None
+        return StepGraphs(lambda inputs: self._computed(inputs, empty, optimizer), CudaRecorder())
 
     def _new_optimizer(self) -> PackAdamW:
         owned = [

@@ -68,7 +68,7 @@ def measured_memory(frozen: FrozenModel, objective: Objective, slot: TrialSlot) 
     """
     longest = np.argsort(objective.lengths("train"), kind="stable")[-slot.request.plan.batch_size :]
     with saved_bytes([*frozen.model.parameters(), *slot.parameters]) as saved:
-        objective.losses(pass_of(frozen, [slot]), "train", longest)
+        objective.losses(pass_of(frozen, [slot]), objective.batch("train", longest))
     trained = sum(parameter.numel() * parameter.element_size() for parameter in slot.parameters)
     return MemoryModel(
         backbone_bytes=sum(one.numel() * one.element_size() for one in frozen.model.parameters()),

@@ -160,6 +160,7 @@ class PackedPlan:
     sequential: dict[Port, list[Round]] = field(default_factory=dict)
     reads: set[Port] = field(default_factory=set)
     lse: list[Group] = field(default_factory=list)
+    _visible: Tensor | None = None
 
     def touches(self, port: Port) -> bool:
         """Whether an edit writes the port."""
@@ -177,10 +178,9 @@ class PackedPlan:
             for place, length in zip(group.places, group.lengths(), strict=True):
                 lengths[place] = length
         both = [_by_slot(groups, [table[index] for table in tables], rows, self.slots) for index in (0, 1)]
-        visible = None
-        if any(length != rows for length in lengths):
-            visible = last_rows(lengths, rows, both[0].device)  # (K, R)
-        return Prefix(keys=both[0], values=both[1], visible=visible)
+        if self._visible is None and any(length != rows for length in lengths):
+            self._visible = last_rows(lengths, rows, both[0].device)  # (K, R)
+        return Prefix(keys=both[0], values=both[1], visible=self._visible)
 
 
 def _by_slot(groups: Sequence[Group], tables: Sequence[Tensor], rows: int, slots: int) -> Tensor:

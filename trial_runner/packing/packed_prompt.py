@@ -40,6 +40,7 @@ class PackedPrompt:
             self.stacks.append(ModuleStack(modules, places, paddings(modules[0])))
         device = next(iter(self.stacks[0].parameters.values())).device
         self._lengths = torch.tensor(self.lengths, device=device)
+        self._visible = last_rows(self.lengths, self.length, device)
 
     def rows(self) -> Tensor:
         """``(K, L, D)``; the last rows are the prompt's."""
@@ -59,7 +60,7 @@ class PackedPrompt:
 
     def visible(self) -> Tensor:
         """Which rows are a prompt's, ``(K, L)``."""
-        return last_rows(self.lengths, self.length, self._lengths.device)
+        return self._visible
 
     def shifts(self) -> Tensor:
         """By how much each slot's positions begin behind the first row, ``(K,)``."""

@@ -1,0 +1,190 @@
+"""Arm (a): one trial in a process of its own, with transformers' ``Trainer``. A process, started by `processes`.
+
+The method is peft's where peft has it; else this library's deltas in a plain module, which ``Trainer`` trains.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pack_arms.material import own_backbone, prepared_task
+from pack_arms.meters import peak_bytes
+from pack_arms.mix import Member, member, mixed_configuration, request
+from pack_arms.setting import Setting
+from pack_arms.wire import say
+from trial_runner.attach import Attachment
+from trial_runner.backbones import Backbone
+from trial_runner.backbones.locate import config_of, padding_token
+from trial_runner.delta_set import DeltaSet
+from trial_runner.seeds import derived_seed
+from trial_runner.tasks import PreparedTask
+
+__all__ = ["peft_configuration", "trained"]
+
+_EVALUATION_ROWS = 128
+_FFN = r".*\.layer\.\d+\.(intermediate|output)\.dense"
+_IA3_FFN = r".*\.layer\.\d+\.output\.dense"
+
+
+def peft_configuration(one: Member, width: int) -> Any:
+    """The method as peft has it on a RoBERTa; None where it has none."""
+    from peft import IA3Config, LoraConfig, PrefixTuningConfig, PromptTuningConfig
+
+    sizes = [min(size, width) for size in one.sizes.values()]
+    targets = {"lora_qv": ["query", "value"], "lora_kv": ["key", "value"], "lora_ffn": _FFN}
+    match one.method:
+        case "lora_qv" | "lora_kv" | "lora_ffn":
+            alpha = float(one.options.get("s", 2)) * sizes[0]
+            return LoraConfig(
+                task_type="SEQ_CLS", r=sizes[0], lora_alpha=alpha, target_modules=targets[one.method], lora_dropout=0.0
+            )
+        case "ia3":
+            inner = rf".*\.(key|value)|{_IA3_FFN}"
+            return IA3Config(task_type="SEQ_CLS", target_modules=inner, feedforward_modules=_IA3_FFN)
+        case "prefix_tuning":
+            return PrefixTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=sizes[0])
+        case "prompt_tuning":
+            return PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=sizes[0])
+        case _:
+            return None
+
+
+class Plain(nn.Module):
+    """A frozen backbone with one delta set and a head, as ``Trainer`` takes it."""
+
+    def __init__(self, backbone: Backbone, deltas: DeltaSet, labels: int) -> None:
+        super().__init__()
+        self.backbone = backbone.model
+        self.deltas = deltas
+        self.head = nn.Linear(backbone.shape.width, labels)
+        self._attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        with self._attachment.using(self.deltas):
+            hidden = self.backbone(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # (B, T, D)
+        mask = attention_mask.unsqueeze(-1).to(hidden.dtype)  # (B, T, 1)
+        logits = self.head((hidden * mask).sum(dim=1) / mask.sum(dim=1))  # (B, labels)
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+
+def model_of(number: int, setting: Setting, task: PreparedTask) -> tuple[nn.Module, str]:
+    """The model that ``Trainer`` trains, and whose it is."""
+    theirs = peft_configuration(member(number), setting.shape().width)
+    if theirs is not None:
+        from peft import get_peft_model
+        from transformers import AutoModelForSequenceClassification
+
+        base = AutoModelForSequenceClassification.from_pretrained(
+            setting.backbone, num_labels=len(task.labels), dtype=torch.float32
+        )
+        return get_peft_model(base, theirs), "peft"
+    backbone = own_backbone(setting)
+    configuration = mixed_configuration(number, backbone.shape)
+    deltas = DeltaSet(configuration, backbone.shape, seed=derived_seed(number, "deltas"))
+    return Plain(backbone, deltas, len(task.labels)), "own module"
+
+
+class _Indices(torch.utils.data.Dataset[int]):
+    """Numbers of examples; the collator makes texts of them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class _Collator:
+    """Batches of a split, padded to the longest of each."""
+
+    def __init__(self, task: PreparedTask, pad_token_id: int) -> None:
+        self._task = task
+        self._pad_token_id = pad_token_id
+        self.split = "train"
+
+    def __call__(self, indices: list[int]) -> dict[str, Tensor]:
+        batch = self._task.splits[self.split].batch(indices, self._pad_token_id)
+        return {
+            "input_ids": torch.from_numpy(batch.input_ids),
+            "attention_mask": torch.from_numpy(batch.attention_mask).long(),
+            "labels": torch.from_numpy(batch.labels),
+        }
+
+
+def _accuracy(prediction: Any) -> dict[str, float]:
+    logits = prediction.predictions
+    first = logits[0] if isinstance(logits, tuple) else logits
+    return {"accuracy": float(np.mean(first.argmax(axis=-1) == prediction.label_ids))}
+
+
+def trained(number: int, setting: Setting) -> dict[str, Any]:
+    """Train and evaluate a trial; its times and its score."""
+    from transformers import Trainer, TrainingArguments, set_seed
+
+    torch.set_num_threads(setting.threads)
+    set_seed(number)
+    began_at = time.perf_counter()
+    task = prepared_task(setting)
+    model, whose = model_of(number, setting, task)
+    collator = _Collator(task, padding_token(config_of(setting.backbone)))
+    asked = request(number, mixed_configuration(number, setting.shape()), setting)
+    rates = asked.learning_rates
+    with tempfile.TemporaryDirectory(prefix="packs-trainer-") as folder:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            max_steps=setting.steps,
+            per_device_train_batch_size=setting.batch_size,
+            per_device_eval_batch_size=_EVALUATION_ROWS,
+            learning_rate=rates.attention or rates.ffn or rates.head,
+            lr_scheduler_type="linear",
+            warmup_steps=int(asked.plan.warmup_fraction * setting.steps),
+            max_grad_norm=asked.plan.clip_norm or 0.0,
+            seed=number,
+            bf16=setting.precision == "bf16",
+            use_cpu=setting.device == "cpu",
+            dataloader_pin_memory=setting.device == "cuda",
+            remove_unused_columns=False,
+            label_names=["labels"],
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        trainer = Trainer(
+            model=model,
+            args=arguments,
+            data_collator=collator,
+            train_dataset=_Indices(len(task.splits["train"])),
+            eval_dataset=_Indices(len(task.splits["validation"])),
+            compute_metrics=_accuracy,
+        )
+        loaded_at = time.perf_counter()
+        trainer.train()
+        trained_at = time.perf_counter()
+        collator.split = "validation"
+        score = trainer.evaluate()["eval_accuracy"]
+    return {
+        "whose": whose,
+        "load_seconds": loaded_at - began_at,
+        "train_seconds": trained_at - loaded_at,
+        "evaluate_seconds": time.perf_counter() - trained_at,
+        "score": score,
+        "peak_bytes": peak_bytes(setting.device),
+    }
+
+
+def main() -> None:
+    number, fields = json.loads(sys.argv[1])
+    say("answer", trained(number, Setting(**fields)))
+
+
+if __name__ == "__main__":
+    main()

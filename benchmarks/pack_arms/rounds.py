@@ -1,0 +1,148 @@
+"""One round: every arm once, over the same trials; and the rates that follow from it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from pack_arms.mix import MIX
+from pack_arms.processes import Answer, run_alone, run_jobs
+from pack_arms.setting import Job, Setting
+
+__all__ = ["Plan", "Round", "run_round"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is compared.
+
+    Attributes:
+        setting: How every arm trains.
+        workers: Processes of an arm that work at once.
+        packs: Sizes of packs, ascending.
+        alone_trials: How many trials arm (a) trains, from the beginning of the mix.
+        with_graph: Whether arms (b) and (c) replay their steps as a CUDA graph.
+    """
+
+    setting: Setting
+    workers: int
+    packs: tuple[int, ...]
+    alone_trials: int
+    with_graph: bool = False
+
+    def job(self, packs: Sequence[Sequence[int]], *, counts: str, beside: tuple[str, ...] = ()) -> Job:
+        """Mixed trials, whole, for arm (b) or (c)."""
+        return Job(
+            setting=self.setting,
+            kind="mixed",
+            packs=tuple(tuple(pack) for pack in packs),
+            beside=beside,
+            counts=counts,
+            with_graph=self.with_graph,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What the arms of a round answered. Rates are trial-steps per second of the whole machine.
+
+    Attributes:
+        plan: What was asked.
+        alone: Arm (a), by trial.
+        single: Timings of arm (b), by trial.
+        singles: Answers of arm (b), of each worker.
+        packs: Arm (c), each worker's, by size; beside it packs of equal adapters, and one trial with all rows.
+    """
+
+    plan: Plan
+    alone: Mapping[int, Answer]
+    single: Mapping[int, Mapping[str, Any]]
+    singles: Sequence[Answer]
+    packs: Mapping[int, Sequence[Answer]]
+
+    def alone_rate(self, trials: int, *, with_all: bool) -> float:
+        """Of arm (a), over the first trials.
+
+        Args:
+            trials: So many of them, or all that it trained.
+            with_all: Whether start, load and evaluation count; else the training loop alone.
+        """
+        chosen = [self.alone[number] for number in range(min(trials, len(self.alone)))]
+        return self._rate([one.wall_seconds if with_all else one.answer["train_seconds"] for one in chosen])
+
+    def single_rate(self, trials: int, *, with_all: bool) -> float:
+        """Of arm (b), over the first trials; ``with_all`` counts admission, first steps and evaluation."""
+        chosen = [self.single[number] for number in range(trials)]
+        if with_all:
+            return self._rate([one["seconds"] for one in chosen])
+        return self.plan.workers / fmean(one["step_seconds"] for one in chosen)
+
+    def pack_rate(self, size: int, *, with_all: bool) -> float:
+        """Of arm (c); as of arm (b)."""
+        if not with_all:
+            return sum(size / one.answer["timings"][0]["step_seconds"] for one in self.packs[size])
+        return sum(size * self.plan.setting.steps / one.answer["timings"][0]["seconds"] for one in self.packs[size])
+
+    def efficiency(self, size: int, *, beside_wide: bool) -> float:
+        """Throughput of the mixed pack over that of equal adapters, or of one wide trial, with the same rows."""
+        kind = "wide" if beside_wide else "equal"
+        other = sum(size / one.answer["beside"][kind]["step_seconds"] for one in self.packs[size])
+        return self.pack_rate(size, with_all=False) / other
+
+    def to_alone(self, size: int) -> float:
+        """A pack over arm (a) with the same first trials, everything counted."""
+        return self.pack_rate(size, with_all=True) / self.alone_rate(size, with_all=True)
+
+    def to_single(self, size: int) -> float:
+        """A pack over arm (b) with the same trials, everything counted."""
+        return self.pack_rate(size, with_all=True) / self.single_rate(size, with_all=True)
+
+    def score_difference(self, size: int) -> float:
+        """Largest difference of a packed trial's score from that of the same trial in arm (b)."""
+        packed = self.packs[size][0].answer["timings"][0]
+        pairs = zip(packed["trials"], packed["scores"], strict=True)
+        return max(abs(score - self.single[number]["scores"][0]) for number, score in pairs)
+
+    def passes_per_second(self, size: int) -> float:
+        """Steps of whole packs, of all workers."""
+        return self.pack_rate(size, with_all=False) / size
+
+    def product_flops(self, size: int) -> float:
+        """FLOP/s of a product of matrices of the pack's rows, of all workers at once."""
+        return sum(float(one.answer["product_flops"]) for one in self.packs[size])
+
+    def _rate(self, seconds: Sequence[float]) -> float:
+        return self.plan.workers * self.plan.setting.steps / fmean(seconds)
+
+
+def run_round(plan: Plan, note: Callable[[str], None], *, with_counts: bool) -> Round:
+    """Run every arm.
+
+    Args:
+        plan: What is compared.
+        note: Told which arm begins.
+        with_counts: Whether FLOPs and launches are counted too.
+    """
+    numbers = range(max(plan.packs))
+    workers = range(plan.workers)
+    counts = "all" if with_counts else "none"
+    note("arm (b)")
+    shares = [[[number] for number in numbers[worker :: plan.workers]] for worker in workers]
+    singles = run_jobs([plan.job(share, counts=counts) for share in shares if share])
+    note("arm (a)")
+    same = replace(plan.setting, precision=singles[0].ready["precision"])
+    alone = run_alone(range(plan.alone_trials), same, plan.workers)
+    timings = [timing for one in singles for timing in one.answer["timings"]]
+    packs = {}
+    for size in plan.packs:
+        note(f"pack of {size}")
+        # each worker trains the same structures with seeds of its own
+        mine = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
+        packs[size] = run_jobs([plan.job(one, counts=counts, beside=("equal", "wide")) for one in mine])
+    return Round(
+        plan=plan,
+        alone=dict(enumerate(alone)),
+        single={timing["trials"][0]: timing for timing in timings},
+        singles=singles,
+        packs=packs,
+    )

@@ -1,0 +1,100 @@
+"""What every arm shares."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from search_space.backbone_shape import BackboneShape
+from search_space.families import shape_of
+from trial_runner.requests import TrainingPlan
+
+__all__ = ["BUDGET", "HEAD_RATE", "Job", "Setting"]
+
+HEAD_RATE = 5.0e-3
+BUDGET = 0.005
+"""Share of the backbone's parameters, of trials whose memory is measured."""
+
+_BENCHMARKS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How all arms train.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        backbone: Folder of the backbone.
+        embedded_task: Whether the task is the embedded one; else it is made of random tokens.
+        tokens: Length of the longest text; of random texts, of all.
+        batch_size: Examples of a trial's step.
+        steps: Of a trial.
+        threads: Of a process.
+        precision: One of ``trial_runner.runner.PRECISIONS``.
+    """
+
+    device: str
+    backbone: str
+    embedded_task: bool
+    tokens: int
+    batch_size: int
+    steps: int
+    threads: int
+    precision: str = "auto"
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """Of every trial: measured once, at its end."""
+        return TrainingPlan(steps=self.steps, batch_size=self.batch_size, evaluate_at_steps=(self.steps,))
+
+    def shape(self) -> BackboneShape:
+        """Sizes of the backbone."""
+        return shape_of(json.loads((Path(self.backbone) / "config.json").read_text()))
+
+    def environment(self) -> dict[str, str]:
+        """Environment of a process of an arm."""
+        chosen = dict(os.environ)
+        chosen["PYTHONPATH"] = os.pathsep.join([str(_BENCHMARKS), chosen.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        chosen |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        chosen |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
+        if self.device == "cpu":
+            chosen |= {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
+        return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a process of arms (b) and (c) does with its backbone.
+
+    Attributes:
+        setting: How it trains.
+        kind: ``mixed`` trials, ``equal`` adapters, one ``wide`` trial with the rows of all, or ``budget``: equal
+            trials of `BUDGET`.
+        packs: Numbers of the trials of each pack, one pack after the other.
+        beside: Other kinds, a few steps of which are timed afterwards with the rows of the first pack.
+        extent: ``whole``: packs train to the end and are evaluated; ``steps``: a few steps are timed; ``none``.
+        counts: What is counted of a step of the first pack: ``all``, bytes ``kept`` for the way back, or ``none``.
+        with_graph: Whether steps are replayed as a CUDA graph.
+    """
+
+    setting: Setting
+    kind: str
+    packs: tuple[tuple[int, ...], ...]
+    beside: tuple[str, ...] = ()
+    extent: str = "whole"
+    counts: str = "none"
+    with_graph: bool = False
+
+    def to_json(self) -> str:
+        """As it travels to the process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Job":
+        """As it arrives."""
+        fields: Mapping[str, Any] = json.loads(text)
+        packs = tuple(tuple(pack) for pack in fields["packs"])
+        changed = {"setting": Setting(**fields["setting"]), "packs": packs, "beside": tuple(fields["beside"])}
+        return cls(**{**fields, **changed})

@@ -1,0 +1,165 @@
+"""Packs of unlike trials against the same trials alone: throughput, memory, launches, and what unlikeness costs.
+
+    python benchmarks/packs.py               on a GPU if there is one, else on the CPU
+    python benchmarks/packs.py --quick       a few steps of a few trials, to see that it works
+
+Three arms train the same trials with the same seeds on the same data, all steps, no early stopping:
+
+(a) every trial in a process of its own with transformers' ``Trainer``, and peft's method where peft has it; start of
+    the process, load and evaluation count;
+(b) this library's loop, packs of one trial in one process; admission, first steps and evaluation count;
+(c) packs of 2 to 32; the same count.
+
+The trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as
+many processes as there are cores, with one thread each, so that throughputs are those of the whole machine; on a GPU
+every arm has one. The default takes tens of minutes on two cores; fewer --packs, --alone and --rounds are shorter.
+
+"vs equal" and "vs wide" are the heterogeneity efficiency: the mixed pack's throughput over that of as many equal
+adapters, and over that of one adapter with all rows. Arms take turns over the rounds; medians are shown.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from pack_arms.material import new_backbone
+from pack_arms.mix import describe
+from pack_arms.prediction import fit_lines, large_lines
+from pack_arms.rounds import Plan, Round, run_round
+from pack_arms.setting import Setting
+from pack_arms.tables import Aims, aim_lines, arm_lines
+
+from trial_runner.backbones.locate import embedded_folder
+
+_EMBEDDED = "embedded"
+_BASE_WIDTH, _BASE_LAYERS, _LONG_TOKENS = 768, 12, 128
+_CPU_AIMS = Aims(to_alone=2)
+_GPU_AIMS = {32: Aims(to_alone=10, to_single=2), _LONG_TOKENS: Aims(to_alone=4)}
+_QUICK_STEPS, _QUICK_PACK = 8, 4
+
+
+def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default auto")
+    add("--backbone", metavar="embedded|random|FOLDER", help="default: embedded on a CPU, random on a GPU")
+    add("--width", type=int, default=_BASE_WIDTH, help=f"of a random RoBERTa (default {_BASE_WIDTH})")
+    add("--layers", type=int, default=_BASE_LAYERS, help=f"of a random RoBERTa (default {_BASE_LAYERS})")
+    add("--tokens", type=_numbers, metavar="T,…", help="of a text (default 24 on a CPU, 32,128 on a GPU)")
+    add("--batch", type=int, help="examples of a trial's step (default 16 on a CPU, 32 on a GPU)")
+    add("--steps", type=int, default=200, help="of a trial (default 200)")
+    add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="default 2,4,8,16,32")
+    add("--alone", type=int, default=8, help="trials of arm (a), the first of the mix (default 8)")
+    add("--rounds", type=int, default=2, help="default 2")
+    add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
+    add("--eager", action="store_true", help="on a GPU, launch the kernels of arms (b) and (c) one by one")
+    add("--no-memory", action="store_true", help="leave out the model of memory")
+    add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round, no memory")
+    return parser.parse_args(words)
+
+
+def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
+    """What to compare, a plan for each number of tokens."""
+    has_gpu = torch.cuda.is_available() if arguments.device == "auto" else arguments.device == "cuda"
+    name = arguments.backbone or ("random" if has_gpu else _EMBEDDED)
+    lengths = arguments.tokens or ((32, _LONG_TOKENS) if has_gpu else (24,))
+    folder = {_EMBEDDED: embedded_folder(), "random": scratch / "random"}.get(name, Path(name))
+    if name == "random":
+        new_backbone(folder, width=arguments.width, layers=arguments.layers, tokens=max(lengths))
+    packs = tuple(sorted(size for size in arguments.packs if size > 1))
+    for tokens in lengths:
+        setting = Setting(
+            device="cuda" if has_gpu else "cpu",
+            backbone=str(folder),
+            embedded_task=name == _EMBEDDED,
+            tokens=tokens,
+            batch_size=arguments.batch or (32 if has_gpu else 16),
+            steps=_QUICK_STEPS if arguments.quick else arguments.steps,
+            threads=(os.cpu_count() or 1) if has_gpu else 1,
+            precision=arguments.precision,
+        )
+        yield Plan(
+            setting=setting,
+            workers=1 if has_gpu else os.cpu_count() or 1,
+            packs=tuple(size for size in packs if size <= _QUICK_PACK) if arguments.quick else packs,
+            alone_trials=2 if arguments.quick else arguments.alone,
+            with_graph=not arguments.eager,
+        )
+
+
+def compare(plan: Plan, rounds: int) -> Iterator[str]:
+    """The lines of a plan."""
+    setting = plan.setting
+    yield f"{Path(setting.backbone).name}: {_shape_line(plan)}"
+    done: list[Round] = []
+    for index in range(rounds):
+        title = f"round {index + 1} of {rounds}"
+        done.append(run_round(plan, partial(_note, title), with_counts=index == 0))
+    yield from _about(done[0])
+    yield from arm_lines(done)
+    apart = max(one.score_difference(size) for one in done for size in plan.packs)
+    yield f"scores of packed trials differ from those of (b) by at most {apart:.4f}"
+    is_gpu = setting.device == "cuda"
+    yield from aim_lines(done, _GPU_AIMS.get(setting.tokens, _GPU_AIMS[_LONG_TOKENS]) if is_gpu else _CPU_AIMS)
+
+
+def memory(plan: Plan, scratch: Path) -> Iterator[str]:
+    """The model of memory: fitted to the plan's setting, and of RoBERTa-base's shape."""
+    yield from fit_lines(plan.setting)
+    base = scratch / "roberta_base_shape"
+    new_backbone(base, width=_BASE_WIDTH, layers=_BASE_LAYERS, tokens=_LONG_TOKENS)
+    large = replace(
+        plan.setting, backbone=str(base), embedded_task=False, tokens=_LONG_TOKENS, precision="bf16", steps=8
+    )
+    yield from large_lines(large, with_run=plan.setting.device == "cuda")
+
+
+def _shape_line(plan: Plan) -> str:
+    setting, shape = plan.setting, plan.setting.shape()
+    return (
+        f"{shape.encoder_layers} layers of width {shape.width}, batch {setting.batch_size} x {setting.tokens} tokens, "
+        f"{setting.steps} steps; an arm has {plan.workers} processes at a time, {setting.threads} threads each"
+    )
+
+
+def _about(first: Round) -> Iterator[str]:
+    ready, largest = first.singles[0].ready, max(first.plan.packs)
+    whose = [one.answer["whose"] for one in first.alone.values()]
+    yield (
+        f"{ready['precision']}; (a): {len(whose)} trials, {whose.count('peft')} of them peft's, the others this "
+        f"library's deltas in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s not counted"
+    )
+    yield f"the mix of {largest}: {describe(largest, first.plan.setting.shape())}"
+
+
+def _note(title: str, arm: str) -> None:
+    print(f"{title}: {arm}", file=sys.stderr, flush=True)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def main() -> None:
+    arguments = arguments_of()
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"torch {torch.__version__}, {os.cpu_count()} cores, load {load}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="packs-") as name:
+        scratch = Path(name)
+        chosen = list(plans(arguments, scratch))
+        for plan in chosen:
+            for line in compare(plan, 1 if arguments.quick else arguments.rounds):
+                print(line, flush=True)
+        if not (arguments.quick or arguments.no_memory):
+            for line in memory(chosen[-1], scratch):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The benchmark of packs: its trials are as unlike as it says, its figures follow from the times, and it works."""
+
+import importlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from search_space.families import shape_of
+from trial_runner.backbones.locate import embedded_folder
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+ROBERTA_BASE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
+
+
+@pytest.fixture
+def arms(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a module of the arms, which are found beside the benchmark."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+    def load(name: str) -> ModuleType:
+        return importlib.import_module(f"pack_arms.{name}")
+
+    return load
+
+
+def shape_in(folder: Path) -> Any:
+    return shape_of(json.loads((folder / "config.json").read_text()))
+
+
+@pytest.mark.parametrize("folder", [embedded_folder(), ROBERTA_BASE], ids=["embedded", "roberta_base"])
+def test_the_trials_of_a_mixed_pack_are_unlike(arms: Any, folder: Path) -> None:
+    mix = arms("mix")
+    shape = shape_in(folder)
+    trials = [mix.mixed_configuration(number, shape) for number in range(len(mix.MIX))]
+    assert len(trials) == 32
+    edits = [edit for one in trials[:8] for edit in one.edits]
+    widths = [edit.sized_form.width for edit in edits if edit.sized_form is not None]
+    assert (min(widths), max(widths)) == (1, 256)
+    assert len({edit.form.name for edit in trials[0].edits + trials[1].edits + trials[2].edits + trials[3].edits}) == 4
+    assert len({edit.insertion for edit in edits}) == 2
+    assert len({edit.gate.name for edit in edits}) >= 3
+
+
+def test_trials_of_one_number_have_one_seed_and_rates_differ(arms: Any) -> None:
+    mix, setting = arms("mix"), tiny_setting(arms, embedded_folder())
+    shape = shape_in(embedded_folder())
+    asked = [mix.request(number, mix.mixed_configuration(number, shape), setting) for number in (0, 1, 0)]
+    assert asked[0] == asked[2]
+    assert asked[0].seed != asked[1].seed
+    rates = {mix.request(number, mix.mixed_configuration(0, shape), setting).learning_rates for number in range(8)}
+    assert len(rates) == 5
+
+
+def test_the_model_of_memory_is_a_line_through_the_measured_peaks(arms: Any) -> None:
+    fit = arms("memory").fitted({1: 130.0, 2: 160.0, 4: 220.0})
+    assert (fit.common, fit.each) == pytest.approx((100.0, 30.0))
+    assert fit.at(8) == pytest.approx(340.0)
+
+
+def test_what_misses_its_aim_says_so(arms: Any) -> None:
+    tables = arms("tables")
+    assert tables.aim("a pack", 1.9, 2).endswith("≥ 2  MISSED")
+    assert tables.aim("a pack", 2.0, 2).endswith("≥ 2")
+    assert tables.aim("a pack", float("nan"), 2).endswith("MISSED")
+
+
+def test_rates_are_those_of_the_whole_machine(arms: Any) -> None:
+    """Two workers, trials of 10 steps: 4 s alone, 2 s in our loop, a pack of 2 in 2.5 s."""
+    rounds, processes = arms("rounds"), arms("processes")
+    setting = replace(tiny_setting(arms, embedded_folder()), steps=10)
+    plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
+
+    def answer(**said: Any) -> Any:
+        return processes.Answer(wall_seconds=4.0, ready={}, answer=said)
+
+    pack = answer(
+        timings=[{"trials": [0, 1], "scores": [0.5, 0.7], "seconds": 2.5, "step_seconds": 0.2}],
+        beside={"equal": {"step_seconds": 0.1}, "wide": {"step_seconds": 0.05}},
+    )
+    one = rounds.Round(
+        plan=plan,
+        alone={0: answer(train_seconds=2.5)},
+        single={number: {"scores": [0.6], "seconds": 2.0, "step_seconds": 0.125} for number in range(2)},
+        singles=[],
+        packs={2: [pack, pack]},
+    )
+    assert one.alone_rate(2, with_all=True) == pytest.approx(5.0)
+    assert one.alone_rate(2, with_all=False) == pytest.approx(8.0)
+    assert one.single_rate(2, with_all=True) == pytest.approx(10.0)
+    assert one.single_rate(2, with_all=False) == pytest.approx(16.0)
+    assert one.pack_rate(2, with_all=True) == pytest.approx(16.0)
+    assert (one.to_alone(2), one.to_single(2)) == pytest.approx((3.2, 1.6))
+    assert one.efficiency(2, beside_wide=False) == pytest.approx(0.5)
+    assert one.efficiency(2, beside_wide=True) == pytest.approx(0.25)
+    assert one.score_difference(2) == pytest.approx(0.1)
+
+
+def tiny_setting(arms: Any, folder: Path) -> Any:
+    return arms("setting").Setting(
+        device="cpu", backbone=str(folder), embedded_task=False, tokens=8, batch_size=2, steps=9, threads=1
+    )
+
+
+@pytest.mark.slow
+def test_a_worker_trains_a_mixed_pack_and_measures_it(arms: Any, tmp_path: Path) -> None:
+    material, own = arms("material"), arms("own")
+    setting = tiny_setting(arms, material.new_backbone(tmp_path, width=64, layers=1, tokens=8, vocabulary=200))
+    job = arms("setting").Job(
+        setting=setting, kind="mixed", packs=((0, 1, 2, 3),), beside=("equal", "wide"), counts="all"
+    )
+    runner = material.own_runner(setting)
+    answer = own.answer(arms("setting").Job.from_json(job.to_json()), runner)
+    runner.close()
+    (timing,) = answer["timings"]
+    assert timing["trials"] == (0, 1, 2, 3)
+    assert len(timing["scores"]) == 4
+    assert timing["seconds"] > timing["step_seconds"] > 0
+    assert set(answer["beside"]) == {"equal", "wide"}
+    # 8 rows of 8 tokens through q, k, v, o and the two matrices of the FFN: there, and back again without weights
+    least = 2 * 2 * (8 * 8) * 12 * 64**2
+    assert least <= answer["counts"]["flops"] <= 3 * least
+    assert answer["counts"]["launches"] > 100
+    assert answer["counts"]["kept_bytes"] > 8 * 8 * 64 * 4
+    assert json.loads(json.dumps(answer))
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_packs_runs() -> None:
+    options = "--quick --device cpu --backbone random --width 64 --layers 1 --tokens 8 --batch 2 --packs 2"
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "packs.py", *options.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "(a) alone",
+        "(b) own loop",
+        "(c) pack of 2",
+        "never below",
+        "heterogeneity efficiency",
+        "by at most",
+    ):
+        assert words in done.stdout

@@ -1,0 +1,68 @@
+"""How many trials fit: what a step keeps is counted, and a pack is as large as memory allows."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from packing_cases import request_for, runner_of, sized
+
+from search_space.published import published_method
+from trial_runner import runner as runners
+from trial_runner.packing.memory import MemoryModel, saved_bytes
+from trial_runner.requests import TrainingPlan, TrialRequest
+from trial_runner.runner import TorchRunner
+
+PLAN = TrainingPlan(steps=4, batch_size=4, evaluate_at_steps=(4,))
+
+
+@pytest.fixture
+def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    runner = runner_of(tiny_backbone("roberta"))
+    yield runner
+    runner.close()
+
+
+def asked(runner: TorchRunner, batch_size: int = 4) -> TrialRequest:
+    structure = published_method("lora_qv").structure(runner.backbone.shape)
+    request = request_for(sized(structure, 0), 0, steps=4)
+    return dataclasses.replace(request, plan=dataclasses.replace(PLAN, batch_size=batch_size))
+
+
+def test_what_a_step_keeps_is_counted_once_whoever_keeps_it() -> None:
+    weight = torch.ones(8, 8, requires_grad=True)
+    x = torch.ones(4, 8, requires_grad=True)
+    with saved_bytes([weight]) as saved:
+        hidden = x @ weight  # keeps x, and the weight that is there anyway
+        _ = hidden * hidden.exp()  # keeps both factors; exp keeps its result
+    assert sorted(saved.values()) == [4 * 8 * 4] * 3
+
+
+def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunner) -> None:
+    pack = runner.open_pack(1)
+    small, large = pack.memory_of(asked(runner, 4)), pack.memory_of(asked(runner, 8))
+    assert large.activation_bytes == pytest.approx(2 * small.activation_bytes, rel=0.02)
+    assert large.state_bytes == small.state_bytes
+    slot = pack.trial(pack.admit(asked(runner)))
+    assert small.state_bytes == 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
+    assert small.backbone_bytes == 8 * sum(parameter.numel() for parameter in runner.backbone.model.parameters())
+
+
+def test_a_pack_is_one_backbone_and_so_many_slots() -> None:
+    model = MemoryModel(backbone_bytes=1000, state_bytes=30, activation_bytes=100)
+    assert model.total_bytes(0) == 1000
+    assert model.total_bytes(5) - model.total_bytes(4) == 160
+    assert model.slots_within(160 * 7 + 100) == 7
+    assert model.slots_within(3) == 1
+
+
+@pytest.mark.parametrize(("times", "slots"), [(0.5, 1), (2.5, 2), (100, 3)])
+def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
+    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, times: float, slots: int
+) -> None:
+    each = runner.open_pack(1).memory_of(runner._probe(PLAN))
+    needed = each.total_bytes(1) - each.backbone_bytes
+    monkeypatch.setattr(runners, "available_bytes", lambda _: int(needed * times / 0.8) + 1)
+    assert runner.open_pack(3, fitting=PLAN).free_slots == slots
+    assert runner.open_pack(3).free_slots == 3
