@@ -1,7 +1,7 @@
 """Types of the study file's values: what pydantic alone would let through is refused here."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -11,8 +11,10 @@ from search_space.errors import SearchSpaceError
 from search_space.form import FORMS
 from search_space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
 from search_space.published import PUBLISHED
+from studies.specification.presets import PRESETS
 from studies.specification.units import parse_duration
 from trial_runner.tasks.metrics import METRICS
+from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_METRICS
 
 __all__ = [
     "Budget",
@@ -21,13 +23,16 @@ __all__ = [
     "Duration",
     "FormName",
     "GateName",
+    "GroupValues",
     "MetricName",
     "Name",
     "Number",
     "Positive",
+    "PresetName",
     "Range",
     "RatedForm",
     "Size",
+    "SplitName",
     "Text",
     "Whole",
     "auto_count_or_none",
@@ -125,7 +130,29 @@ def _choice(value: str, known: Sequence[str]) -> str:
 
 
 def _metric_name(value: str) -> str:
-    return _choice(value, [metric.name for metric in METRICS])
+    known = [each.name for each in METRICS]
+    known += [each.name for each in TEXT_METRICS] + [each.name for each in LOSS_METRICS]
+    return _choice(value, known)
+
+
+def _preset_name(value: str) -> str:
+    return _choice(value, [preset.name for preset in PRESETS])
+
+
+def _split_name(value: object) -> object:
+    """The name of a split, or group and name of each split that it is joined from."""
+    names = value.items() if isinstance(value, Mapping) else [("all", value)]
+    if not names or not all(isinstance(text, str) and text for pair in names for text in pair):
+        raise ValueError("must be the name of a split, or a mapping from groups to names of splits")
+    return value
+
+
+def _group_values(value: object) -> tuple[str, ...]:
+    """Values of a column as text; one stands for a list of one."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not values or not all(isinstance(each, str | int) for each in values):
+        raise ValueError("must be a list of texts, whole numbers or true and false")
+    return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
 
 
 def _form_name(value: str) -> str:
@@ -156,6 +183,9 @@ Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
 MetricName = Annotated[str, AfterValidator(_metric_name)]
+PresetName = Annotated[str, AfterValidator(_preset_name)]
+SplitName = Annotated[str | dict[str, str], BeforeValidator(_split_name)]
+GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
 FormName = Annotated[str, AfterValidator(_form_name)]
 RatedForm = Annotated[str, AfterValidator(_rated_form)]
 GateName = Annotated[str, AfterValidator(_gate_name)]

@@ -1,9 +1,9 @@
 """The sections of a study file. Every key, its default and its range stand here and nowhere else."""
 
 from dataclasses import fields
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
@@ -11,13 +11,10 @@ from search_space.form import Init, OwnNorm
 from search_space.options import SpaceOptions
 from search_space.published import COMPARED, PUBLISHED
 from studies.specification.fields import (
-    Columns,
     Distinct,
     Duration,
     FormName,
     GateName,
-    MetricName,
-    Name,
     Number,
     Positive,
     Range,
@@ -30,8 +27,8 @@ from studies.specification.fields import (
     below_one,
     published_methods,
 )
-from trial_runner.errors import RunnerError
-from trial_runner.tasks.source import TaskSource
+from studies.specification.section import Section
+from studies.specification.task import Task
 
 __all__ = ["Fleet", "Pruning", "Search", "Section", "Task", "Training"]
 
@@ -41,79 +38,6 @@ _DEFAULTS = SpaceOptions()
 def _all_rates(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     """The ranges of all forms, those left out with their default."""
     return {**_DEFAULTS.learning_rates, **rates}
-
-
-class Section(BaseModel):
-    """A mapping of the study file: unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class Task(Section):
-    """What is learned. Exactly one of ``name``, ``folder`` and ``hub``.
-
-    Attributes:
-        name: An embedded task, such as ``docstrings``.
-        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .csv or .parquet; relative to the study file.
-        hub: A data set of the Hugging Face hub.
-        configuration: Of the hub's data set.
-        text: Column of the text, or the two columns of a pair.
-        label: Column of the label.
-        labels: In the order of their indices; null takes them from train, sorted.
-        splits: Names of splits (of a folder: of files) that are not called train, validation and test.
-        metric: What is maximised.
-        max_tokens: Longer texts are cut.
-        train_examples: At most so many are used, the same ones always; null uses all.
-        validation_examples: The same for validation.
-    """
-
-    name: Name | None = None
-    folder: Text | None = None
-    hub: Text | None = None
-    configuration: Text | None = None
-    text: Columns | None = None
-    label: Text | None = None
-    labels: Annotated[tuple[Text, ...], Distinct, Field(min_length=2)] | None = None
-    splits: dict[Literal["train", "validation", "test"], Text] = {}
-    metric: MetricName = "accuracy"
-    max_tokens: Annotated[Whole, Field(ge=8)] = 64
-    train_examples: Annotated[Whole, Field(ge=1)] | None = None
-    validation_examples: Annotated[Whole, Field(ge=1)] | None = None
-
-    @model_validator(mode="after")
-    def _check_source(self) -> Self:
-        given = [key for key in ("name", "folder", "hub") if getattr(self, key) is not None]
-        if len(given) != 1:
-            raise ValueError(f"must have exactly one of name, folder and hub; got {' and '.join(given) or 'none'}")
-        columns = [key for key in ("text", "label", "labels") if getattr(self, key) is not None]
-        if self.name is not None and columns:
-            raise ValueError(f"must not name {' and '.join(columns)}, because an embedded task has its own")
-        if self.name is None and (self.text is None or self.label is None):
-            raise ValueError(f"must name the columns text and label, because it is read from a {given[0]}")
-        if self.hub is None and self.configuration is not None:
-            raise ValueError("must not have a configuration unless it comes from the hub")
-        try:
-            self.to_source()
-        except RunnerError as error:
-            raise ValueError(str(error).rstrip(".")) from error
-        return self
-
-    def to_source(self) -> TaskSource:
-        """Where the trial runner finds the task."""
-        common: dict[str, Any] = {
-            "configuration": self.configuration,
-            "metric": self.metric,
-            "max_tokens": self.max_tokens,
-            "splits": dict(self.splits),
-            "train_examples": self.train_examples,
-            "validation_examples": self.validation_examples,
-        }
-        if self.name is not None:
-            return TaskSource(kind="embedded", name=self.name, **common)
-        columns: dict[str, Any] = {"text": self.text, "label": self.label, "labels": self.labels}
-        if self.folder is not None:
-            return TaskSource(kind="folder", name=self.folder, **columns, **common)
-        return TaskSource(kind="hub", name=self.hub or "", **columns, **common)
 
 
 class Training(Section):
@@ -207,7 +131,7 @@ class Search(Section):
     sharing: Annotated[tuple[Literal["shared", "own"], ...], Distinct, Field(min_length=1)] = ("shared",)
     near_duplicates: bool = False
     attention_share: Annotated[Range, AfterValidator(below_one)] = _DEFAULTS.attention_share
-    learning_rates: Annotated[dict[RatedForm, Range], AfterValidator(_all_rates)] = {}
+    learning_rates: Annotated[dict[RatedForm, Range], AfterValidator(_all_rates)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -239,13 +163,13 @@ class Fleet(Section):
     Attributes:
         backend: ``ray``, or ``inline`` for one process.
         workers: ``auto`` is one per GPU, else one per core.
-        pack: Trials that a worker trains side by side.
+        pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 
     backend: Literal["ray", "inline"] = "ray"
     workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
-    pack: Annotated[Whole, Field(ge=1)] = 4
+    pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     time_budget: Duration = None
     artefacts: Text | None = None

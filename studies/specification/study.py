@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -10,9 +10,11 @@ from search_space.budget import ParameterBudget
 from search_space.options import SpaceOptions
 from studies.rungs import RungPlan
 from studies.specification.fields import Budget, Name, Text, Whole
+from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search, Section, Task, Training
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks.source import TaskSource
+from trial_runner.tasks.text_source import TextTaskSource
 
 __all__ = ["LAUNCH_KEYS", "Specification"]
 
@@ -49,6 +51,11 @@ class Specification(Section):
     pruning: Pruning = Pruning()
     search: Search = Search()
     fleet: Fleet = Fleet()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, given: Any) -> Any:
+        return with_training_preset(given)
 
     @model_validator(mode="after")
     def _check_rungs(self) -> Self:
@@ -89,7 +96,7 @@ class Specification(Section):
             clip_norm=self.training.clip_norm,
         )
 
-    def to_task_source(self) -> TaskSource:
+    def to_task_source(self) -> TaskSource | TextTaskSource:
         """Where the trial runner finds the task."""
         return self.task.to_source()
 

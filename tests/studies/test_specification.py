@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from studies.specification import (
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
 from studies.specification.units import parse_duration
+from trial_runner.tasks import Decoding, Grouping, QuestionColumns, TextColumns, TextTaskSource
 
 MINIMAL = {"name": "smoke", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
 EXAMPLES = Path(__file__).parents[2] / "studies" / "examples"
@@ -49,7 +51,7 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     assert (study.trials, study.seed) == (40, 0)
     assert (study.training.steps, study.training.batch_size) == (200, 32)
     assert study.rung_steps == (25, 50, 100, 200)
-    assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", 4)
+    assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
 
 
 def test_the_defaults_of_the_search_are_those_of_the_space() -> None:
@@ -181,6 +183,115 @@ def test_a_task_that_cannot_be_is_refused(task: object) -> None:
     lines = problems({"task": task})
     assert lines
     assert all(line.startswith("task") for line in lines)
+
+
+TRANSLATION = {"kind": "translation", "folder": ".", "source": "en", "target": "de"}
+QUESTIONS = {"kind": "question_answering", "folder": "."}
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        ({"kind": "translatoin"}, "task.kind: must be 'classification', 'summarisation', "),
+        ({"metric": "blue"}, "task.metric: must be among accuracy, f1, .* got 'blue'; did you mean 'bleu'"),
+        ({"metric": "rouge1"}, "task: metric of a translation task must be one of bleu, .* got 'rouge1'"),
+        ({"metrics": ["chrf"]}, "task: metrics must contain the metric 'bleu'; got chrf"),
+        ({"target": None}, "task: must name the columns source and target, because it is read from a folder"),
+        ({"text": "en"}, "task: must not have text, because its kind is translation"),
+        ({"question": "q"}, "task: must not have question, because its kind is translation"),
+        ({"folder": None, "name": "docstrings"}, "task: a translation task must come from a folder or the hub"),
+        ({"revision": "main"}, "task: must not have a configuration or revision unless it comes from the hub"),
+        ({"max_target_tokens": 3}, "task.max_target_tokens: must be at least 4; got 3"),
+        ({"label_smoothing": 1}, "task.label_smoothing: must be below 1; got 1"),
+        ({"decoding": {"beam": 2}}, "task.decoding.beam: unknown key; did you mean 'beams'"),
+        ({"decoding": {"min_new_tokens": 70}}, r"task: min_new_tokens must be from 0 to max_new_tokens \(64\); got 70"),
+        ({"splits": {"test": {"A b": "x"}}}, "task: a group must be named with a-z, 0-9 and '_'; got 'A b'"),
+        ({"splits": {"test": []}}, "task.splits.test: must be the name of a split, or a mapping"),
+        ({"groups": {"seen": [True]}}, "task: must name the column group that the values of groups stand in"),
+        ({"group": "g", "groups": {"seen": [1.5]}}, "task.groups.seen: must be a list of texts"),
+        ({"group": "g", "groups": {"a": ["x"], "b": ["x"]}}, "task: a value of column 'g' must be in one group"),
+        ({"languages": ["en"]}, "task.languages"),
+    ],
+)
+def test_a_text_task_that_cannot_be_is_refused_on_one_line(task: dict[str, object], line: str) -> None:
+    (said,) = problems({"task": {**TRANSLATION, **task}})
+    assert re.match(line, said)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"label_smoothing": 0.1},
+        {"decoding": {"beams": 2}},
+        {"metrics": ["accuracy"]},
+        {"instruction": "say:"},
+        {"source": "en"},
+        {"context": "c"},
+    ],
+)
+def test_a_classification_task_has_nothing_of_a_text_task(task: dict[str, object]) -> None:
+    (said,) = problems({"task": {"name": "docstrings", **task}})
+    assert said.startswith(f"task: must not have {next(iter(task))}, because its kind is classification")
+
+
+def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
+    task = {
+        **TRANSLATION,
+        "references": "refs",
+        "group": "seen",
+        "groups": {"seen": True, "unseen": [False, 0]},
+        "instruction": "translate:",
+        "languages": ["en_XX", "de_DE"],
+        "splits": {"test": {"near": "a", "far": "b"}},
+        "metric": "ter",
+        "metrics": ["ter", "loss"],
+        "max_tokens": 30,
+        "max_target_tokens": 20,
+        "label_smoothing": 0.1,
+        "decoding": {"beams": 3, "min_new_tokens": 2, "length_penalty": 0.6, "no_repeat_ngram": 3},
+        "train_examples": 5,
+        "validation_examples": 4,
+    }
+    study = specification_from_mapping({**MINIMAL, "task": task})
+    assert study.to_task_source() == TextTaskSource(
+        kind="folder",
+        name=".",
+        task_kind="translation",
+        columns=TextColumns(source="en", target="de", references="refs"),
+        group=Grouping(column="seen", values={"seen": ("true",), "unseen": ("false", "0")}),
+        instruction="translate:",
+        languages=("en_XX", "de_DE"),
+        splits={"test": {"near": "a", "far": "b"}},
+        metric="ter",
+        metrics=("ter", "loss"),
+        max_tokens=30,
+        max_target_tokens=20,
+        label_smoothing=0.1,
+        decoding=Decoding(max_new_tokens=20, beams=3, min_new_tokens=2, length_penalty=0.6, no_repeat_ngram=3),
+        train_examples=5,
+        validation_examples=4,
+    )
+    assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("classification", "accuracy"), ("summarisation", "rouge2"), ("translation", "bleu"), ("data_to_text", "bleu")],
+)
+def test_the_usual_metric_of_a_kind_is_its_default(kind: str, metric: str) -> None:
+    columns = {"text": "en", "label": "de"} if kind == "classification" else {"source": "en", "target": "de"}
+    study = specification_from_mapping({**MINIMAL, "task": {"kind": kind, "folder": ".", **columns}})
+    assert study.task.metric == study.to_task_source().metric == metric
+
+
+def test_questions_have_their_usual_columns_unless_others_are_named() -> None:
+    usual = specification_from_mapping({**MINIMAL, "task": QUESTIONS}).to_task_source()
+    named = specification_from_mapping({**MINIMAL, "task": {**QUESTIONS, "context": "story"}}).to_task_source()
+    assert usual.metric == "token_f1"
+    assert isinstance(usual, TextTaskSource)
+    assert isinstance(named, TextTaskSource)
+    assert usual.columns == QuestionColumns()
+    assert named.columns == QuestionColumns(context="story")
 
 
 @pytest.mark.parametrize("budget", ["0%", "200%", "many", 0, -3, True, None, [1], 2.5])
@@ -440,7 +551,7 @@ def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:
     assert difference(first.as_json(), second.as_json()) == [
         "trials: 40 -> 99",
         'fleet.backend: "ray" -> "inline"',
-        "fleet.pack: 4 -> 1",
+        'fleet.pack: "auto" -> 1',
     ]
 
 
@@ -477,9 +588,21 @@ def test_a_study_cannot_be_changed() -> None:
 
 
 def test_the_shipped_examples_are_valid(tmp_path: Path) -> None:
-    assert example_names() == ("docstrings", "sst2")
+    assert example_names() == (
+        "banking77",
+        "docstrings",
+        "e2e_nlg",
+        "multi30k_en_de",
+        "reuters_headlines",
+        "snli",
+        "sst2",
+        "webnlg",
+    )
     assert read_specification(study_file("docstrings")).name == "docstrings"
-    assert read_specification(study_file("sst2"), {"task.folder": str(tmp_path)}).task.folder == str(tmp_path)
+    for name in set(example_names()) - {"docstrings"}:
+        study = read_specification(study_file(name), {"task.folder": str(tmp_path)})
+        assert study.task.folder == str(tmp_path)
+        assert study.name == name.replace("_", "-")
 
 
 def test_the_sst2_example_without_its_folder_says_how_to_give_one() -> None:

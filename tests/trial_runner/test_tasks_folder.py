@@ -1,6 +1,5 @@
 import csv
 import json
-import shutil
 
 import numpy as np
 import pyarrow
@@ -76,14 +75,13 @@ def test_a_folder_is_read_from_any_format_to_the_same_task(tmp_path, prepare, ti
 def test_a_csv_keeps_texts_that_look_like_missing_values(tmp_path, prepare):
     save([{"text": "null", "label": "NA"}, {"text": "None", "label": "b"}] * 2, tmp_path / "train.csv")
     for split in ("validation", "test"):
-        shutil.copy(tmp_path / "train.csv", tmp_path / f"{split}.csv")
+        save([{"text": "NaN", "label": "NA"}, {"text": "n/a", "label": "b"}], tmp_path / f"{split}.csv")
     assert prepare(tmp_path).labels == ("NA", "b")
 
 
 def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_rows, prepare):
-    rows = [{"text": "a" * n, "label": n % 2} for n in range(1, 7)]
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", rows)
+    for split, letter in (("train", "a"), ("validation", "b"), ("test", "c")):
+        folder = write_rows(f"{split}.jsonl", [{"text": letter * n, "label": n % 2} for n in range(1, 7)])
     train = prepare(folder).splits["train"]
     batch = train.batch([0, 4, 2], pad_token_id=77)
     assert batch.input_ids.shape == (3, 7)  # <s>, five letters, </s>
@@ -95,9 +93,8 @@ def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_rows, p
 
 
 def test_a_pair_has_token_types_where_the_tokenizer_makes_them(write_rows, prepare):
-    rows = [{"first": "ab", "second": "c", "label": n} for n in range(2)]
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", rows)
+    for split, second in (("train", "c"), ("validation", "d"), ("test", "e")):
+        folder = write_rows(f"{split}.jsonl", [{"first": "ab", "second": second, "label": n} for n in range(2)])
     options = {"text": ("first", "second")}
     bert = prepare(folder, "bert", **options).splits["train"].batch([0], 0)
     assert bert.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1]]  # [CLS] a ##b [SEP] c [SEP]
@@ -107,9 +104,8 @@ def test_a_pair_has_token_types_where_the_tokenizer_makes_them(write_rows, prepa
 
 
 def test_a_long_pair_is_cut_at_its_longer_text_and_noted(write_rows, prepare, tiny_backbone):
-    rows = [{"a": "x" * 30, "b": "yz", "label": n} for n in range(2)]
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", rows)
+    for split, second in (("train", "yz"), ("validation", "zy"), ("test", "zz")):
+        folder = write_rows(f"{split}.jsonl", [{"a": "x" * 30, "b": second, "label": n} for n in range(2)])
     task = prepare(folder, text=("a", "b"), max_tokens=10)
     (ids,) = task.splits["train"].batch([0], 1).input_ids
     tokens = load_tokenizer(str(tiny_backbone("roberta"))).convert_ids_to_tokens(ids.tolist())
@@ -157,18 +153,18 @@ def test_a_test_split_with_hidden_labels_is_replaced(write_rows, prepare, hidden
 
 def test_minus_one_is_a_label_like_any_other_where_train_has_it(write_rows, prepare):
     for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": -1}, {"text": "b", "label": 1}])
+        folder = write_rows(f"{split}.jsonl", [{"text": f"{split} {n}", "label": n} for n in (-1, 1)])
     assert prepare(folder).labels == ("-1", "1")
 
 
 def test_integer_labels_are_sorted_by_value_and_can_be_named(write_rows, prepare):
     for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": n} for n in (10, 2, 0, 1)])
+        folder = write_rows(f"{split}.jsonl", [{"text": split, "label": n} for n in (10, 2, 0, 1)])
     task = prepare(folder)
     assert task.labels == ("0", "1", "2", "10")
     assert task.splits["test"].labels.tolist() == [3, 2, 0, 1]
     for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": "a", "label": n} for n in (1, 0)])
+        folder = write_rows(f"{split}.jsonl", [{"text": split, "label": n} for n in (1, 0)])
     named = prepare(folder, labels=("negative", "positive"))
     assert named.labels == ("negative", "positive")
     assert named.splits["test"].labels.tolist() == [1, 0]
@@ -178,8 +174,8 @@ def test_integer_labels_are_sorted_by_value_and_can_be_named(write_rows, prepare
 def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare, tiny_backbone):
     tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     write_rows("train.jsonl", rows_of(50))
-    write_rows("validation.jsonl", rows_of(20))
-    folder = write_rows("test.jsonl", rows_of(20))
+    write_rows("validation.jsonl", rows_of(20, "other"))
+    folder = write_rows("test.jsonl", rows_of(20, "unseen"))
     whole = texts_of(prepare(folder), "train", tokenizer)
     task = prepare(folder, train_examples=10, validation_examples=5)
     ten = texts_of(task, "train", tokenizer)
@@ -229,8 +225,8 @@ def test_bad_rows_are_one_clear_line(write_rows, prepare, split, bad):
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_a_label_that_train_lacks_is_one_clear_line(write_rows, prepare, split):
     for name in ("train", "validation", "test"):
-        folder = write_rows(f"{name}.jsonl", rows_of(4))
-    write_rows(f"{split}.jsonl", [*rows_of(2), {"text": "x", "label": "prime"}])
+        folder = write_rows(f"{name}.jsonl", rows_of(4, name))
+    write_rows(f"{split}.jsonl", [*rows_of(2, split), {"text": "x", "label": "prime"}])
     with pytest.raises(TaskError, match=f"even, odd; got the unknown label 'prime' in split '{split}', row 3"):
         prepare(folder)
 

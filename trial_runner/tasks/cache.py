@@ -8,18 +8,20 @@ import json
 import logging
 import os
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from trial_runner.tasks.source import SPLITS
-from trial_runner.tasks.split import PreparedTask, Split
-
-__all__ = ["default_cache_folder", "read_cached", "write_cached"]
+__all__ = ["Arrays", "Facts", "as_texts", "default_cache_folder", "from_texts", "read_cached", "write_cached"]
 
 _LOGGER = logging.getLogger(__name__)
-_ARRAYS = ("input_ids", "offsets", "labels", "token_type_ids")
+
+Facts = Mapping[str, Any]
+Arrays = Mapping[str, npt.NDArray[Any]]
+TaskT = TypeVar("TaskT")
 
 
 def default_cache_folder() -> Path:
@@ -31,8 +33,14 @@ def default_cache_folder() -> Path:
     return (Path(base).expanduser() if base else Path.home() / ".cache") / "deltaspace"
 
 
-def read_cached(folder: Path, fingerprint: str, metric: str) -> PreparedTask | None:
-    """The prepared task of a fingerprint; None if it is not in the cache or damaged there."""
+def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays], TaskT]) -> TaskT | None:
+    """The prepared task of a fingerprint; None if it is not in the cache or damaged there.
+
+    Args:
+        folder: Of the cache.
+        fingerprint: Of the task.
+        build: Makes the task of the facts and arrays that were written.
+    """
     from safetensors import SafetensorError, safe_open
 
     path = _path(folder, fingerprint)
@@ -45,32 +53,19 @@ def read_cached(folder: Path, fingerprint: str, metric: str) -> PreparedTask | N
             checksum = file.metadata()["checksum"]
         if checksum != _checksum(arrays, file_facts := json.dumps(facts, sort_keys=True)):
             raise ValueError(f"the checksum of {len(file_facts)} bytes of facts and their arrays differs")
-        return PreparedTask(
-            name=facts["name"],
-            labels=tuple(facts["labels"]),
-            metric=metric,
-            splits={split: _split_of(arrays, split) for split in SPLITS},
-            notes=tuple(facts["notes"]),
-            fingerprint=fingerprint,
-        )
+        return build(facts, arrays)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         _LOGGER.warning("rebuilding the damaged cache file %s: %s", path, error)
         return None
 
 
-def write_cached(folder: Path, task: PreparedTask) -> None:
+def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -> None:
     """Put a prepared task in the cache; if the folder cannot be written, log it and go on."""
     from safetensors.numpy import save
 
-    arrays = {
-        f"{split}.{name}": array
-        for split, examples in task.splits.items()
-        for name in _ARRAYS
-        if (array := getattr(examples, name)) is not None
-    }
-    facts = json.dumps({"name": task.name, "labels": task.labels, "notes": task.notes}, sort_keys=True)
-    content = save(arrays, metadata={"task": facts, "checksum": _checksum(arrays, facts)})
-    path = _path(folder, task.fingerprint)
+    text = json.dumps(facts, sort_keys=True)
+    content = save(dict(arrays), metadata={"task": text, "checksum": _checksum(arrays, text)})
+    path = _path(folder, fingerprint)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
@@ -80,15 +75,21 @@ def write_cached(folder: Path, task: PreparedTask) -> None:
         _LOGGER.warning("the tokenised task is not cached, because %s cannot be written: %s", path.parent, error)
 
 
+def as_texts(values: Any) -> npt.NDArray[np.uint8]:
+    """JSON-able values as an array of bytes."""
+    return np.frombuffer(json.dumps(values, ensure_ascii=False).encode(), dtype=np.uint8)
+
+
+def from_texts(array: npt.NDArray[Any]) -> Any:
+    """What `as_texts` was given; tuples come back as lists."""
+    return json.loads(array.tobytes().decode())
+
+
 def _path(folder: Path, fingerprint: str) -> Path:
     return folder / "tasks" / f"{fingerprint}.safetensors"
 
 
-def _split_of(arrays: dict[str, npt.NDArray[np.generic]], split: str) -> Split:
-    return Split(**{name: arrays[f"{split}.{name}"] for name in _ARRAYS if f"{split}.{name}" in arrays})  # type: ignore[arg-type]
-
-
-def _checksum(arrays: dict[str, npt.NDArray[np.generic]], facts: str) -> str:
+def _checksum(arrays: Arrays, facts: str) -> str:
     digest = hashlib.sha256(facts.encode())
     for key, array in sorted(arrays.items()):
         digest.update(f"{key}{array.dtype}{array.shape}".encode())

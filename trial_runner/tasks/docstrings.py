@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.raw import RawSplit, RawTask
+from trial_runner.tasks.groups import NO_GROUP
+from trial_runner.tasks.raw import RawSplit
+from trial_runner.tasks.rows import RawTask
 from trial_runner.tasks.splitting import text_hash
 
 __all__ = ["MASK", "PACKAGES", "docstrings_digest", "mask_names", "read_docstrings"]
@@ -55,7 +57,7 @@ def mask_names(text: str) -> str:
     return " ".join(_NAMES.sub(MASK, text).split())
 
 
-def read_docstrings() -> RawTask:
+def read_docstrings() -> RawTask[RawSplit]:
     """Collect, mask, deduplicate, split and balance the docstrings. Takes some seconds.
 
     Raises:
@@ -142,4 +144,5 @@ def _balanced(parts: dict[str, dict[str, list[str]]], split: str, count: int) ->
     return RawSplit(
         columns=(tuple(text for text, _ in rows),),
         labels=tuple(package for _, package in rows),
+        groups=(NO_GROUP,) * len(rows),
     )

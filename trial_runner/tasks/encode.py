@@ -41,6 +41,7 @@ def encode_split(
         offsets=np.cumsum([0, *(len(row) for row in ids)], dtype=np.int64),
         labels=labels,
         token_type_ids=flat_types if flat_types.any() else None,
+        groups=raw.groups if any(raw.groups) else None,
     )
     return split, cut
 

@@ -1,49 +1,65 @@
 """Tasks from the hub, through its cache."""
 
-import difflib
-
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
-from trial_runner.tasks.raw import RawTask, read_split
-from trial_runner.tasks.source import SPLITS, TaskSource
+from trial_runner.tasks.groups import NO_GROUP
+from trial_runner.tasks.names import nearest
+from trial_runner.tasks.place import SPLITS, Place, parts_of, taken_names, title_of
+from trial_runner.tasks.rows import RawTask, RowsReader, RowsT, joined
 
 __all__ = ["read_hub"]
 
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
+_PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script
 
 
-def read_hub(source: TaskSource) -> RawTask:
+def read_hub(place: Place, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     """Download a dataset of the hub, unless it is cached, and read its splits.
+
+    Args:
+        place: Name, configuration, revision and splits of the dataset.
+        read: Takes the rows of a kind of task out of a split.
 
     Raises:
         TaskError: If it cannot be reached or read, lacks a split that was named, or if its columns or rows are
             not those of the task.
     """
-    if not is_hub_name(source.name):
-        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {source.name!r}.")
-    with quiet_datasets(), hub_access(source.name):
+    if not is_hub_name(place.name):
+        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {place.name!r}.")
+    options = {} if place.revision is None else {"revision": place.revision}
+    configuration = place.configuration
+    if place.revision == _PARQUET and configuration is not None:
+        options["data_dir"], configuration = configuration, None  # a folder of that branch
+    with quiet_datasets(), hub_access(place.name):
         from datasets import load_dataset
         from datasets.exceptions import DatasetsError
 
         try:
-            datasets = load_dataset(source.name, source.configuration)
+            held = load_dataset(place.name, configuration, **options)
         except (OSError, ValueError, RuntimeError, DatasetsError) as error:
             raise TaskError(
-                f"dataset {source.title!r} must be on the hub or in its cache; {one_line(error)}"
+                f"dataset {title_of(place)!r} must be on the hub or in its cache; {one_line(error)}"
             ) from error
-        names = {split: _split_name(source, split, list(datasets)) for split in SPLITS}
+        names = {split: _names_of(place, split, list(held)) for split in SPLITS}
         return RawTask(
-            splits={split: read_split(datasets[name], source, split) for split, name in names.items() if name}
+            splits={
+                split: joined([read(held[name], split, group) for group, name in parts])
+                for split, parts in names.items()
+                if parts
+            }
         )
 
 
-def _split_name(source: TaskSource, split: str, present: list[str]) -> str | None:
-    """What the dataset calls a split; None if it does not have it."""
-    if split not in source.splits:
-        return next((name for name in _OTHER_NAMES[split] if name in present), None)
-    name = source.splits[split]
-    if name in present:
-        return name
-    close = difflib.get_close_matches(name, present, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise TaskError(f"dataset {source.title!r} must have a split {name!r}; it has: {', '.join(present)}.{hint}")
+def _names_of(place: Place, split: str, present: list[str]) -> list[tuple[str, str]]:
+    """Groups, and what the dataset calls the parts of a split; none if it does not have it."""
+    if split not in place.splits:
+        free = [name for name in _OTHER_NAMES[split] if name in present and name not in taken_names(place)]
+        return [(NO_GROUP, name) for name in free[:1]]
+    parts = list(parts_of(place.splits[split]))
+    for _, name in parts:
+        if name not in present:
+            raise TaskError(
+                f"dataset {title_of(place)!r} must have a split {name!r}; it has: {', '.join(present)}."
+                f"{nearest(name, present)}"
+            )
+    return parts

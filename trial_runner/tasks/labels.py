@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.raw import Label, RawSplit, RawTask
+from trial_runner.tasks.raw import Label, RawSplit
+from trial_runner.tasks.rows import RawTask
 
 __all__ = ["Labelling", "drop_unlabelled", "labelling_of"]
 
@@ -43,7 +44,7 @@ class Labelling:
         return np.array([index[key] for key in keys if key is not None], dtype=np.int64)
 
 
-def drop_unlabelled(task: RawTask) -> RawTask:
+def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
     """Leave out splits whose labels are hidden (-1 or null everywhere) and rows of a declared class that have none.
 
     Raises:

@@ -1,7 +1,6 @@
 """The metrics of classification tasks. scikit-learn is imported when one is computed."""
 
-import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trial_runner.errors import TaskError
+from trial_runner.tasks.groups import rows_by_group
+from trial_runner.tasks.names import nearest
 
 __all__ = ["METRICS", "Metric", "compute", "metric"]
 
@@ -68,12 +69,12 @@ def metric(name: str) -> Metric:
         if each.name == name:
             return each
     known = [each.name for each in METRICS]
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise TaskError(f"no metric {name!r}; known: {', '.join(known)}.{hint}")
+    raise TaskError(f"no metric {name!r}; known: {', '.join(known)}.{nearest(name, known)}")
 
 
-def compute(names: Iterable[str], predictions: Any, labels: Any, *, classes: int) -> dict[str, float]:
+def compute(
+    names: Iterable[str], predictions: Any, labels: Any, *, classes: int, groups: Sequence[str] | None = None
+) -> dict[str, float]:
     """Measure predictions by several metrics.
 
     Args:
@@ -81,6 +82,7 @@ def compute(names: Iterable[str], predictions: Any, labels: Any, *, classes: int
         predictions: Predicted class per example, ``(B,)``.
         labels: True class per example, ``(B,)``.
         classes: Number of classes of the task; two of them make F1 that of the last class.
+        groups: Of each example; every group is measured on its own too, as ``accuracy_matched``.
 
     Raises:
         TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
@@ -90,4 +92,8 @@ def compute(names: Iterable[str], predictions: Any, labels: Any, *, classes: int
         raise TaskError(
             f"metrics need as many predictions as labels, at least one; got {predicted.shape} and {true.shape}."
         )
-    return {name: metric(name).measure(predicted, true, classes) for name in names}
+    chosen = [metric(name) for name in names]
+    measured = {each.name: each.measure(predicted, true, classes) for each in chosen}
+    for group, rows in rows_by_group(groups or ()).items():
+        measured |= {f"{each.name}_{group}": each.measure(predicted[rows], true[rows], classes) for each in chosen}
+    return measured

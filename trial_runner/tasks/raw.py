@@ -1,18 +1,18 @@
-"""Text and labels as they were read, before they are split, encoded and tokenised."""
+"""Texts and labels as they were read, before they are split, encoded and tokenised."""
 
-import difflib
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from trial_runner.errors import TaskError
+from trial_runner.tasks.columns import check_column, check_text, column, read_groups
+from trial_runner.tasks.rows import normalised
 from trial_runner.tasks.source import TaskSource
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Label", "RawSplit", "RawTask", "read_split"]
+__all__ = ["Label", "RawSplit", "read_split"]
 
 Label = int | str
 _NO_CLASS = -1  # what the hub stores where a label is hidden
@@ -20,92 +20,83 @@ _NO_CLASS = -1  # what the hub stores where a label is hidden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawSplit:
-    """The rows of one split.
+    """The rows of one split of a classification task.
 
     Attributes:
         columns: One tuple of texts per text column, all of the same length.
         labels: One per row; None where the row has no label.
+        groups: One per row; empty where the row is in none.
         class_names: All classes in their order, if the data declares them.
     """
 
     columns: tuple[tuple[str, ...], ...]
     labels: tuple[Label | None, ...]
+    groups: tuple[str, ...]
     class_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.labels)
 
-    def take(self, rows: Iterable[int]) -> "RawSplit":
+    def take(self, rows: Iterable[int]) -> Self:
         """Some of the rows, in the order given."""
         rows = list(rows)
-        columns = tuple(tuple(column[row] for row in rows) for column in self.columns)
-        labels = tuple(self.labels[row] for row in rows)
-        return RawSplit(columns=columns, labels=labels, class_names=self.class_names)
+        return type(self)(
+            columns=tuple(tuple(column[row] for row in rows) for column in self.columns),
+            labels=tuple(self.labels[row] for row in rows),
+            class_names=self.class_names,
+            groups=tuple(self.groups[row] for row in rows),
+        )
+
+    def followed_by(self, other: Self) -> Self:
+        """These rows, then those of another part of the same split."""
+        if self.class_names != other.class_names:
+            raise TaskError(
+                f"parts of a split must have the same classes; got {self.class_names} and {other.class_names}."
+            )
+        return type(self)(
+            columns=tuple(one + another for one, another in zip(self.columns, other.columns, strict=True)),
+            labels=self.labels + other.labels,
+            class_names=self.class_names,
+            groups=self.groups + other.groups,
+        )
 
     def keys(self) -> list[str]:
         """A key per row, equal for texts that differ only in case and white space."""
-        return ["\x1f".join(" ".join(text.lower().split()) for text in row) for row in zip(*self.columns, strict=True)]
+        return ["\x1f".join(normalised(text) for text in row) for row in zip(*self.columns, strict=True)]
+
+    def origins(self) -> list[str]:
+        """The same as the keys: rows of one text must not come into different splits."""
+        return self.keys()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawTask:
-    """The splits that the data has, and what was done to get them.
-
-    Attributes:
-        splits: Some or all of train, validation and test.
-        notes: One line for each thing that was done to the data.
-    """
-
-    splits: Mapping[str, RawSplit]
-    notes: tuple[str, ...] = ()
-
-    def digest(self) -> str:
-        """SHA-256 over all rows, as hex."""
-        digest = hashlib.sha256()
-        for name, split in sorted(self.splits.items()):
-            digest.update(repr((name, split.class_names, split.columns, split.labels)).encode())
-        return digest.hexdigest()
-
-
-def read_split(dataset: "Dataset", source: TaskSource, split: str) -> RawSplit:
+def read_split(dataset: "Dataset", source: TaskSource, split: str, group: str = "") -> RawSplit:
     """Take the text and label columns out of a dataset.
+
+    Args:
+        dataset: With the columns.
+        source: Their names.
+        split: Name of the split, for messages.
+        group: Of all rows, unless a column says it.
 
     Raises:
         TaskError: If a column is missing, the split is empty, a text is missing or blank, or a label is neither
             an integer nor a string.
     """
-    for column in (*source.text, source.label):
-        _check_column(column, dataset.column_names, split)
-    if not len(dataset):
-        raise TaskError(f"split {split!r} must hold at least one example; got none.")
-    table = dataset.with_format("arrow")[:]
-    columns = tuple(tuple(table.column(name).to_pylist()) for name in source.text)
-    for name, texts in zip(source.text, columns, strict=True):
-        _check_texts(texts, name, split)
-    class_names = getattr(dataset.features[source.label], "names", None)
-    values = table.column(source.label).to_pylist()
+    for name in (*source.text, source.label):
+        check_column(dataset, name, split)
+    columns = tuple(
+        tuple(check_text(text, name, split, row) for row, text in enumerate(column(dataset, name, split), start=1))
+        for name in source.text
+    )
+    class_names = getattr(dataset.features.get(source.label), "names", None)
+    values = column(dataset, source.label, split)
     return RawSplit(
         columns=columns,
         labels=tuple(_read_label(value, class_names, row, split) for row, value in enumerate(values, start=1)),
         class_names=None if class_names is None else tuple(class_names),
+        groups=read_groups(dataset, source.group, split, group),
     )
-
-
-def _check_column(name: str, present: list[str], split: str) -> None:
-    if name not in present:
-        close = difflib.get_close_matches(name, present, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise TaskError(f"split {split!r} must have a column {name!r}; it has: {', '.join(present)}.{hint}")
-
-
-def _check_texts(texts: tuple[Any, ...], column: str, split: str) -> None:
-    for row, text in enumerate(texts, start=1):
-        if not isinstance(text, str) or not text.strip():
-            raise TaskError(
-                f"text must be a string that is not blank; got {text!r} in column {column!r} of split {split!r}, "
-                f"row {row}."
-            )
 
 
 def _read_label(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:

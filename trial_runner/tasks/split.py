@@ -36,12 +36,14 @@ class Split:
         offsets: Where each example begins and the last one ends, ``(B + 1,)``.
         labels: Class indices, ``(B,)``.
         token_type_ids: Which text of a pair a token is of, ``(sum of T,)``; None if the tokenizer does not say.
+        groups: Of each example the group that is measured on its own too, or an empty name; None if there is none.
     """
 
     input_ids: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
     labels: npt.NDArray[np.int64]
     token_type_ids: npt.NDArray[np.int32] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """Number of examples."""

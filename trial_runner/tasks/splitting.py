@@ -1,12 +1,13 @@
 """Splits by hash: what data lacks is carved from train, and large splits are cut. The same on every machine."""
 
 import hashlib
+from collections import Counter
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.raw import RawSplit, RawTask
-from trial_runner.tasks.source import SPLITS, TaskSource
+from trial_runner.tasks.place import SPLITS, Place, title_of
+from trial_runner.tasks.rows import RawTask, RowsT
 
-__all__ = ["complete_splits", "subsample", "text_hash"]
+__all__ = ["complete_splits", "drop_repeated", "subsample", "text_hash"]
 
 _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal shares of the hash
 
@@ -16,10 +17,11 @@ def text_hash(text: str, salt: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{salt}\x1f{text}".encode()).digest()[:8], "big")
 
 
-def complete_splits(task: RawTask) -> RawTask:
+def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
     """Carve a missing validation or test split, each a tenth of train, out of it.
 
-    The hash of the normalised text decides, so equal texts never end up in two splits.
+    The hash of the normalised text decides, so equal texts never end up in two splits; of a question, the text that it
+    is about decides.
 
     Raises:
         TaskError: If train is too small to be carved.
@@ -29,10 +31,10 @@ def complete_splits(task: RawTask) -> RawTask:
         return task
     train = task.splits["train"]
     rows: dict[str, list[int]] = {name: [] for name in ("train", *missing)}
-    for row, key in enumerate(train.keys()):
+    for row, key in enumerate(train.origins()):
         share = text_hash(key, "carve") % 1000
         rows[next((name for name in missing if share in _CARVED[name]), "train")].append(row)
-    splits: dict[str, RawSplit] = {**task.splits}
+    splits: dict[str, RowsT] = {**task.splits}
     notes = list(task.notes)
     for name, chosen in rows.items():
         if not chosen:
@@ -46,7 +48,31 @@ def complete_splits(task: RawTask) -> RawTask:
     return RawTask(splits={name: splits[name] for name in SPLITS}, notes=tuple(notes))
 
 
-def subsample(task: RawTask, source: TaskSource) -> RawTask:
+def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
+    """Leave out rows of train whose text is in validation or test too, and say which texts are in two splits.
+
+    Raises:
+        TaskError: If nothing of train remains.
+    """
+    notes = list(task.notes)
+    train = task.splits["train"]
+    known = {name: set(split.keys()) for name, split in task.splits.items() if name != "train"}
+    unseen = [row for row, key in enumerate(train.keys()) if not any(key in keys for keys in known.values())]
+    if not unseen:
+        raise TaskError(
+            f"train must have a text that is in no other split; each of its {len(train)} is in validation or test too."
+        )
+    splits = dict(task.splits)
+    if len(unseen) < len(train):
+        splits["train"] = train.take(unseen)
+        count = len(train) - len(unseen)
+        notes.append(f"train: {count} of {len(train)} rows are not used, because their text is in validation or test")
+    if shared := len(known["validation"] & known["test"]):
+        notes.append(f"test: {shared} texts are in validation too")
+    return RawTask(splits=splits, notes=tuple(notes))
+
+
+def subsample(task: RawTask[RowsT], source: Place) -> RawTask[RowsT]:
     """Keep as many examples of train and validation as were asked for, chosen by hash, in their order."""
     splits = dict(task.splits)
     notes = list(task.notes)
@@ -54,9 +80,19 @@ def subsample(task: RawTask, source: TaskSource) -> RawTask:
         split = splits[name]
         if count is None or count >= len(split):
             continue
-        salt = f"{source.title}\x1f{name}"
-        keys = split.keys()
+        salt = f"{title_of(source)}\x1f{name}"
+        keys = _numbered(split.keys())
         by_hash = sorted(range(len(split)), key=lambda row: (text_hash(keys[row], salt), row))
         splits[name] = split.take(sorted(by_hash[:count]))
         notes.append(f"{name}: {count} of {len(split)} rows, chosen by a hash of the text")
     return RawTask(splits=splits, notes=tuple(notes))
+
+
+def _numbered(keys: list[str]) -> list[str]:
+    """The keys, those that occurred before with how often they did: a text's rows are chosen independently."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for key in keys:
+        numbered.append(f"{key}\x1f{seen[key]}" if seen[key] else key)
+        seen[key] += 1
+    return numbered

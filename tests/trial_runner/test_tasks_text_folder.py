@@ -1,0 +1,505 @@
+import json
+
+import numpy as np
+import pytest
+
+from search_space.dimensions import StackKind
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.errors import TaskError
+from trial_runner.tasks import (
+    IGNORED,
+    Decoding,
+    Grouping,
+    QuestionColumns,
+    TextColumns,
+    TextTaskSource,
+    prepare,
+    prepare_task,
+)
+
+STACKS = {
+    "roberta": StackKind.ENCODER,
+    "bart": StackKind.ENCODER_DECODER,
+    "t5": StackKind.ENCODER_DECODER,
+    "gpt2": StackKind.DECODER,
+    "llama": StackKind.DECODER,
+}
+METRIC = {"summarisation": "rouge2", "translation": "bleu", "data_to_text": "bleu", "question_answering": "token_f1"}
+QUESTIONS = QuestionColumns()
+
+
+@pytest.fixture
+def prepared(tiny_backbone, tmp_path):
+    """Prepares a text task with the tokenizer of a tiny backbone, with a cache of the test's own."""
+
+    def run(folder, family="bart", positions=None, task_kind="translation", **options):
+        tokenizer = load_tokenizer(str(tiny_backbone(family)))
+        options = {"columns": TextColumns(source="en", target="de"), "decoding": Decoding(max_new_tokens=20)} | options
+        metric = options.pop("metric", METRIC.get(task_kind, "bleu"))
+        source = TextTaskSource(kind="folder", name=str(folder), task_kind=task_kind, metric=metric, **options)
+        return prepare_task(
+            source,
+            tokenizer,
+            tokenizer_id(tokenizer),
+            tmp_path / "cache",
+            position_limit_tokens=positions,
+            stack=STACKS[family],
+        )
+
+    return run
+
+
+@pytest.fixture
+def tokens(tiny_backbone):
+    """The tokens of ids, special ones among them."""
+
+    def run(ids, family="bart"):
+        return load_tokenizer(str(tiny_backbone(family))).convert_ids_to_tokens(list(ids))
+
+    return run
+
+
+def pairs(prefix, count=3):
+    return [{"en": f"{prefix} {n}", "de": f"{prefix}e {n * 11}"} for n in range(count)]
+
+
+@pytest.fixture
+def folder(write_rows):
+    """Three splits of three pairs."""
+    for split in ("train", "validation", "test"):
+        made = write_rows(f"{split}.jsonl", pairs(split))
+    return made
+
+
+def texts(task, split, family, tokens, side="sources"):
+    rows = getattr(task.splits[split], side)
+    held = [rows.ids[begin:end] for begin, end in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
+    return [" ".join(tokens(ids, family)) for ids in held]
+
+
+def test_an_encoder_decoder_reads_the_source_and_writes_the_target_one_token_later(folder, prepared, tokens):
+    task = prepared(folder)
+    batch = task.splits["test"].batch([0, 2], 1, start_token_id=2)
+    assert tokens(batch.input_ids[0]) == ["<s>", "t", "##e", "##s", "##t", "0", "</s>"]
+    assert tokens(batch.labels[1]) == ["<s>", "t", "##e", "##s", "##t", "##e", "2", "##2", "</s>"]
+    assert tokens(batch.labels[0][:8]) == ["<s>", "t", "##e", "##s", "##t", "##e", "0", "</s>"]
+    assert batch.labels[0][8] == IGNORED
+    assert tokens(batch.decoder_input_ids[0]) == ["</s>", "<s>", "t", "##e", "##s", "##t", "##e", "0", "</s>"]
+    assert batch.decoder_input_ids.shape == batch.labels.shape == (2, 9)
+    assert batch.attention_mask.all()
+    assert (task.start_token_id, task.stack, task.labels) == (None, StackKind.ENCODER_DECODER, ())
+    assert task.eos_token_id == 2
+
+
+def test_a_decoder_learns_the_target_behind_the_source_and_the_separator(folder, prepared, tokens):
+    task = prepared(folder, "gpt2")
+    batch = task.splits["test"].batch([2, 0], 7)
+    row = ["t", "##e", "##s", "##t", "2", "<|endoftext|>", "t", "##e", "##s", "##t", "##e", "2", "##2", "<|endoftext|>"]
+    assert tokens(batch.input_ids[0], "gpt2") == row
+    assert batch.decoder_input_ids is None
+    learned = batch.labels[0] != IGNORED
+    # the place before a token has it as its label: the separator says the first one, nothing follows the last
+    assert np.flatnonzero(learned).tolist() == list(range(5, 13))
+    assert batch.labels[0][learned].tolist() == batch.input_ids[0][6:].tolist()
+    assert batch.input_ids[1][-1] == 7
+    assert batch.attention_mask[1].tolist() == [True] * 13 + [False]
+    assert (batch.labels[1] != IGNORED).sum() == 7
+
+
+def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_on_the_right(write_rows, prepared):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"en": split[1], "de": "x"}, {"en": split[1] * 3, "de": "y"}])
+    left = prepared(folder, "gpt2").splits["test"].prompts([0, 1], 9)
+    assert left.attention_mask.tolist() == [[False, False, True, True], [True] * 4]
+    assert left.input_ids[0][:2].tolist() == [9, 9]
+    assert (left.input_ids[:, -1] == 0).all()  # the separator comes last in both
+    right = prepared(folder, "bart").splits["test"].prompts([0, 1], 9, multiple_of=8)
+    assert right.attention_mask.tolist() == [[True] * 3 + [False] * 5, [True] * 5 + [False] * 3]
+
+
+def test_the_loss_of_a_decoder_is_that_of_transformers_with_the_prompt_masked_out(
+    folder, prepared, tiny_language_model
+):
+    torch = pytest.importorskip("torch")
+    batch = prepared(folder, "gpt2").splits["train"].batch([0, 1, 2], 0)
+    model = tiny_language_model("gpt2")
+    ids, mask = torch.from_numpy(batch.input_ids), torch.from_numpy(batch.attention_mask)
+    unshifted = np.roll(batch.labels, 1, axis=1)
+    unshifted[:, 0] = IGNORED
+    output = model(input_ids=ids, attention_mask=mask, labels=torch.from_numpy(unshifted))
+    flat = torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), torch.from_numpy(batch.labels).flatten())
+    torch.testing.assert_close(flat, output.loss)
+
+
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_the_labels(
+    folder, prepared, tiny_language_model, family
+):
+    torch = pytest.importorskip("torch")
+    model = tiny_language_model(family)
+    config = model.config
+    batch = (
+        prepared(folder, family)
+        .splits["train"]
+        .batch([0, 1, 2], config.pad_token_id, start_token_id=config.decoder_start_token_id)
+    )
+    inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": torch.from_numpy(batch.attention_mask)}
+    labels = torch.from_numpy(batch.labels)
+    ours = model(**inputs, decoder_input_ids=torch.from_numpy(batch.decoder_input_ids)).logits
+    loss = torch.nn.functional.cross_entropy(ours.flatten(0, 1), labels.flatten())
+    torch.testing.assert_close(loss, model(**inputs, labels=labels).loss)
+
+
+def test_a_decoder_with_a_beginning_of_text_separates_with_it(folder, prepared, tiny_backbone, tmp_path, tokens):
+    tokenizer = load_tokenizer(str(tiny_backbone("llama")))
+    tokenizer.bos_token = "a"
+    source = TextTaskSource(
+        kind="folder",
+        name=str(folder),
+        task_kind="translation",
+        columns=TextColumns(source="en", target="de"),
+        decoding=Decoding(max_new_tokens=9),
+        metric="bleu",
+    )
+    task = prepare_task(source, tokenizer, "with bos", tmp_path / "cache", stack=StackKind.DECODER)
+    assert texts(task, "test", "llama", tokens)[0] == "t ##e ##s ##t 0 a"
+    tokenizer.bos_token = "b"
+    again = prepare_task(source, tokenizer, "with bos", tmp_path / "cache", stack=StackKind.DECODER)
+    assert texts(again, "test", "llama", tokens)[0] == "t ##e ##s ##t 0 b"
+    assert texts(task, "test", "llama", tokens, "targets")[0] == "t ##e ##s ##t ##e 0 <|endoftext|>"
+
+
+def test_a_target_of_a_decoder_begins_no_text_of_its_own(
+    folder, prepared, tiny_backbone, tmp_path, tokens, monkeypatch
+):
+    from tokenizers.processors import TemplateProcessing
+
+    begun = load_tokenizer(str(tiny_backbone("gpt2")))
+    begun.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", begun.eos_token_id)]
+    )
+    monkeypatch.setitem(globals(), "load_tokenizer", lambda name: begun)
+    task = prepared(folder, "gpt2")
+    assert texts(task, "test", "gpt2", tokens)[0] == "<|endoftext|> t ##e ##s ##t 0 <|endoftext|>"
+    assert texts(task, "test", "gpt2", tokens, "targets")[0] == "t ##e ##s ##t ##e 0 <|endoftext|>"
+
+
+def test_what_is_too_long_is_cut_but_keeps_its_end_and_is_noted(write_rows, prepared, tokens):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(
+            f"{split}.jsonl", [{"en": split[1] * 30, "de": "y" * 30}, {"en": f"{split[1]}x", "de": "z"}]
+        )
+    for family, end in (("bart", "</s>"), ("gpt2", "<|endoftext|>")):
+        task = prepared(folder, family, max_tokens=9, max_target_tokens=6)
+        rows = texts(task, "test", family, tokens)
+        assert len(rows[0].split()) == 9
+        assert rows[0].endswith(end)
+        target = texts(task, "test", family, tokens, "targets")[0]
+        assert len(target.split()) == 6
+        assert target.endswith(end)
+        assert task.notes[:2] == (
+            "train: 1 of 2 sources cut to 9 tokens",
+            "train: 1 of 2 targets cut to 6 tokens",
+        )
+
+
+def test_an_encoder_cannot_write(folder, prepared):
+    with pytest.raises(TaskError, match=r"a translation task needs a backbone that generates: .* got an encoder"):
+        prepared(folder, "roberta")
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "message"),
+    [
+        ("bart", {"max_tokens": 65}, "max_tokens must be at most 64, the positions of the backbone; got 65"),
+        ("bart", {"max_tokens": 9, "max_target_tokens": 65}, "max_target_tokens must be at most 64"),
+        (
+            "bart",
+            {"max_tokens": 9, "max_target_tokens": 9, "decoding": Decoding(max_new_tokens=99)},
+            "max_new_tokens must be at most 64, the positions of the backbone; got 99",
+        ),
+        (
+            "gpt2",
+            {"max_tokens": 50, "max_target_tokens": 10, "decoding": Decoding(max_new_tokens=15)},
+            "max_tokens and max_new_tokens together must be at most 64, the positions of the backbone; got 65",
+        ),
+        ("gpt2", {"max_tokens": 50, "max_target_tokens": 15}, "max_tokens and max_target_tokens together .* got 65"),
+    ],
+)
+def test_lengths_beyond_the_positions_of_the_backbone_are_one_clear_line(folder, prepared, family, options, message):
+    with pytest.raises(TaskError, match=message):
+        prepared(folder, family, positions=64, **options)
+
+
+def test_a_translation_column_is_read_by_language(write_rows, prepared, tokens):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"translation": {"en": split, "de": "ja"}}])
+    task = prepared(folder)
+    assert texts(task, "validation", "bart", tokens) == ["<s> v ##a ##l ##i ##d ##a ##t ##i ##o ##n </s>"]
+    assert task.splits["test"].references == (("ja",),)
+    with pytest.raises(TaskError, match="split 'train' must have a column 'fr'; it has: translation"):
+        prepared(folder, columns=TextColumns(source="en", target="fr"))
+
+
+def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
+    task = prepared(folder, "t5", instruction="go:")
+    assert texts(task, "test", "t5", tokens)[0] == "g ##o : t ##e ##s ##t 0 </s>"
+
+
+TRIPLES = TextColumns(source="triples", target="texts")
+
+
+def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_rows, prepared, tokens):
+    for split in ("train", "validation", "test"):
+        row = {"triples": [f"{split} | is | a_b"], "texts": ["one", "two", "one"]}
+        folder = write_rows(f"{split}.jsonl", [row, {"triples": f"{split} only", "texts": "three"}])
+    task = prepared(folder, "gpt2", task_kind="data_to_text", columns=TRIPLES)
+    assert texts(task, "train", "gpt2", tokens, "targets") == [
+        f"{word} <|endoftext|>" for word in ("o ##n ##e", "t ##w ##o", "t ##h ##r ##e ##e")
+    ]
+    assert texts(task, "test", "gpt2", tokens)[0] == "| t ##e ##s ##t : i ##s : a b <|endoftext|>"
+    assert task.splits["test"].references == (("one", "two"), ("three",))
+    assert task.splits["train"].references == ()
+    assert task.notes == ("train: 2 rows have 3 references; each is learned",)
+
+
+def test_rows_of_one_source_are_its_references_where_data_is_told_of(write_rows, prepared):
+    for split in ("train", "validation", "test"):
+        rows = [{"en": split, "de": "one"}, {"en": f"{split} x", "de": "two"}, {"en": split, "de": "three"}]
+        folder = write_rows(f"{split}.jsonl", rows)
+    task = prepared(folder, task_kind="data_to_text")
+    assert task.splits["test"].references == (("one", "three"), ("two",))
+    assert len(task.splits["train"]) == 3
+    assert "test: 3 rows have 2 sources; those of a source are its references" in task.notes
+    assert prepared(folder).splits["test"].references == (("one",), ("two",), ("three",))
+
+
+def test_train_may_have_targets_and_the_others_references(write_rows, prepared, tokens):
+    write_rows("train.jsonl", [{"mr": "a", "human": "x"}])
+    write_rows("validation.jsonl", [{"mr": "b", "refs": ["y", "z"]}])
+    folder = write_rows("test.jsonl", [{"mr": "c", "refs": ["y"], "human": "w"}])
+    columns = TextColumns(source="mr", target="human", references="refs")
+    task = prepared(folder, task_kind="data_to_text", columns=columns)
+    assert (task.splits["validation"].references, task.splits["test"].references) == ((("y", "z"),), (("y",),))
+    targets = [texts(task, split, "bart", tokens, "targets") for split in ("train", "validation", "test")]
+    assert targets == [["<s> x </s>"], ["<s> y </s>"], ["<s> w </s>"]]
+    with pytest.raises(
+        TaskError, match=r"'validation' must have a column 'ref'; it has: mr, refs\. Did you mean 'refs'"
+    ):
+        prepared(folder, task_kind="data_to_text", columns=TextColumns(source="mr", target="human", references="ref"))
+
+
+def test_questions_are_read_with_their_context_and_any_answer_counts(write_rows, prepared, tokens):
+    for split in ("train", "validation", "test"):
+        row = {"context": split, "question": "who?", "answers": {"text": ["ab", "c", "ab"], "answer_start": [0, 1, 0]}}
+        folder = write_rows(
+            f"{split}.jsonl", [row, {**row, "question": "why?", "answers": {"text": ["d"], "answer_start": [0]}}]
+        )
+    task = prepared(folder, task_kind="question_answering", columns=QUESTIONS)
+    source = "q ##u ##e ##s ##t ##i ##o ##n : w ##h ##o ? c ##o ##n ##t ##e ##x ##t : t ##e ##s ##t"
+    assert texts(task, "test", "bart", tokens)[0] == f"<s> {source} </s>"
+    assert task.splits["test"].references == (("ab", "c"), ("d",))
+    assert texts(task, "train", "bart", tokens, "targets") == ["<s> a ##b </s>", "<s> d </s>"]  # the first is learned
+
+
+def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, prepared, tokens):
+    for split in ("train", "validation", "test"):
+        row = {
+            "story": f"{split} s",
+            "questions": ["a", "b", "c", "d"],
+            "answers": {"input_text": ["1", "2", "3", "4"], "answer_start": [0, 0, 0, 0]},
+        }
+        folder = write_rows(f"{split}.jsonl", [row])
+    columns = QuestionColumns(context="story", question="questions")
+    task = prepared(folder, "t5", task_kind="question_answering", columns=columns, max_tokens=60)
+    asked = [
+        text.split(" : ")[1].removesuffix(" c ##o ##n ##t ##e ##x ##t") for text in texts(task, "test", "t5", tokens)
+    ]
+    assert asked == ["a", "a 1 b", "a 1 b 2 c", "b 2 c 3 d"]
+    assert task.splits["test"].references == (("1",), ("2",), ("3",), ("4",))
+
+
+def test_groups_of_examples_are_kept(write_rows, prepared):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{**row, "seen": n != 1} for n, row in enumerate(pairs(split))])
+    task = prepared(folder, group=Grouping(column="seen", values={"seen": ("true",), "unseen": ("false",)}))
+    assert task.splits["test"].groups == ("seen", "unseen", "seen")
+    with pytest.raises(TaskError, match=r"must have a column 'sene'; it has: en, de, seen\. Did you mean 'seen'"):
+        prepared(folder, group=Grouping(column="sene"))
+
+
+def test_a_test_split_of_several_files_has_a_group_for_each(write_rows, prepared):
+    write_rows("train.jsonl", pairs("train", 200))
+    write_rows("near.jsonl", pairs("near", 2))
+    folder = write_rows("far.jsonl", pairs("far", 1))
+    task = prepared(folder, splits={"test": {"near": "near", "far": "far"}})
+    assert task.splits["test"].groups == ("near", "near", "far")
+    assert set(task.splits["validation"].groups) == {""}
+
+
+def test_a_development_set_used_as_test_is_not_validation_too(write_rows, prepared):
+    write_rows("train.jsonl", pairs("train", 200))
+    folder = write_rows("validation.jsonl", pairs("dev", 4))
+    task = prepared(folder, splits={"test": "validation"})
+    assert len(task.splits["test"]) == 4
+    assert len(task.splits["train"]) + len(task.splits["validation"]) == 200
+    assert task.notes[0].startswith("validation: carved from train")
+
+
+def test_questions_about_one_context_are_carved_into_one_split(write_rows, prepared, tokens):
+    rows = [{"context": f"c{n}", "question": f"{turn}?", "answers": ["a"]} for n in range(80) for turn in "xyz"]
+    task = prepared(write_rows("train.jsonl", rows), "t5", task_kind="question_answering", columns=QUESTIONS)
+    contexts = {split: [text.split(" : ")[2] for text in texts(task, split, "t5", tokens)] for split in task.splits}
+    assert all(len(held) == 3 * len(set(held)) > 0 for held in contexts.values())
+    assert sum(len(set(held)) for held in contexts.values()) == 80
+
+
+def test_a_source_that_is_in_validation_or_test_is_dropped_from_train_and_noted(write_rows, prepared, tokens):
+    write_rows("train.jsonl", [*pairs("train"), {"en": " VALIDATION  1", "de": "q"}, {"en": "test 0", "de": "r"}])
+    write_rows("validation.jsonl", [*pairs("validation"), {"en": "Test 2", "de": "s"}])
+    folder = write_rows("test.jsonl", pairs("test"))
+    task = prepared(folder)
+    assert texts(task, "train", "bart", tokens) == [f"<s> t ##r ##a ##i ##n {n} </s>" for n in range(3)]
+    assert (len(task.splits["validation"]), len(task.splits["test"])) == (4, 3)
+    assert task.notes == (
+        "train: 2 of 5 rows are not used, because their text is in validation or test",
+        "test: 1 texts are in validation too",
+    )
+
+
+def test_train_that_is_wholly_repeated_is_one_clear_line(write_rows, prepared):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", pairs("same"))
+    with pytest.raises(TaskError, match="a text that is in no other split; each of its 3 is in validation or test too"):
+        prepared(folder)
+
+
+GOOD = {"en": "fine", "de": "gut"}
+BAD_ROWS = {
+    "a missing source column": ([{"e": "a", "de": "b"}], "must have a column 'en'; it has: e, de"),
+    "a missing target column": ([{"en": "a", "ed": "b"}], r"must have a column 'de'; it has: en, ed"),
+    "a blank source": ([GOOD, {"en": " ", "de": "b"}], "got ' ' in column 'en' of split 'train', row 2"),
+    "an empty target": ([GOOD, {"en": "a", "de": ""}], "got '' in column 'de' of split 'train', row 2"),
+    "a missing target": ([GOOD, {"en": "a", "de": None}], "each row of train must have a target; row 2 has none"),
+    "no rows": ([], "must hold at least one example"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS)
+def test_bad_rows_are_one_clear_line(folder, write_rows, prepared, bad):
+    rows, message = BAD_ROWS[bad]
+    write_rows("train.jsonl", rows)
+    with pytest.raises(TaskError, match=message) as caught:
+        prepared(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_conversation_with_too_few_answers_is_one_clear_line(write_rows, prepared):
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [{"context": split, "question": ["a", "b"], "answers": ["x"]}])
+    with pytest.raises(TaskError, match="an answer for each of its 2 questions; got 1 in column 'answers' of split"):
+        prepared(folder, task_kind="question_answering", columns=QUESTIONS)
+
+
+def test_a_test_split_without_references_is_replaced(write_rows, prepared):
+    write_rows("train.jsonl", pairs("train", 200))
+    write_rows("validation.jsonl", pairs("validation"))
+    folder = write_rows("test.jsonl", [{"en": "a", "de": None}, {"en": "b", "de": None}])
+    task = prepared(folder)
+    assert task.notes[0] == "test: its references are hidden, so it is not used"
+    assert task.notes[1].startswith("test: carved from train")
+
+
+def test_a_text_task_is_tokenised_once_and_then_read_from_the_cache(folder, prepared, monkeypatch):
+    reads = []
+    read = prepare.read_folder
+    monkeypatch.setattr(prepare, "read_folder", lambda *arguments: reads.append(1) or read(*arguments))
+    first = prepared(folder, group=Grouping(column="en"))
+    options = {"metric": "chrf", "label_smoothing": 0.1, "decoding": Decoding(max_new_tokens=5, beams=2)}
+    second = prepared(folder, group=Grouping(column="en"), **options)
+    assert len(reads) == 1
+    assert (second.metric, second.label_smoothing, second.decoding.beams) == ("chrf", 0.1, 2)
+    assert (first.notes, first.eos_token_id, first.fingerprint) == (
+        second.notes,
+        second.eos_token_id,
+        second.fingerprint,
+    )
+    for split in ("train", "validation", "test"):
+        one, other = first.splits[split], second.splits[split]
+        assert (one.references, one.groups, one.stack) == (other.references, other.groups, other.stack)
+        for side in ("sources", "targets"):
+            np.testing.assert_array_equal(getattr(one, side).ids, getattr(other, side).ids)
+            np.testing.assert_array_equal(getattr(one, side).offsets, getattr(other, side).offsets)
+    others = [
+        prepared(folder, "gpt2", group=Grouping(column="en")),
+        prepared(folder, group=Grouping(column="en"), max_target_tokens=9),
+        prepared(folder, group=Grouping(column="en"), instruction="go:"),
+        prepared(folder, group=Grouping(column="de")),
+    ]
+    assert len({first.fingerprint, *(task.fingerprint for task in others)}) == len(reads) == 5
+
+
+def test_lengths_are_those_of_source_and_target_together(folder, prepared):
+    split = prepared(folder, "gpt2").splits["test"]
+    rows = [split.batch([row], 0).attention_mask.sum() for row in range(len(split))]
+    assert split.lengths.tolist() == rows
+
+
+def mbart_tokenizer():
+    from transformers import MBartTokenizer
+    from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
+
+    words = ["▁t", "e", "s", "t", "▁", "0", "1", "2"]
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    vocab = [(word, 0.0) for word in (*special, *words, *FAIRSEQ_LANGUAGE_CODES, "<mask>")]
+    return MBartTokenizer(vocab=vocab)
+
+
+def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(folder, tmp_path):
+    tokenizer = mbart_tokenizer()
+    before = tokenizer_id(tokenizer)
+    options = {
+        "kind": "folder",
+        "name": str(folder),
+        "task_kind": "translation",
+        "columns": TextColumns(source="en", target="de"),
+        "decoding": Decoding(max_new_tokens=9),
+        "metric": "bleu",
+    }
+    source = TextTaskSource(**options, languages=("de_DE", "ro_RO"))
+    task = prepare_task(source, tokenizer, before, tmp_path / "cache", stack=StackKind.ENCODER_DECODER)
+    romanian = tokenizer.convert_tokens_to_ids("ro_RO")
+    batch = task.splits["test"].batch([0], 1, start_token_id=task.start_token_id)
+    assert tokenizer.convert_ids_to_tokens(batch.input_ids[0])[-2:] == ["</s>", "de_DE"]
+    assert tokenizer.convert_ids_to_tokens(batch.labels[0])[-2:] == ["</s>", "ro_RO"]
+    assert task.start_token_id == batch.decoder_input_ids[0][0] == romanian
+    assert tokenizer_id(tokenizer) == before
+    with pytest.raises(TaskError, match="languages must be known to the tokenizer; got 'romanian'"):
+        prepare_task(
+            TextTaskSource(**options, languages=("de_DE", "romanian")),
+            tokenizer,
+            before,
+            tmp_path / "cache",
+            stack=StackKind.ENCODER_DECODER,
+        )
+
+
+def test_languages_are_ignored_by_tokenizers_without_them(folder, prepared):
+    task = prepared(folder, languages=("en_XX", "ro_RO"))
+    assert task.start_token_id is None
+
+
+def test_the_files_may_be_parquet_with_lists_and_mappings(tmp_path, prepared, write_rows):
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = [{"lex": [{"text": "one"}, {"text": "two"}], "sets": [["a | b | c", "d | e | f"]]}]
+    for split in ("train", "validation", "test"):
+        folder = write_rows(f"{split}.jsonl", [])
+        (folder / f"{split}.jsonl").unlink()
+        named = [{**row, "sets": [[f"{split} | b | c"]]} for row in rows]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(named), folder / f"{split}.parquet")
+    task = prepared(folder, task_kind="data_to_text", columns=TextColumns(source="sets", target="lex.text"))
+    assert task.splits["test"].references == (("one", "two"),)
+    assert len(task.splits["train"]) == 2
+    json.dumps(task.notes)

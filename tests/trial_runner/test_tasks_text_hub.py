@@ -1,0 +1,129 @@
+import datasets
+import pytest
+from datasets import Dataset, DatasetDict, Features, List, Translation, Value
+
+import trial_runner.huggingface
+from search_space.dimensions import StackKind
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.errors import TaskError
+from trial_runner.tasks import Decoding, TaskSource, TextColumns, TextTaskSource, prepare_task
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A hub that holds one dataset, handed over in place of a download; how it was asked for is kept."""
+    asked = []
+
+    def hold(held):
+        def load_dataset(name, configuration, **options):
+            asked.append((name, configuration, options))
+            return DatasetDict(held)
+
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
+        return asked
+
+    return hold
+
+
+@pytest.fixture
+def prepared(tiny_backbone, tmp_path):
+    def run(source):
+        tokenizer = load_tokenizer(str(tiny_backbone("bart")))
+        stack = StackKind.ENCODER_DECODER
+        return prepare_task(source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack)
+
+    return run
+
+
+def text_source(task_kind="translation", metric="bleu", source="en", target="ro", **options):
+    return TextTaskSource(
+        kind="hub",
+        name="owner/dataset",
+        task_kind=task_kind,
+        columns=TextColumns(source=source, target=target),
+        decoding=Decoding(max_new_tokens=9),
+        metric=metric,
+        **options,
+    )
+
+
+def translations(prefix, count=2):
+    rows = [{"en": f"{prefix} {n}", "ro": f"{n}"} for n in range(count)]
+    return Dataset.from_dict({"translation": rows}, features=Features({"translation": Translation(["en", "ro"])}))
+
+
+def test_a_translation_dataset_is_read_by_its_languages(hub, prepared):
+    hub({split: translations(split) for split in ("train", "validation", "test")})
+    assert prepared(text_source()).splits["test"].references == (("0",), ("1",))
+    with pytest.raises(TaskError, match="split 'train' must have a column 'de'; it has: translation"):
+        prepared(text_source(target="de"))
+
+
+def test_blank_rows_of_the_hub_are_left_out_and_noted(hub, prepared):
+    def split(sources, targets):
+        return Dataset.from_dict({"document": sources, "summary": targets})
+
+    hub(
+        {
+            "train": split(["a", "", "b", "c"], ["x", "y", " ", "z"]),
+            "validation": split(["d", "  "], ["x", "y"]),
+            "test": split(["e", "f"], ["x", ""]),
+        }
+    )
+    task = prepared(text_source("summarisation", "rouge2", "document", "summary"))
+    assert {name: len(split) for name, split in task.splits.items()} == {"train": 2, "validation": 1, "test": 1}
+    assert task.notes == (
+        "train: 2 rows without a text or a reference are not used",
+        "validation: 1 rows without a text or a reference are not used",
+        "test: 1 rows without a text or a reference are not used",
+    )
+
+
+def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, prepared):
+    features = Features(
+        {
+            "sets": {"triples": List(List(Value("string")))},
+            "lex": {"text": List(Value("string")), "lang": List(Value("string"))},
+        }
+    )
+
+    def split(name, texts):
+        row = {"sets": {"triples": [[f"{name} | is | b_c"]]}, "lex": {"text": texts, "lang": ["en"] * len(texts)}}
+        return Dataset.from_list([row, {**row, "lex": {"text": [], "lang": []}}], features=features)
+
+    hub({name: split(name, ["x", "y"]) for name in ("train", "dev", "test")})
+    task = prepared(text_source("data_to_text", "bleu", "sets.triples", "lex.text"))
+    assert task.splits["validation"].references == (("x", "y"),)
+    assert len(task.splits["train"]) == 2
+    with pytest.raises(TaskError, match=r"must have a column 'lex\.txt'; it has: sets, lex"):
+        prepared(text_source("data_to_text", "bleu", "sets.triples", "lex.txt"))
+
+
+def test_a_revision_is_asked_for_and_of_the_hubs_own_copy_the_configuration_is_a_folder(hub, prepared):
+    asked = hub({split: translations(split) for split in ("train", "validation", "test")})
+    prepared(text_source(configuration="ro-en"))
+    prepared(text_source(configuration="ro-en", revision="v2"))
+    prepared(text_source(configuration="ro-en", revision="refs/convert/parquet"))
+    assert asked == [
+        ("owner/dataset", "ro-en", {}),
+        ("owner/dataset", "ro-en", {"revision": "v2"}),
+        ("owner/dataset", None, {"revision": "refs/convert/parquet", "data_dir": "ro-en"}),
+    ]
+
+
+def test_a_split_that_is_joined_of_several_has_a_group_for_each(hub, prepared):
+    def split(prefix, count):
+        texts = [f"{prefix} {n}" for n in range(count)]
+        return Dataset.from_dict({"text": texts, "label": [str(n % 2) for n in range(count)]})
+
+    hub({"train": split("t", 200), "near": split("n", 2), "far": split("f", 3)})
+    source = TaskSource(kind="hub", name="owner/dataset", splits={"test": {"near": "near", "far": "far"}})
+    task = prepared(source)
+    assert task.splits["test"].groups == ("near", "near", "far", "far", "far")
+    assert task.splits["validation"].groups is None
+    again = prepared(source)
+    assert again.splits["test"].groups == task.splits["test"].groups
+    misnamed = TaskSource(kind="hub", name="owner/dataset", splits={"test": {"near": "nera"}})
+    with pytest.raises(TaskError, match=r"must have a split 'nera'; it has: train, near, far\. Did you mean 'near'"):
+        prepared(misnamed)

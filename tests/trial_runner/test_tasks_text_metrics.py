@@ -1,0 +1,133 @@
+import math
+import subprocess
+import sys
+import warnings
+
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks import TEXT_KINDS, compute, compute_loss, compute_text, metrics_of_kind, score_of, signature
+from trial_runner.tasks.answers import exact_match, normalise_answer, token_f1
+from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_METRICS
+
+PREDICTIONS = ["the cats sat on the mat", "a dog barked at two old men", "nothing here"]
+REFERENCES = [("the cat sat on a mat", "two cats sat on the mat"), ("two old men were barked at by a dog",), ("x y",)]
+SINGLE = [(each[0],) for each in REFERENCES]
+NAMES = [each.name for each in TEXT_METRICS]
+
+
+@pytest.mark.parametrize(("name", "library"), [("bleu", BLEU), ("chrf", CHRF), ("ter", TER)])
+def test_corpus_metrics_are_those_of_sacrebleu(name, library):
+    expected = library().corpus_score(PREDICTIONS, [[each[0] for each in REFERENCES]]).score
+    assert compute_text([name], PREDICTIONS, SINGLE) == {name: expected}
+    several = [[each[0] for each in REFERENCES], [REFERENCES[0][1], None, None]]
+    both = compute_text([name], PREDICTIONS, REFERENCES)[name]
+    assert both == library().corpus_score(PREDICTIONS, several).score
+    assert both != expected
+
+
+@pytest.mark.parametrize("name", ["rouge1", "rouge2", "rougeL", "rougeLsum"])
+def test_rouge_is_the_mean_f1_of_the_library_with_stemming_against_the_best_reference(name):
+    scorer = RougeScorer([name], use_stemmer=True)
+    best = [
+        max(scorer.score(reference, text)[name].fmeasure for reference in references)
+        for text, references in zip(PREDICTIONS, REFERENCES, strict=True)
+    ]
+    assert compute_text([name], PREDICTIONS, REFERENCES)[name] == pytest.approx(sum(best) / 3)
+    assert compute_text([name], ["two dogs"], [("two dog",)])[name] == 1
+
+
+def test_answers_are_compared_without_case_punctuation_and_articles():
+    assert normalise_answer(" The  U.S.A., an   Ocean\tof it ") == "usa ocean of it"
+    assert exact_match("the Eiffel Tower!", ["Big Ben", "eiffel tower"]) == 1
+    assert exact_match("eiffel", ["Eiffel Tower"]) == 0
+
+
+def test_token_f1_is_the_harmonic_mean_of_precision_and_recall_of_the_best_reference():
+    # 2 of 3 words are right, 2 of 4 were wanted; a word that occurs once is right once
+    precision, recall = 2 / 3, 2 / 4
+    expected = 2 * precision * recall / (precision + recall)
+    assert token_f1("red red house", ["red house by night", "green"]) == pytest.approx(expected)
+    assert token_f1("the", ["a"]) == 1  # nothing is left of either
+    assert token_f1("", ["x"]) == 0
+    assert compute_text(["exact_match", "token_f1"], ["x", "y"], [("X.",), ("z",)]) == {
+        "exact_match": 0.5,
+        "token_f1": 0.5,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_text_is_measured_without_a_warning(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = compute_text([name], ["", ""], [("some words",), ("and more",)])[name]
+    assert value == (100 if name == "ter" else 0)
+
+
+def test_groups_are_measured_on_their_own_too():
+    groups = ["seen", "", "unseen"]
+    measured = compute_text(["bleu", "rouge1", "loss"], PREDICTIONS, REFERENCES, groups=groups)
+    assert list(measured) == ["bleu", "rouge1", "bleu_seen", "rouge1_seen", "bleu_unseen", "rouge1_unseen"]
+    assert measured["bleu_seen"] == compute_text(["bleu"], PREDICTIONS[:1], REFERENCES[:1])["bleu"] != measured["bleu"]
+    assert compute(["accuracy"], [0, 1, 1], [0, 1, 0], classes=2, groups=["a", "a", "b"]) == {
+        "accuracy": 2 / 3,
+        "accuracy_a": 1,
+        "accuracy_b": 0,
+    }
+
+
+def test_predictions_and_references_that_do_not_match_are_one_clear_line():
+    with pytest.raises(TaskError, match=r"as many predictions as examples .* got 1 and 2\."):
+        compute_text(["bleu"], ["a"], [("a",), ("b",)])
+    with pytest.raises(TaskError, match="at least one; got 0 and 0"):
+        compute_text(["bleu"], [], [])
+    with pytest.raises(TaskError, match="every example must have a reference"):
+        compute_text(["bleu"], ["a", "b"], [("a",), ()])
+    with pytest.raises(TaskError, match=r"no metric 'rogue1' of texts; known: .* Did you mean 'rouge1'\?"):
+        compute_text(["rogue1"], ["a"], [("a",)])
+
+
+def test_perplexity_is_the_exponential_of_the_loss_and_never_fails():
+    assert compute_loss(["loss", "perplexity", "bleu"], 2.0) == {"loss": 2.0, "perplexity": math.exp(2)}
+    assert compute_loss(["perplexity"], 1e6) == {"perplexity": math.inf}
+
+
+def test_a_search_maximises_so_metrics_that_are_better_when_lower_are_negated():
+    assert [score_of(name, 2.0) for name in ("bleu", "rouge2", "accuracy")] == [2.0, 2.0, 2.0]
+    assert [score_of(name, 2.0) for name in ("ter", "loss", "perplexity")] == [-2.0, -2.0, -2.0]
+    better, worse = (compute_text(["ter"], [text], [("a b c d",)])["ter"] for text in ("a b c d", "a x c y"))
+    assert score_of("ter", better) > score_of("ter", worse)
+
+
+def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
+    usual = {kind: metrics_of_kind(kind)[0] for kind in TEXT_KINDS}
+    assert usual == {
+        "summarisation": "rouge2",
+        "translation": "bleu",
+        "data_to_text": "bleu",
+        "question_answering": "token_f1",
+    }
+    for kind in TEXT_KINDS:
+        assert metrics_of_kind(kind)[-2:] == tuple(each.name for each in LOSS_METRICS)
+    assert {name for kind in TEXT_KINDS for name in metrics_of_kind(kind)} >= {*NAMES}
+
+
+def test_signatures_name_library_version_and_number_of_references():
+    bleu = BLEU()
+    bleu.corpus_score(PREDICTIONS, [[each[0] for each in REFERENCES]])
+    assert signature("bleu", SINGLE) == str(bleu.get_signature())
+    assert "nrefs:var" in signature("chrf", REFERENCES)
+    assert "rouge-score 0." in signature("rouge2", REFERENCES)
+    assert signature("token_f1", SINGLE) == "token_f1"
+
+
+def test_tasks_load_no_library_of_metrics_before_one_is_computed():
+    script = (
+        "import sys, trial_runner.tasks\n"
+        "heavy = {'torch', 'sacrebleu', 'rouge_score', 'nltk', 'sklearn', 'datasets'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,34 @@
+"""Answers against reference answers: exact match and token F1 (Rajpurkar et al. 2016, SQuAD)."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+__all__ = ["exact_match", "normalise_answer", "token_f1"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise_answer(text: str) -> str:
+    """Lower case, without punctuation, then without articles, in single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, references: Sequence[str]) -> float:
+    """1 if the answer is one of the references after normalisation, else 0."""
+    return float(any(normalise_answer(prediction) == normalise_answer(reference) for reference in references))
+
+
+def token_f1(prediction: str, references: Sequence[str]) -> float:
+    """The best F1 of the answer's words against those of a reference, in [0, 1]."""
+    return max(_f1(normalise_answer(prediction).split(), normalise_answer(each).split()) for each in references)
+
+
+def _f1(predicted: list[str], true: list[str]) -> float:
+    """F1 of two bags of words; of which one is empty, 1 if the other is too, else 0."""
+    if not predicted or not true:
+        return float(predicted == true)
+    common = (Counter(predicted) & Counter(true)).total()
+    return 2 * common / (len(predicted) + len(true))
