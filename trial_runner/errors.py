@@ -7,10 +7,11 @@
     ├── BackboneError         a backbone cannot be found, read or used
     ├── TaskError             a task's data cannot be found, read or used
     ├── AttachError           deltas cannot be attached, or their count is not the formula's
-    └── SnapshotError         a snapshot is damaged or belongs elsewhere
+    ├── SnapshotError         a snapshot is damaged or belongs elsewhere
+    └── ExportError           a trained delta cannot be written in a format, or what was written cannot be loaded
 """
 
-__all__ = ["AttachError", "BackboneError", "RequestError", "RunnerError", "SnapshotError", "TaskError"]
+__all__ = ["AttachError", "BackboneError", "ExportError", "RequestError", "RunnerError", "SnapshotError", "TaskError"]
 
 
 class RunnerError(Exception):
@@ -35,3 +36,7 @@ class AttachError(RunnerError):
 
 class SnapshotError(RunnerError):
     """A snapshot that is damaged or belongs to another trial."""
+
+
+class ExportError(RunnerError):
+    """A trained delta that cannot be written in a format, or an export that cannot be loaded."""

@@ -14,6 +14,7 @@ from trial_runner.delta_set import DeltaSet
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
+from trial_runner.whole_model import IntrinsicDelta
 
 __all__ = ["fold", "folded_configuration"]
 
@@ -59,6 +60,8 @@ def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Mapping[str, Tensor]
             tensor.copy_(own[name])
     if kept.prompt is not None and deltas.prompt is not None:
         kept.prompt.table.copy_(deltas.prompt.rows())
+    if isinstance(kept.whole, IntrinsicDelta) and isinstance(deltas.whole, IntrinsicDelta):
+        kept.whole.seeds = deltas.whole.seeds
     modules = dict(deltas.named_modules())
     for name, module in kept.named_modules():
         source = modules.get(name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
+from pathlib import PurePath
 
 import click
 from rich.console import Console, RenderableType
@@ -29,7 +30,7 @@ def echo_json(value: object) -> None:
 
 
 def jsonable(value: object) -> object:
-    """A frozen value as what JSON knows: fields by name, enumerations by value, times as ISO 8601.
+    """A frozen value as what JSON knows: fields by name, enumerations by value, times as ISO 8601, paths as text.
 
     Numbers that JSON does not have (NaN, infinity) become null.
     """
@@ -41,6 +42,8 @@ def jsonable(value: object) -> object:
         return value.value
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [jsonable(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,11 +1,16 @@
-"""Loading a backbone: the frozen base model, its shape and its tokenizer. Imports torch only when it loads."""
+"""Loading a backbone: the frozen base model, its shape, its tokenizer, and the head that writes texts.
+
+Imports torch only when it loads.
+"""
 
 import hashlib
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import StackKind
 from search_space.families import Family, family_of
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
 from trial_runner.backbones.tokenizer import load_tokenizer
@@ -16,7 +21,15 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["Backbone", "Precision", "load_backbone", "weights_sha256"]
+__all__ = [
+    "Backbone",
+    "LanguageModel",
+    "Precision",
+    "load_backbone",
+    "load_language_model",
+    "tensors_sha256",
+    "weights_sha256",
+]
 
 Precision = Literal["float32", "float64"]
 
@@ -48,6 +61,19 @@ class Backbone:
         return load_tokenizer(self.name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LanguageModel:
+    """A backbone with the head that it was pretrained to write texts with, which no trial may change either.
+
+    Attributes:
+        backbone: Its base model; `load_backbone` gives an equal one.
+        model: The language model, whose modules those of the base model are.
+    """
+
+    backbone: Backbone
+    model: "torch.nn.Module"
+
+
 def load_backbone(name: str, *, precision: Precision = "float32", attn_implementation: str = "eager") -> Backbone:
     """Load a backbone and freeze it.
 
@@ -61,20 +87,56 @@ def load_backbone(name: str, *, precision: Precision = "float32", attn_implement
         BackboneError: If the backbone cannot be found or read, or lacks weights.
     """
     config = config_of(name)
+    family_of(config).read_shape(config)
+    return _backbone(name, config, _frozen_model(name, "AutoModel", precision, attn_implementation))
+
+
+def load_language_model(
+    name: str, *, precision: Precision = "float32", attn_implementation: str = "eager"
+) -> LanguageModel:
+    """Load a backbone with its own language-model head; see `load_backbone`.
+
+    Raises:
+        UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
+        BackboneError: If the backbone is an encoder, cannot be found or read, or lacks weights.
+    """
+    config = config_of(name)
+    kind = family_of(config).read_shape(config).kind
+    if kind is StackKind.ENCODER:
+        raise BackboneError(
+            f"backbone {name} must be an encoder-decoder or a decoder to write texts; got an encoder. Choose another."
+        )
+    of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
+    model = _frozen_model(name, of_kind, precision, attn_implementation)
+    return LanguageModel(backbone=_backbone(name, config, _base_of(model)), model=model)
+
+
+def _backbone(name: str, config: Mapping[str, Any], base: "torch.nn.Module") -> Backbone:
     family = family_of(config)
-    shape = family.read_shape(config)
-    model = _read_model(name, precision, attn_implementation)
-    model.requires_grad_(False)
-    model.eval()
     return Backbone(
         name=name,
-        model=model,
-        shape=shape,
+        model=base,
+        shape=family.read_shape(config),
         family=family,
         position_limit_tokens=position_limit(config),
         pad_token_id=padding_token(config),
-        weights_sha256=weights_sha256(model),
+        weights_sha256=weights_sha256(base),
     )
+
+
+def _base_of(model: "torch.nn.Module") -> "torch.nn.Module":
+    """The base model within a language model; of T5, which has none, one of the same modules."""
+    import torch
+    from transformers import AutoModel
+
+    base: torch.nn.Module = model.base_model  # type: ignore[assignment]
+    if base is not model:
+        return base
+    with torch.device("meta"):
+        base = AutoModel.from_config(model.config)
+    for part, _ in list(base.named_children()):
+        setattr(base, part, model.get_submodule(part))
+    return base.eval()
 
 
 def weights_sha256(model: "torch.nn.Module") -> str:
@@ -82,24 +144,37 @@ def weights_sha256(model: "torch.nn.Module") -> str:
 
     Equal for any file format and for ``float32`` and ``float64`` loads of the same stored weights.
     """
+    return tensors_sha256(model.state_dict())
+
+
+def tensors_sha256(tensors: "Mapping[str, Any]") -> str:
+    """As `weights_sha256`, of tensors by name."""
     digest = hashlib.sha256()
-    for key, tensor in sorted(model.state_dict().items()):
+    for key, tensor in sorted(tensors.items()):
         digest.update(f"{key}{tuple(tensor.shape)}".encode())
         digest.update(memoryview(tensor.detach().float().cpu().contiguous().numpy()).cast("B"))
     return digest.hexdigest()
 
 
-def _read_model(name: str, precision: Precision, attn_implementation: str) -> "torch.nn.Module":
-    """The base model with every weight from the files."""
+def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementation: str) -> "torch.nn.Module":
+    """A model with every weight from the files, in evaluation mode.
+
+    Args:
+        name: Of the backbone.
+        of_kind: One of the automatic classes of transformers.
+        precision: Of the weights.
+        attn_implementation: See `load_backbone`.
+    """
     source = source_of(name)
     with hub_access(source), quiet_transformers():
         import torch
+        import transformers
         from safetensors import SafetensorError
-        from transformers import AutoConfig, AutoModel
 
         try:
-            options = _without_pooler(AutoConfig.from_pretrained(source))
-            model, report = AutoModel.from_pretrained(
+            config = transformers.AutoConfig.from_pretrained(source)
+            options = _without_pooler(config) if of_kind == "AutoModel" else {}
+            model, report = getattr(transformers, of_kind).from_pretrained(
                 source,
                 dtype=getattr(torch, precision),
                 attn_implementation=attn_implementation,
@@ -114,7 +189,7 @@ def _read_model(name: str, precision: Precision, attn_implementation: str) -> "t
             f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
         )
     model_of_any_kind: torch.nn.Module = model
-    return model_of_any_kind
+    return model_of_any_kind.requires_grad_(False).eval()
 
 
 def _is_stored(model: "torch.nn.Module", name: str) -> bool:

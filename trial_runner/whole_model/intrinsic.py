@@ -21,10 +21,24 @@ class IntrinsicDelta(nn.Module):
         super().__init__()
         self._frozen = frozen
         number = len(frozen.sizes)
-        seeds = torch.randint(2**63 - 1, (number,), generator=generator).tolist()
-        self._projections = [Fastfood(size, seed) for size, seed in zip(frozen.sizes, seeds, strict=True)]
+        self._draw(torch.randint(2**63 - 1, (number,), generator=generator))
         self.z = nn.Parameter(torch.zeros(form.width - number * form.per_tensor, dtype=torch.float64))
         self.factors = nn.Parameter(torch.ones(number, dtype=torch.float64)) if form.per_tensor else None
+
+    @property
+    def seeds(self) -> Tensor:
+        """Those of the projections, ``(number of tensors,)``: with z and the factors, all that need be stored."""
+        return self._seeds.clone()
+
+    @seeds.setter
+    def seeds(self, seeds: Tensor) -> None:
+        """Project as another one of these does."""
+        self._draw(seeds)
+
+    def _draw(self, seeds: Tensor) -> None:
+        self._seeds = seeds.detach().cpu().clone()
+        sizes = self._frozen.sizes
+        self._projections = [Fastfood(size, seed) for size, seed in zip(sizes, seeds.tolist(), strict=True)]
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of the moment by name, differentiable in z and the factors."""

@@ -1,0 +1,26 @@
+"""The study file that a study of the ledger was begun with."""
+
+from pydantic import ValidationError
+
+from studies.errors import StudiesError
+from studies.specification import Specification
+from studies.store.records import StudyKind, StudyRecord
+
+__all__ = ["recorded_specification"]
+
+
+def recorded_specification(study: StudyRecord) -> Specification:
+    """The study file of a study that searches.
+
+    Raises:
+        StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
+    """
+    if study.kind is not StudyKind.SEARCH:
+        raise StudiesError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
+    try:
+        return Specification.from_json(study.specification)
+    except ValidationError as error:
+        raise StudiesError(
+            f"study '{study.name}' must have a study file that this release can read; {error.error_count()} of its "
+            "keys are not known or not valid. Use the release that wrote it."
+        ) from error

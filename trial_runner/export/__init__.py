@@ -1,0 +1,41 @@
+"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of peft.
+
+===============  ==============================================================================
+``trained``      what training left of a trial: deltas without padding, networks and moments
+``tensors``      the tensors that must be stored, and deltas made of them again
+``folders``      a folder that is there whole or not at all
+``facts``        what is said of an export in its JSON file
+``writing``      the project's own format
+``loading``      attaching an export to a freshly loaded backbone
+``heads``        the task head in files of its own
+``linear``       edits that are affine maps beside a linear layer
+``merging``      edits folded into the weights of a backbone
+``peft_format``  the configurations that peft can express
+===============  ==============================================================================
+"""
+
+from trial_runner.export.facts import BackboneFacts
+from trial_runner.export.folders import new_folder
+from trial_runner.export.heads import load_head
+from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
+from trial_runner.export.merging import merge, unmergeable, write_merged
+from trial_runner.export.peft_format import inexpressible, write_peft
+from trial_runner.export.trained import TrainedDelta, trained_delta
+from trial_runner.export.writing import write_delta
+
+__all__ = [
+    "BackboneFacts",
+    "LoadedDelta",
+    "TrainedDelta",
+    "inexpressible",
+    "load_delta",
+    "load_head",
+    "merge",
+    "new_folder",
+    "open_delta",
+    "trained_delta",
+    "unmergeable",
+    "write_delta",
+    "write_merged",
+    "write_peft",
+]

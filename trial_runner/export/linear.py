@@ -1,0 +1,179 @@
+"""Edits that are affine maps beside a linear layer, and the linear layers they are beside.
+
+A linear layer computes ``z W + b``. An affine edit ``z -> z * d + (z P) Q + c`` of what the layer writes, of what it
+reads, or in parallel to it makes another linear layer of it. Shapes: W ``(D_in, D_out)``, P ``(D, R)``, Q ``(R, D)``.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbone_shape import BackboneShape
+from search_space.dimensions import Heads, NormPlacement, Port
+from search_space.edit import Edit
+from search_space.families import PortLocation
+from search_space.form import Constant, Diagonal, LowRank
+from search_space.gate import Add, FixedScale, LearnedScale, Multiply
+from trial_runner.deltas.constant import ConstantDelta
+from trial_runner.deltas.diagonal import DiagonalDelta
+from trial_runner.deltas.lowrank import LowRankDelta
+from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.errors import ExportError
+
+__all__ = ["READ_BY", "WRITTEN", "Affine", "LinearSlice", "affine_of", "is_linear", "reads_input"]
+
+WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
+"""Ports that a linear layer writes."""
+
+READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
+"""Ports that nothing but a linear layer reads, to the port that it writes."""
+
+_INPUTS = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
+_STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
+
+
+def is_linear(edit: Edit) -> bool:
+    """Whether an edit's contribution is a linear map of what it reads, or a constant."""
+    fits = isinstance(edit.form, LowRank | Diagonal | Constant) and edit.heads is Heads.SINGLE
+    return fits and isinstance(edit.gate, Add | FixedScale | LearnedScale | Multiply)
+
+
+def reads_input(edit: Edit, shape: BackboneShape) -> bool:
+    """Whether an edit reads what the linear layer reads that writes its port."""
+    read = edit.read
+    if shape.norm is NormPlacement.POST and read is not None:
+        read = _STREAMS.get(read, read)
+    return read is not None and read is _INPUTS.get(edit.write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """``z -> z * diagonal + (z down) up + shift``; a part that is None is nothing. In float64.
+
+    Attributes:
+        diagonal: ``(D,)`` or a single number ``()``.
+        down: ``(D_in, R)``, with ``up``.
+        up: ``(R, D_out)``.
+        shift: ``(D_out,)``.
+    """
+
+    diagonal: Tensor | None = None
+    down: Tensor | None = None
+    up: Tensor | None = None
+    shift: Tensor | None = None
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """The linear part of rows ``(N, D_in)``, ``(N, D_out)``."""
+        parts = [] if self.diagonal is None else [rows * self.diagonal]
+        if self.down is not None and self.up is not None:
+            parts.append((rows @ self.down) @ self.up)
+        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(rows)
+
+    def before(self, matrix: Tensor) -> Tensor:
+        """The matrix of the map that is this one, then ``matrix`` ``(D_out, N)``."""
+        parts = [] if self.diagonal is None else [self.diagonal.unsqueeze(-1) * matrix]
+        if self.down is not None and self.up is not None:
+            parts.append(self.down @ (self.up @ matrix))
+        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(matrix)
+
+
+def affine_of(delta: PortDelta) -> Affine:
+    """The contribution of a linear edit at one sublayer, its gate included; of the gate ``mul`` the whole map.
+
+    Raises:
+        ExportError: If the edit is not linear.
+    """
+    form, factor = delta.form, _factor(delta)
+    match form:
+        case LowRankDelta():
+            shift = None if form.bias is None else form.bias.detach().double() * factor
+            return Affine(down=form.a.detach().double(), up=form.b.detach().double() * factor, shift=shift)
+        case DiagonalDelta():
+            return Affine(diagonal=form.scale.detach().double() * factor)
+        case ConstantDelta():
+            return Affine(shift=form.bias.detach().double() * factor)
+        case _:
+            raise ExportError(f"an edit must be linear to be an affine map; got {delta.edit.form.name}. This is a bug.")
+
+
+def _factor(delta: PortDelta) -> Tensor:
+    """What the gate multiplies the contribution with: a number ``()`` or one per channel ``(D_out,)``."""
+    if delta.scale is not None:
+        return delta.scale.detach().double()
+    value = delta.edit.gate.value if isinstance(delta.edit.gate, FixedScale) else 1.0
+    return torch.tensor(value, dtype=torch.float64)
+
+
+class LinearSlice:
+    """The linear layer behind a port: a whole module, or the columns of a fused one.
+
+    Args:
+        module: ``nn.Linear``, which stores ``(D_out, D_in)``, or the ``Conv1D`` of GPT-2, which stores it transposed.
+        location: Of the port that it writes.
+    """
+
+    def __init__(self, module: nn.Module, location: PortLocation) -> None:
+        """Find the columns."""
+        weight = module.weight
+        if not isinstance(weight, Tensor) or weight.dim() != 2:
+            raise ExportError(f"a port must be written by a linear layer; {location.module} is none. This is a bug.")
+        self._weight = weight.detach().T if isinstance(module, nn.Linear) else weight.detach()  # (D_in, all columns)
+        bias = module.bias
+        self._bias = bias.detach() if isinstance(bias, Tensor) else None
+        width = self._weight.shape[1] // location.parts
+        self._columns = slice(location.part * width, (location.part + 1) * width)
+        self.matrix = self._weight[:, self._columns].double()  # (D_in, D_out)
+        none = torch.zeros(width, dtype=torch.float64, device=weight.device)
+        self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
+
+    def add(self, beside: Affine) -> None:
+        """A map of the same input, in parallel."""
+        self.matrix = self.matrix + _matrix(beside, self.matrix)
+        self.bias = self.bias if beside.shift is None else self.bias + beside.shift
+
+    def follow(self, after: Affine, *, replaces: bool) -> None:
+        """A map of what the layer writes: added to it, or in its place."""
+        matrix, bias = after(self.matrix), after(self.bias.unsqueeze(0)).squeeze(0)
+        self.matrix = matrix if replaces else self.matrix + matrix
+        self.bias = bias if replaces else self.bias + bias
+        self.bias = self.bias if after.shift is None else self.bias + after.shift
+
+    def precede(self, first: Affine, *, replaces: bool) -> None:
+        """A map of what the layer reads: added to it, or in its place."""
+        if first.shift is not None:
+            self.bias = self.bias + first.shift @ self.matrix
+        matrix = first.before(self.matrix)
+        self.matrix = matrix if replaces else self.matrix + matrix
+
+    def store(self) -> None:
+        """Write the matrix and the bias back into the module.
+
+        Raises:
+            ExportError: If there is a bias that the module has no place for.
+        """
+        self._weight[:, self._columns] = self.matrix.to(self._weight.dtype)
+        if self._bias is not None:
+            self._bias[self._columns] = self.bias.to(self._bias.dtype)
+        elif self.bias.any():
+            raise ExportError(
+                "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
+            )
+
+
+def _matrix(affine: Affine, like: Tensor) -> Tensor:
+    """``(D_in, D_out)`` of the linear part."""
+    matrix = torch.zeros_like(like)
+    if affine.diagonal is not None:
+        matrix += torch.diag(affine.diagonal.expand(like.shape[1]))
+    if affine.down is not None and affine.up is not None:
+        matrix += affine.down @ affine.up
+    return matrix

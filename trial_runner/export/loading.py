@@ -1,0 +1,317 @@
+"""Attaching an export to a freshly loaded backbone."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from search_space.backbone_shape import BackboneShape
+from search_space.codec import configuration_from_json
+from search_space.configuration import Configuration
+from search_space.families import Family, family_of
+from trial_runner.attach import Attachment
+from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.backbones.backbone import tensors_sha256
+from trial_runner.backbones.locate import padding_token
+from trial_runner.delta_set import DeltaSet
+from trial_runner.errors import ExportError
+from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
+from trial_runner.export.heads import TaskHead
+from trial_runner.export.tensors import PREFIX, load_tensors
+from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
+from trial_runner.inputs import model_inputs
+from trial_runner.tasks import Batch
+
+__all__ = ["LoadedDelta", "load_delta", "open_delta"]
+
+_BESIDE_THE_BASE = ("pooler.", "lm_head.")
+"""Weights that a base model may come with and that no trial computes with."""
+
+_with_delta: WeakSet[nn.Module] = WeakSet()
+
+Place = tuple[nn.Module, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Export:
+    """An export as it was read."""
+
+    backbone: BackboneFacts
+    configuration: Configuration
+    labels: tuple[str, ...] | None
+    facts: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+
+    @classmethod
+    def read(cls, folder: Path) -> "_Export":
+        facts = read_json(folder / DELTA_FACTS)
+        if facts.get("format") != "deltaspace" or facts.get("schema_version") != SCHEMA_VERSION:
+            got = f"{facts.get('format')!r} of version {facts.get('schema_version')!r}"
+            raise ExportError(
+                f"{folder / DELTA_FACTS} must be of format deltaspace, version {SCHEMA_VERSION}; got {got}."
+            )
+        weights = facts.get("weights")
+        expected = weights.get("sha256") if isinstance(weights, Mapping) else None
+        found = file_sha256(folder / DELTA_FILE)
+        if found != expected:
+            raise ExportError(
+                f"{folder / DELTA_FILE} must be as it was written, with hash {str(expected)[:12]}; "
+                f"got {found[:12]}. Export it again."
+            )
+        try:
+            tensors = load_file(folder / DELTA_FILE)
+            labels = facts["labels"]
+            configuration = configuration_from_json(facts["configuration"])
+        except (SafetensorError, KeyError) as error:
+            raise ExportError(f"the export in {folder} must be whole; got a problem with {error}.") from error
+        return cls(
+            backbone=BackboneFacts.from_json(facts.get("backbone")),
+            configuration=configuration,
+            labels=None if labels is None else tuple(str(label) for label in labels),
+            facts=facts,
+            tensors=tensors,
+        )
+
+    def check_backbone(self, base: nn.Module, name: str) -> None:
+        """Refuse a backbone with other weights than those the delta was trained on."""
+        found = tensors_sha256(_base_tensors(base.state_dict()))
+        if found != self.backbone.weights_sha256:
+            raise ExportError(
+                f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
+                f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
+            )
+
+    def deltas(self, base: nn.Module, shape: BackboneShape) -> DeltaSet:
+        """The trained modules, where the backbone is."""
+        dtype = next((one.dtype for name, one in self.tensors.items() if _is_trained(name, one)), torch.float32)
+        some = next(base.parameters())
+        frozen = _base_tensors(dict(base.named_parameters()))
+        deltas = DeltaSet(self.configuration, shape, seed=0, dtype=dtype, device=some.device, frozen=frozen)
+        load_tensors(deltas, self.tensors)
+        return deltas.requires_grad_(False).eval()
+
+    def head(self) -> TaskHead | None:
+        """The task head, if there is one."""
+        if self.labels is None:
+            return None
+        tensors = {n.removeprefix(HEAD_PREFIX): one for n, one in self.tensors.items() if n.startswith(HEAD_PREFIX)}
+        try:
+            return TaskHead.of(tensors, self.labels)
+        except (KeyError, ValueError) as error:
+            raise ExportError(f"the export's head must be whole; got a problem with {error}.") from error
+
+
+def _is_trained(name: str, tensor: Tensor) -> bool:
+    return name.startswith(PREFIX) and tensor.is_floating_point()
+
+
+def _base_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the base model."""
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(_BESIDE_THE_BASE)}
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class LoadedDelta:
+    """A trained delta on a backbone: until `detach`, whatever the model computes is computed with it.
+
+    Attributes:
+        model: As it was given: a base model, or one with a head of its own.
+        deltas: The trained modules.
+        head: The task head; None where the task has none of its own.
+        facts: Everything that ``delta.json`` says.
+        shape: Sizes of the backbone.
+        backbone: Which one it is.
+    """
+
+    model: nn.Module
+    deltas: DeltaSet
+    head: TaskHead | None
+    facts: Mapping[str, Any]
+    shape: BackboneShape
+    backbone: BackboneFacts
+    _base: nn.Module
+    _stack: ExitStack = field(repr=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each class, by index; none without a head."""
+        return () if self.head is None else self.head.labels
+
+    def __call__(self, **inputs: Any) -> Any:
+        """What the model makes of some inputs, with the delta."""
+        return self.model(**inputs)
+
+    def logits(self, inputs: Batch | Mapping[str, Tensor]) -> Tensor:
+        """Logits ``(B, labels)`` of a batch; without a task head, those of the model for whatever it is given.
+
+        Args:
+            inputs: A batch of a prepared task, or what a tokenizer returns as tensors, padded on the right:
+                ``input_ids`` ``(B, T)``, ``attention_mask`` and perhaps ``token_type_ids``.
+
+        Raises:
+            ExportError: If neither the export nor the model has a head.
+        """
+        if self.head is None:
+            given = dict(inputs) if isinstance(inputs, Mapping) else self._inputs(inputs)
+            logits = getattr(self.model(**given), "logits", None)
+            if not isinstance(logits, Tensor):
+                raise ExportError(
+                    "logits need a head; neither the export nor the model has one. Load a language model."
+                )
+            return logits
+        given = self._inputs(inputs if isinstance(inputs, Batch) else _batch(inputs))
+        hidden: Tensor = self._base(**given).last_hidden_state  # (B, T, D)
+        return self.head(hidden, given["attention_mask"])  # type: ignore[no-any-return]
+
+    def _inputs(self, batch: Batch) -> dict[str, Tensor]:
+        config: Any = self._base.config
+        start = getattr(config, "decoder_start_token_id", None)
+        return model_inputs(
+            batch,
+            self.shape.kind,
+            next(self._base.parameters()).device,
+            decoder_start_token_id=padding_token(config.to_dict()) if start is None else int(start),
+        )
+
+    def detach(self) -> None:
+        """Take the delta off: the model is as it was before. A second call does nothing."""
+        self._stack.close()
+
+
+def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta:
+    """Attach an export to a freshly loaded backbone.
+
+    In the precision that the trial was trained in (of bf16 under ``torch.autocast``), logits are those of the trained
+    trial bit for bit. Where a network that produced a prefix or a prompt was folded into its table, they agree within
+    1e-6; a change of the whole model that was trained in bf16 agrees within the rounding of bf16.
+
+    Args:
+        model: A base model of `transformers`, one with a language-model head, or a `Backbone`. Its attention is
+            switched to the function that edits live in, until the delta is detached.
+        folder: What ``deltaspace export`` wrote.
+
+    Raises:
+        ExportError: If the export was changed or belongs to a backbone with other weights, or if the model has a
+            delta already.
+        UnsupportedBackboneError: If the model is of no supported family.
+    """
+    export = _Export.read(Path(folder))
+    whole: nn.Module = model.model if isinstance(model, Backbone) else model
+    base, name = getattr(whole, "base_model", whole), _name_of(model)
+    if base in _with_delta:
+        raise ExportError(f"a model takes one delta; {name} has one already. Detach it first.")
+    family, shape = _read_family(base, name)
+    export.check_backbone(base, name)
+    with ExitStack() as stack:
+        stack.enter_context(_our_attention(whole))
+        deltas = export.deltas(base, shape)
+        head = export.head()
+        attachment = Attachment(base, family, shape)
+        stack.callback(attachment.detach)
+        ties = _ties(whole, base)
+        stack.enter_context(attachment.using(deltas))
+        stack.enter_context(_tied(ties))
+        _with_delta.add(base)
+        stack.callback(_with_delta.discard, base)
+        return LoadedDelta(
+            model=whole,
+            deltas=deltas,
+            head=None if head is None else head.to(next(base.parameters()).device),
+            facts=export.facts,
+            shape=shape,
+            backbone=export.backbone,
+            _base=base,
+            _stack=stack.pop_all(),
+        )
+
+
+def open_delta(folder: str | Path) -> LoadedDelta:
+    """Load the backbone that an export names, and attach it.
+
+    Raises:
+        ExportError: As `load_delta`.
+        BackboneError: If the backbone cannot be had.
+    """
+    facts = BackboneFacts.from_json(read_json(Path(folder) / DELTA_FACTS).get("backbone"))
+    register_attention()
+    return load_delta(load_backbone(facts.name, attn_implementation=ATTENTION), folder)
+
+
+def _batch(inputs: Mapping[str, Tensor]) -> Batch:
+    """What a tokenizer returned, as a batch without labels."""
+    tokens = inputs["input_ids"].cpu().numpy()
+    mask, types = inputs.get("attention_mask"), inputs.get("token_type_ids")
+    return Batch(
+        input_ids=tokens,
+        attention_mask=np.ones(tokens.shape, dtype=np.bool_) if mask is None else mask.cpu().numpy().astype(np.bool_),
+        token_type_ids=None if types is None else types.cpu().numpy(),
+        labels=np.zeros(len(tokens), dtype=np.int64),
+    )
+
+
+def _our_attention(model: nn.Module) -> ExitStack:
+    """A context in which a model computes its attention with our function."""
+    stack = ExitStack()
+    config: Any = model.config
+    before = config._attn_implementation
+    register_attention()
+    if before != ATTENTION:
+        switch: Any = model.set_attn_implementation
+        switch(ATTENTION)
+        stack.callback(switch, before)
+    return stack
+
+
+def _ties(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:
+    """Parameters outside a base model that are some of its own, such as a head's, each with its place inside."""
+    inside = {
+        id(parameter): (module, name)
+        for module in base.modules()
+        for name, parameter in module._parameters.items()
+        if parameter is not None
+    }
+    own = set(base.modules())
+    return [
+        ((module, name), inside[id(parameter)])
+        for module in whole.modules()
+        if module not in own
+        for name, parameter in module._parameters.items()
+        if id(parameter) in inside
+    ]
+
+
+@contextmanager
+def _tied(ties: list[tuple[Place, Place]]) -> Iterator[None]:
+    """Let tied parameters follow those of the base model, which a change of the whole model replaces."""
+    before = [(module, name, module._parameters[name]) for (module, name), _ in ties]
+    for (module, name), (source, source_name) in ties:
+        module._parameters[name] = source._parameters[source_name]
+    try:
+        yield
+    finally:
+        for module, name, parameter in before:
+            module._parameters[name] = parameter
+
+
+def _name_of(model: "nn.Module | Backbone") -> str:
+    if isinstance(model, Backbone):
+        return model.name
+    return str(getattr(model, "name_or_path", "") or type(model).__name__)
+
+
+def _read_family(base: nn.Module, name: str) -> tuple[Family, BackboneShape]:
+    config = getattr(base, "config", None)
+    if config is None:
+        raise ExportError(f"a delta must be attached to a model of transformers; {name} has no config.")
+    entries: dict[str, Any] = config.to_dict()
+    family = family_of(entries)
+    return family, family.read_shape(entries)

@@ -1,0 +1,237 @@
+"""The configurations that peft can express, as the folder that ``peft.PeftModel.from_pretrained`` reads.
+
+peft holds one kind of adapter at a time: LoRA at linear layers, (IA)^3 at what they read or write, or a prompt. Nothing
+here needs peft.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.configuration import Configuration
+from search_space.dimensions import Insertion, Port, Positions, StackKind
+from search_space.edit import Edit
+from search_space.families import Family, PortLocation
+from search_space.form import Diagonal, EncodedPrompt, LowRank, Prompt
+from search_space.gate import FixedScale
+from trial_runner.backbones.locate import source_of
+from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.errors import ExportError
+from trial_runner.export.facts import BackboneFacts, write_json
+from trial_runner.export.heads import write_head
+from trial_runner.export.linear import READ_BY, WRITTEN, affine_of, is_linear, reads_input
+from trial_runner.export.merging import named_edit
+from trial_runner.export.trained import TrainedDelta
+
+__all__ = ["inexpressible", "write_peft"]
+
+_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_PREFIX = "base_model.model."
+_TRANSPOSED = ("gpt2",)
+"""Families whose linear layers store ``(D_in, D_out)``."""
+
+Config = dict[str, object]
+
+
+class _Kind(StrEnum):
+    """Adapters of peft that edits can be."""
+
+    LORA = "LORA"
+    IA3 = "IA3"
+    PROMPT = "PROMPT_TUNING"
+
+
+def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
+    """The edits that keep a configuration from being one adapter of peft, by name, and why; empty if it is one."""
+    found: dict[str, str] = {}
+    kinds: dict[_Kind, str] = {}
+    sides: dict[Port, Port] = {}
+    for index, edit in enumerate(configuration.edits):
+        name, kind = named_edit(index, edit), _kind(edit, shape)
+        if not isinstance(kind, _Kind):
+            found[name] = kind
+            continue
+        first = kinds.setdefault(kind, name)
+        if len(kinds) > 1:
+            found[name] = f"peft holds one kind of adapter at a time; the first is {next(iter(kinds.values()))}"
+        elif kind is _Kind.PROMPT and first != name:
+            found[name] = "peft holds one prompt"
+        elif kind is _Kind.IA3 and sides.setdefault(READ_BY.get(edit.write, edit.write), edit.write) is not edit.write:
+            found[name] = "peft scales what a layer reads or what it writes, not both"
+    if not configuration.edits:
+        found["nothing"] = "the configuration has no edit, only a head"
+    return found
+
+
+def _kind(edit: Edit, shape: BackboneShape) -> _Kind | str:
+    """Kind of adapter, or why it is none."""
+    match edit.form:
+        case Prompt() | EncodedPrompt():
+            if shape.kind is StackKind.DECODER or shape.positions is Positions.BIAS:
+                return _Kind.PROMPT
+            return "peft gives a prompt the first positions, which the tokens have here"
+        case LowRank(bias=True):
+            return "peft's low-rank maps have no bias"
+        case LowRank() if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
+            return _Kind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
+        case Diagonal() if edit.insertion is Insertion.SEQUENTIAL:
+            if edit.write in (*WRITTEN, *READ_BY):
+                return _Kind.IA3
+            return "peft scales what a linear layer reads or writes"
+        case _:
+            return "peft has no such adapter"
+
+
+def write_peft(
+    folder: Path, trained: TrainedDelta, *, family: Family, shape: BackboneShape, backbone: BackboneFacts
+) -> None:
+    """Write a trained delta as an adapter of peft on the base model, and its head in files of its own.
+
+    Args:
+        folder: Exists; see `new_folder`.
+        trained: The delta.
+        family: Where its ports are.
+        shape: Sizes of the backbone.
+        backbone: Named in the adapter's config.
+
+    Raises:
+        ExportError: If an edit cannot be expressed; it is named.
+    """
+    obstacles = inexpressible(trained.configuration, shape)
+    if obstacles:
+        listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
+        raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
+    modules = list(_modules(trained.deltas, family, shape))
+    match _kind(trained.configuration.edits[0], shape):
+        case _Kind.LORA:
+            config, tensors = _lora(modules)
+        case _Kind.IA3:
+            config, tensors = _ia3(modules)
+        case _:
+            config, tensors = _prompt(trained.deltas)
+    named: Config = {"base_model_name_or_path": source_of(backbone.name), "revision": backbone.revision}
+    layout: Config = {} if "num_virtual_tokens" in config else {"fan_in_fan_out": family.name in _TRANSPOSED}
+    write_json(folder / _CONFIG, {**named, "inference_mode": True, **config, **layout})
+    save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
+    if trained.head is not None:
+        write_head(folder, trained.head)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """An edit at one sublayer, beside a linear layer.
+
+    Attributes:
+        path: Of the layer in the base model.
+        location: Which of its columns the edit is about.
+        delta: The edit's modules.
+        is_input: Whether it scales what the layer reads.
+    """
+
+    path: str
+    location: PortLocation
+    delta: PortDelta
+    is_input: bool
+
+
+def _modules(deltas: DeltaSet, family: Family, shape: BackboneShape) -> Iterator[_Place]:
+    table = family.ports(shape)
+
+    def place(sublayer: Sublayer, delta: PortDelta) -> _Place:
+        write = delta.edit.write
+        location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
+        block = table.layers[sublayer.stack].format(layer=sublayer.layer)
+        return _Place(path=f"{block}.{location.module}", location=location, delta=delta, is_input=write in READ_BY)
+
+    for sublayer, plan in deltas.plans.items():
+        for side in (plan.parallel, plan.sequential):
+            yield from (place(sublayer, delta) for some in side.values() for delta in some)
+
+
+def _by_path(places: list[_Place]) -> dict[str, list[_Place]]:
+    found: dict[str, list[_Place]] = {}
+    for place in places:
+        found.setdefault(place.path, []).append(place)
+    return found
+
+
+def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
+    """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write."""
+    tensors: dict[str, Tensor] = {}
+    ranks: dict[str, int] = {}
+    alphas: dict[str, float] = {}
+    for path, some in _by_path(places).items():
+        gate = some[0].delta.edit.gate
+        scale = gate.value if len(some) == 1 and isinstance(gate, FixedScale) else 1.0
+        downs, ups = zip(*(_matrices(place, scale) for place in some), strict=True)
+        ranks[path] = sum(down.shape[0] for down in downs)
+        alphas[path] = scale * ranks[path]
+        tensors[f"{_PREFIX}{path}.lora_A.weight"] = torch.cat(downs, dim=0).contiguous()
+        tensors[f"{_PREFIX}{path}.lora_B.weight"] = torch.cat(ups, dim=1).contiguous()
+    most = max(ranks.values())
+    config: Config = {
+        "peft_type": _Kind.LORA,
+        "r": most,
+        "lora_alpha": max(alphas.values()),
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": sorted(ranks),
+        "rank_pattern": ranks,
+        "alpha_pattern": alphas,
+    }
+    return config, tensors
+
+
+def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
+    """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
+    affine = affine_of(place.delta)
+    if affine.down is None or affine.up is None:
+        raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
+    dtype = next(place.delta.parameters()).dtype
+    width = affine.up.shape[1]
+    wide = torch.zeros(place.location.parts * width, affine.up.shape[0], dtype=torch.float64)
+    wide[place.location.part * width : (place.location.part + 1) * width] = (affine.up / scale).T.cpu()
+    return affine.down.T.to("cpu", dtype), wide.to(dtype)
+
+
+def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
+    tensors: dict[str, Tensor] = {}
+    inputs: list[str] = []
+    for path, some in _by_path(places).items():
+        vectors = torch.ones(some[0].location.parts, next(some[0].delta.parameters()).numel(), dtype=torch.float64)
+        for place in some:
+            diagonal = affine_of(place.delta).diagonal
+            if diagonal is not None:
+                vectors[0 if place.is_input else place.location.part] = diagonal.cpu()
+        vector = vectors.flatten().to(next(some[0].delta.parameters()).dtype)
+        is_input = some[0].is_input
+        tensors[f"{_PREFIX}{path}.ia3_l"] = vector.unsqueeze(0 if is_input else 1).contiguous()
+        inputs += [path] if is_input else []
+    config: Config = {
+        "peft_type": _Kind.IA3,
+        "target_modules": sorted(_by_path(places)),
+        "feedforward_modules": sorted(inputs),
+    }
+    return config, tensors
+
+
+def _prompt(deltas: DeltaSet) -> tuple[Config, dict[str, Tensor]]:
+    if deltas.prompt is None:
+        raise ExportError("a prompt must have rows; got none. This is a bug.")
+    rows = deltas.prompt.rows().detach().cpu().contiguous()
+    config: Config = {
+        "peft_type": _Kind.PROMPT,
+        "task_type": "FEATURE_EXTRACTION",
+        "num_virtual_tokens": rows.shape[0],
+        "token_dim": rows.shape[1],
+        "num_transformer_submodules": 1,
+        "prompt_tuning_init": "RANDOM",
+    }
+    return config, {"prompt_embeddings": rows}
