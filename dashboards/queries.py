@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from studies.confirming.record import record_of
 from studies.store.ledger import Ledger
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
     EventRecord,
     ReadingRecord,
+    StudyKind,
     StudyRecord,
     TrialRecord,
     TrialState,
@@ -44,6 +46,7 @@ class StudySummary:
         counts: Number of trials in every state, absent states as 0.
         best: The complete trial with the highest score, the earliest of equals; None before one is complete.
         created_at: UTC.
+        confirms: The study that it confirms; None for a study that searches.
     """
 
     name: str
@@ -56,6 +59,7 @@ class StudySummary:
     counts: Mapping[TrialState, int]
     best: TrialRecord | None
     created_at: datetime
+    confirms: str | None
 
     @property
     def trials(self) -> int:
@@ -245,6 +249,7 @@ def _summary(ledger: Ledger, study: StudyRecord) -> StudySummary:
         counts={state: counts.get(state, 0) for state in TrialState},
         best=min(complete, key=_rank, default=None),
         created_at=study.created_at,
+        confirms=record_of(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
 

@@ -21,8 +21,9 @@ _MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
 def summary_text(summary: StudySummary) -> Text:
     """Three lines on how a study stands."""
     share = share_text(summary.budget_parameters / summary.backbone_parameters, digits=3)
+    confirms = f"confirms {escape(summary.confirms)} on the test split, " if summary.confirms else ""
     lines = [
-        f"[bold]{escape(summary.name)}[/]: {escape(summary.task)} on {escape(summary.backbone)}, "
+        f"[bold]{escape(summary.name)}[/]: {confirms}{escape(summary.task)} on {escape(summary.backbone)}, "
         f"budget {summary.budget_parameters:,} parameters ({share} of {summary.backbone_parameters:,})",
         f"trials: {states_text(dict(summary.counts))}",
     ]
@@ -110,7 +111,7 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     table.add_column("begun", no_wrap=True)
     for summary in summaries:
         table.add_row(
-            escape(summary.name),
+            escape(summary.name) + (f" (confirms {escape(summary.confirms)})" if summary.confirms else ""),
             escape(summary.task),
             escape(summary.backbone),
             f"{summary.budget_parameters:,}",

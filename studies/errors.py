@@ -10,10 +10,12 @@
     │   └── SchemaVersionError  its tables are of another version
     ├── FencedError           another keeper has taken the study over; nothing was written
     ├── QueryError            a query that is not read-only or that the database refuses
+    ├── ConfirmationError     the winners of a study cannot be confirmed
     └── LaunchError           a study cannot be launched
 """
 
 __all__ = [
+    "ConfirmationError",
     "FencedError",
     "LaunchError",
     "QueryError",
@@ -56,6 +58,10 @@ class FencedError(StudiesError):
 
 class QueryError(StudiesError):
     """A query that is not read-only, or that the database refuses."""
+
+
+class ConfirmationError(StudiesError):
+    """A study whose winners cannot be confirmed."""
 
 
 class LaunchError(StudiesError):

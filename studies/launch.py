@@ -17,11 +17,11 @@ from studies.progress import Progress
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
-from studies.store.records import NewStudy, StudyRecord
+from studies.store.records import NewStudy, StudyKind, StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import prepare_task
 
-__all__ = ["LaunchResult", "launch", "plan_of"]
+__all__ = ["LaunchResult", "absolute_url", "label_count", "launch", "plan_of", "run_fleet"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ def launch(
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
         RunnerError: If the backbone or the task cannot be had.
     """
-    storage_url = _absolute(storage_url)
+    storage_url = absolute_url(storage_url)
     config = config_of(specification.backbone)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
     _look_for_changes(specification, storage_url)
-    labels = 0 if factory is not None else _label_count(specification)
+    labels = 0 if factory is not None else label_count(specification)
     with Ledger.open(storage_url) as ledger:
         study = _create_or_continue(specification, ledger, shape, budget)
         counts = ledger.state_counts(study.id)
@@ -78,15 +78,10 @@ def launch(
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
     plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels)
     plan = replace(plan, lease_seconds=lease_seconds)
-    ordered = factory or TorchRunnerFactory(
-        backbone=specification.backbone,
-        task=specification.to_task_source(),
-        precision=specification.training.precision,
-    )
-    return _run(specification, study, plan, ordered, observer or _look_away)
+    return run_fleet(specification, study, plan, factory=factory, observer=observer)
 
 
-def _absolute(storage_url: str) -> str:
+def absolute_url(storage_url: str) -> str:
     """The URL as it reads from any working directory."""
     file = StorageAddress.parse(storage_url).file
     return storage_url if file is None else f"sqlite:///{file}"
@@ -128,14 +123,16 @@ def _look_away(progress: Progress) -> None:
     """Show nothing."""
 
 
-def _label_count(specification: Specification) -> int:
+def label_count(specification: Specification) -> int:
     """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
     tokenizer = load_tokenizer(specification.backbone)
+    config = config_of(specification.backbone)
     task = prepare_task(
         specification.to_task_source(),
         tokenizer,
         tokenizer_id(tokenizer),
-        position_limit_tokens=position_limit(config_of(specification.backbone)),
+        position_limit_tokens=position_limit(config),
+        stack=shape_of(config).kind,
     )
     return len(task.labels)
 
@@ -155,7 +152,13 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
 
     Raises:
         StudyChangedError: With one line per key that differs.
+        LaunchError: If it is no study that searches.
     """
+    if study.kind is StudyKind.CONFIRMATION:
+        raise LaunchError(
+            f"a study needs a name of its own; '{study.name}' is a confirmation. Choose another, or continue it "
+            "with: deltaspace confirm."
+        )
     try:
         begun_with = Specification.from_json(study.specification).search_identity()
     except ValidationError:
@@ -187,23 +190,40 @@ def _create_or_continue(specification: Specification, ledger: Ledger, shape: Bac
     return study
 
 
-def _run(
+def run_fleet(
     specification: Specification,
     study: StudyRecord,
     plan: StudyPlan,
-    factory: RunnerFactory,
-    observer: Observer,
+    *,
+    factory: RunnerFactory | None = None,
+    observer: Observer | None = None,
 ) -> LaunchResult:
-    """Run the backend under the clock and the user's signals."""
+    """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
+
+    Args:
+        specification: Says what the workers load, how many there are and how long they may work.
+        study: Its record.
+        plan: What its keeper is told.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second.
+
+    Raises:
+        StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+    """
+    ordered = factory or TorchRunnerFactory(
+        backbone=specification.backbone,
+        task=specification.to_task_source(),
+        precision=specification.training.precision,
+    )
     fleet = specification.fleet
     options = FleetOptions(
         workers=None if fleet.workers == "auto" else int(fleet.workers),
-        pack=fleet.pack,
+        pack=None if fleet.pack == "auto" else int(fleet.pack),
         time_budget_seconds=fleet.time_budget,
     )
     with Interrupts() as interrupts:
-        watch = Watch(observer, interrupts, options.time_budget_seconds)
-        standing = _backend(fleet.backend)(plan, factory, options, watch)
+        watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
+        standing = _backend(fleet.backend)(plan, ordered, options, watch)
     if standing.halted is not None:
         raise standing.halted
     return LaunchResult(study=study, finished=standing.is_done, reason=standing.summary)

@@ -91,7 +91,7 @@ def usage(kind: str, backbone: str, *, has_head: bool) -> str:
 
 def model_card(facts: CardFacts) -> str:
     """The card, as Markdown."""
-    trial, study = facts.trial, facts.study
+    study = facts.study
     parts = [
         f"---\nlibrary_name: {'peft' if facts.kind == 'peft' else 'transformers'}\ntags:\n- delta-tuning\n---",
         f"# {facts.title}",

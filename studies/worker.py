@@ -44,7 +44,7 @@ class _Occupant:
 class PackWorker:
     """One pack, one keeper. `work` returns when nothing is left to do, or when it is told to leave."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - wired in one place per fleet
         self,
         *,
         name: str,

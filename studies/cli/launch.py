@@ -47,7 +47,9 @@ _FROM_FILE = "[default: as in the study file]"
 @click.option(
     "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_FILE}"
 )
-@click.option("--pack", metavar="N", help=f"Trials that a worker trains side by side.  {_FROM_FILE}")
+@click.option(
+    "--pack", metavar="N|auto", help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_FILE}"
+)
 @click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_FILE}")
 @click.option(
     "--time-budget", metavar="TIME", help=f"Stop after 90s, 5m or 1h30m; launching again continues.  {_FROM_FILE}"

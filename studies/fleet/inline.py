@@ -30,7 +30,13 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         slots, fitting = pack_size(options, plan, 1)
         keeper.join(name)
         worker = PackWorker(
-            name=name, keeper=keeper, runner=runner, slots=slots, fitting=fitting, folder=plan.artefacts, should_leave=look
+            name=name,
+            keeper=keeper,
+            runner=runner,
+            slots=slots,
+            fitting=fitting,
+            folder=plan.artefacts,
+            should_leave=look,
         )
         worker.work()
         standing = keeper.standing()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from trial_runner.requests import PackRunner
 from trial_runner.tasks.source import TaskSource
+from trial_runner.tasks.text_source import TextTaskSource
 
 __all__ = ["TorchRunnerFactory"]
 
@@ -19,7 +20,7 @@ class TorchRunnerFactory:
     """
 
     backbone: str
-    task: TaskSource
+    task: TaskSource | TextTaskSource
     precision: str
 
     def __call__(self, threads: int) -> PackRunner:

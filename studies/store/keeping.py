@@ -84,7 +84,8 @@ def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: Stu
             return found
         raise StudiesError(f"a new study needs a name of its own; '{study.name}' exists in {shown}. Choose another.")
     values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
-    values |= {"specification": dict(study.specification), "epoch": 0, "created_at": datetime.now(UTC)}
+    values |= {"specification": dict(study.specification), "kind": study.kind.value}
+    values |= {"epoch": 0, "created_at": datetime.now(UTC)}
     connection.execute(insert(STUDIES), values)
     return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one())
 

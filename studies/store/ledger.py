@@ -89,13 +89,19 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     # Studies
 
-    def create_study(self, study: NewStudy) -> StudyRecord:
-        """Create a study.
+    def create_study(self, study: NewStudy, trials: Sequence[NewTrial] = ()) -> StudyRecord:
+        """Create a study, with its first trials already queued.
 
         Raises:
             StudiesError: If its name is taken.
         """
-        return self._database.write(lambda link, doubt: keeping.add_study(link, study, self.url, doubt))
+
+        def work(link: Connection, in_doubt: StudyRecord | None) -> StudyRecord:
+            created = keeping.add_study(link, study, self.url, in_doubt)
+            keeping.add_trials(link, created.id, trials, worker=None, lease_seconds=LEASE_SECONDS)
+            return created
+
+        return self._database.write(work)
 
     def study(self, name: str) -> StudyRecord:
         """The study of a name.
@@ -108,6 +114,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         return self._database.read(looking.studies)
+
+    def confirmations(self, study_id: int) -> list[StudyRecord]:
+        """The confirmations of a study, oldest first."""
+        return [study for study in self.studies() if study.parent_id == study_id]
 
     def state_counts(self, study_id: int) -> dict[TrialState, int]:
         """How many trials are in each state, zeros included."""

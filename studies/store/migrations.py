@@ -42,8 +42,27 @@ def _create_tables(connection: Connection) -> None:
     METADATA.create_all(connection, checkfirst=False)
 
 
+def _add_confirmations(connection: Connection) -> None:
+    """Tell studies that search from studies that confirm another."""
+    connection.execute(
+        text(
+            "ALTER TABLE studies ADD COLUMN kind TEXT DEFAULT 'search' NOT NULL "
+            "CONSTRAINT ck_studies_kind CHECK (kind IN ('search', 'confirmation'))"
+        )
+    )
+    connection.execute(
+        text(
+            "ALTER TABLE studies ADD COLUMN parent_id INTEGER "
+            "CONSTRAINT ck_studies_parent_exactly_of_confirmations "
+            "CHECK ((kind = 'confirmation') = (parent_id IS NOT NULL)) "
+            "CONSTRAINT fk_studies_parent_id_studies REFERENCES studies (id)"
+        )
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
+    Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
 )
 
 

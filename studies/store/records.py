@@ -18,6 +18,7 @@ __all__ = [
     "ReadingRecord",
     "Settlement",
     "SiteDimensions",
+    "StudyKind",
     "StudyRecord",
     "TrialRecord",
     "TrialState",
@@ -37,6 +38,13 @@ class TrialState(StrEnum):
     def is_terminal(self) -> bool:
         """Whether the trial can no longer change."""
         return self in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
+
+
+class StudyKind(StrEnum):
+    """What a study is for: to search, or to confirm what another study has found."""
+
+    SEARCH = "search"
+    CONFIRMATION = "confirmation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +86,8 @@ class NewStudy:
         budget_parameters: Most trainable parameters of a configuration.
         metric: What is maximised.
         seed: Everything random derives from it.
+        kind: What it is for.
+        parent_id: Key of the study that it confirms; given exactly for confirmations.
     """
 
     name: str
@@ -87,6 +97,8 @@ class NewStudy:
     budget_parameters: int
     metric: str
     seed: int
+    kind: StudyKind = StudyKind.SEARCH
+    parent_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +124,7 @@ class NewTrial:
         number: 0, 1, 2, … in its study.
         origin: ``"published"`` or ``"proposed"``.
         method: Name of the published method that was resized; None for proposals.
-        fingerprint: Of configuration and learning rates; unique in the study.
+        fingerprint: Of configuration and learning rates, in a confirmation also of the seed; unique in the study.
         description: One phrase for people.
         configuration: JSON form of the delta configuration.
         proposal: Optuna parameter name to value, for the replay.

@@ -13,6 +13,7 @@ from studies.store.records import (
     NewTrial,
     ReadingRecord,
     SiteDimensions,
+    StudyKind,
     StudyRecord,
     TrialRecord,
     TrialState,
@@ -52,7 +53,7 @@ def clean(text: str) -> str:
 
 def study_from_row(row: Row[Any]) -> StudyRecord:
     """A row of ``studies``."""
-    return StudyRecord(**row._mapping)
+    return StudyRecord(**{**row._mapping, "kind": StudyKind(row.kind)})
 
 
 def trial_to_row(trial: NewTrial) -> dict[str, Any]:

@@ -97,12 +97,14 @@ class SchemaRow(Base):
 
 
 class StudyRow(Base):
-    """A study; its epoch is the number of the keeper that may write."""
+    """A study; its epoch is the number of the keeper that may write. A confirmation names the study it confirms."""
 
     __tablename__ = "studies"
     __table_args__ = (
         CheckConstraint("epoch >= 0", name="epoch"),
         CheckConstraint("backbone_parameters > 0 AND budget_parameters > 0", name="parameters"),
+        CheckConstraint("kind IN ('search', 'confirmation')", name="kind"),
+        CheckConstraint("(kind = 'confirmation') = (parent_id IS NOT NULL)", name="parent_exactly_of_confirmations"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -115,6 +117,8 @@ class StudyRow(Base):
     seed: Mapped[int] = mapped_column(BigInteger)
     epoch: Mapped[int]
     created_at: Mapped[datetime]
+    kind: Mapped[str] = mapped_column(server_default="search")
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("studies.id"))
 
 
 def _all_or_none(site: str) -> CheckConstraint:

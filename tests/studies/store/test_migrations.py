@@ -4,15 +4,17 @@ from pathlib import Path
 
 import optuna
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from studies.errors import SchemaVersionError, StorageError
 from studies.store import migrations
+from studies.store.address import StorageAddress
 from studies.store.engine import Access
 from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS, Migration
+from studies.store.records import StudyKind
 from studies.store.tables import METADATA
 
 GOLDEN = Path(__file__).parent / "schemas"
@@ -28,8 +30,9 @@ def fail(connection):
     connection.execute(text("SELECT * FROM nowhere"))
 
 
-SECOND = Migration(version=2, description="a note per study", apply=add_note)
-THIRD = Migration(version=3, description="nothing", apply=lambda connection: None)
+NEWEST = MIGRATIONS[-1].version
+NEXT = Migration(version=NEWEST + 1, description="a note per study", apply=add_note)
+LAST = Migration(version=NEWEST + 2, description="nothing", apply=lambda connection: None)
 
 
 def columns(url):
@@ -58,26 +61,28 @@ def test_an_older_database_is_upgraded_step_by_step_and_keeps_what_it_holds(stor
     with Ledger.open(storage_url) as ledger:
         ledger.create_study(values.study())
     assert "note" not in columns(storage_url)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, SECOND, THIRD))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, NEXT, LAST))
     for options in ({"create": False}, {"read_only": True}):
-        with pytest.raises(SchemaVersionError, match=r"must be of version 3; got version 1. Launch a study there"):
+        with pytest.raises(
+            SchemaVersionError, match=rf"must be of version {NEWEST + 2}; got version {NEWEST}. Launch a study there"
+        ):
             Ledger.open(storage_url, **options)
     with Ledger.open(storage_url) as ledger:
-        assert versions(ledger) == [1, 2, 3]
+        assert versions(ledger) == list(range(1, NEWEST + 3))
         names = ledger.read(lambda link: link.execute(text("SELECT name, note FROM studies")).all())
         assert names == [("sst2", None)]
     with Ledger.open(storage_url) as ledger:
-        assert versions(ledger) == [1, 2, 3]
+        assert versions(ledger) == list(range(1, NEWEST + 3))
     assert columns(storage_url)[-1] == "note"
 
 
 def test_a_step_that_fails_leaves_the_database_as_it_was(storage_url, ledger, monkeypatch):
-    breaks = Migration(version=2, description="breaks", apply=fail)
+    breaks = Migration(version=NEWEST + 1, description="breaks", apply=fail)
     monkeypatch.setattr(migrations, "MIGRATIONS", (*MIGRATIONS, breaks))
     with pytest.raises(StorageError, match="nowhere"):
         Ledger.open(storage_url)
     monkeypatch.undo()
-    assert versions(ledger) == [1]
+    assert versions(ledger) == list(range(1, NEWEST + 1))
     assert "note" not in columns(storage_url)
 
 
@@ -85,7 +90,7 @@ def test_a_newer_database_is_refused_and_not_touched(storage_url, tamper, ledger
     tamper("INSERT INTO deltaspace_schema (version, applied_at) VALUES (7, '2030-01-01 00:00:00.000000+00:00')")
     for options in ({}, {"create": False}, {"read_only": True}):
         with pytest.raises(
-            SchemaVersionError, match=r"must be of version 1 or older; got version 7. Upgrade deltaspace"
+            SchemaVersionError, match=rf"must be of version {NEWEST} or older; got version 7. Upgrade deltaspace"
         ):
             Ledger.open(storage_url, **options)
 
@@ -117,7 +122,7 @@ def test_processes_that_create_the_same_database_take_turns(storage_url):
     openers = [subprocess.Popen([sys.executable, "-c", OPENS, storage_url]) for _ in range(4)]
     assert [opener.wait(timeout=60) for opener in openers] == [0] * 4
     with Ledger.open(storage_url, create=False) as ledger:
-        assert versions(ledger) == [1]
+        assert versions(ledger) == list(range(1, NEWEST + 1))
 
 
 def schema(dialect):
@@ -127,6 +132,74 @@ def schema(dialect):
         indexes = sorted(table.indexes, key=lambda index: index.name)
         parts += [str(CreateIndex(index).compile(dialect=DIALECTS[dialect])).strip() for index in indexes]
     return ";\n\n".join(line.replace(" \n", "\n").replace("\t", "    ") for line in parts) + ";\n"
+
+
+def released(url, version):
+    """Make the database that a release of some version has made, from its golden file."""
+    dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
+    engine = create_engine(StorageAddress.parse(url).url)
+    with engine.begin() as connection:
+        for statement in (GOLDEN / f"{dialect}_{version}.sql").read_text().split(";\n"):
+            if statement.strip():
+                connection.execute(text(statement))
+        for step in range(1, version + 1):
+            connection.execute(
+                text("INSERT INTO deltaspace_schema (version, applied_at) VALUES (:version, :at)"),
+                {"version": step, "at": "2026-01-01 00:00:00.000000+00:00"},
+            )
+        connection.execute(
+            text(
+                "INSERT INTO studies (name, specification, backbone, backbone_parameters, budget_parameters, metric, "
+                "seed, epoch, created_at) VALUES ('old', '{}', 'embedded', 100, 10, 'accuracy', 0, 1, "
+                "'2026-01-01T00:00:00.000000+00:00')"
+            )
+        )
+    engine.dispose()
+
+
+def shape(ledger):
+    """What can be told of every table: columns, keys and indexes."""
+
+    def look(link):
+        seen = inspect(link)
+        return {
+            name: (
+                [{**column, "type": str(column["type"])} for column in seen.get_columns(name)],
+                sorted((key["constrained_columns"], key["referred_table"]) for key in seen.get_foreign_keys(name)),
+                sorted(check["name"] for check in seen.get_check_constraints(name)),
+                sorted(index["name"] for index in seen.get_indexes(name)),
+            )
+            for name in sorted(seen.get_table_names())
+        }
+
+    return ledger.read(look)
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST))
+def test_a_database_of_every_release_becomes_what_a_new_one_is(storage_url, tmp_path, request, version):
+    released(storage_url, version)
+    is_file = storage_url.startswith("sqlite")
+    fresh_url = f"sqlite:///{tmp_path / 'fresh.db'}" if is_file else fresh_database(request)
+    with Ledger.open(storage_url) as old, Ledger.open(fresh_url) as fresh:
+        assert shape(old) == shape(fresh)
+        assert versions(old) == versions(fresh)
+        (study,) = old.studies()
+        assert (study.name, study.kind, study.parent_id) == ("old", StudyKind.SEARCH, None)
+
+
+def fresh_database(request):
+    server = request.getfixturevalue("postgres_server")
+    name = server.new_database()
+    request.addfinalizer(lambda: server.drop_database(name))
+    return server.url(name)
+
+
+def test_an_upgraded_database_refuses_what_a_new_one_refuses(storage_url):
+    released(storage_url, 1)
+    with Ledger.open(storage_url) as ledger:
+        for wrong in ("kind = 'confirmation'", "parent_id = id", "kind = 'other'", "kind = NULL"):
+            with pytest.raises(StorageError, match="refuses the record"):
+                ledger._database.write(lambda link, _, wrong=wrong: link.execute(text(f"UPDATE studies SET {wrong}")))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

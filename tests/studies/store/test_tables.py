@@ -50,7 +50,11 @@ REFUSED = {
     "trial with readings deleted": "DELETE FROM trials",
     "study with trials deleted": "DELETE FROM studies",
     "study name twice": "INSERT INTO studies SELECT 99, name, specification, backbone, backbone_parameters, "
-    "budget_parameters, metric, seed, epoch, created_at FROM studies",
+    "budget_parameters, metric, seed, epoch, created_at, kind, parent_id FROM studies",
+    "unknown kind of study": "UPDATE studies SET kind = 'other'",
+    "confirmation of nothing": "UPDATE studies SET kind = 'confirmation'",
+    "search with a parent": "UPDATE studies SET parent_id = id",
+    "confirmation of a study of nowhere": "UPDATE studies SET kind = 'confirmation', parent_id = 99",
 }
 
 

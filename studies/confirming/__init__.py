@@ -1,0 +1,12 @@
+"""Confirmation: the winners of a study and the methods they beat, trained afresh and measured on unseen data.
+
+::
+
+    running.py      confirm: creates or continues a confirmation and runs its trials to the end
+    contenders.py   who is trained again: the best configurations and the baselines
+    record.py       what the ledger holds of a confirmation beside its trials
+    results.py      what its trials say: spreads, comparisons, optimism
+    verdicts.py     winner minus baseline, and whether that is a win
+    statistics.py   spread, paired bootstrap, permutation tests, Holm
+    wording.py      the outcome as sentences
+"""

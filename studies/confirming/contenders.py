@@ -1,0 +1,172 @@
+"""Who is trained again: the best configurations of a study and the baselines they are held against."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from search_space.canonical import fingerprint
+from search_space.codec import configuration_from_json
+from search_space.errors import BudgetError, InvalidEditError
+from search_space.form import Full
+from search_space.options import parse_point
+from search_space.published import published_method
+from search_space.space import Candidate, SearchSpace
+from studies.candidates import new_trial
+from studies.proposing import Proposal
+from studies.store.records import NewTrial, TrialRecord, TrialState
+
+__all__ = ["Contender", "Entry", "best_first", "entries_of", "trials_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A configuration, with its learning rates, that is trained again.
+
+    Attributes:
+        label: Unique in the confirmation: the published method, else ``trial 17``.
+        trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
+        validation_score: What that trial scored in the search.
+        is_top: Whether it is one of the best configurations of the study.
+        baselines: The baselines that it is, as they were asked for; usually one or none.
+    """
+
+    label: str
+    trial: int | None
+    validation_score: float | None
+    is_top: bool
+    baselines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A contender and what is trained.
+
+    Attributes:
+        contender: Who.
+        template: The trial to repeat; its number, seed and fingerprint are those of no repetition.
+    """
+
+    contender: Contender
+    template: NewTrial
+
+
+class _Middle:
+    """Proposes the geometric middle of every range of learning rates."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        return choices[0]
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return float((low * high) ** 0.5) if log else (low + high) / 2
+
+
+def best_first(trials: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
+    """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
+    ranked = sorted(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
+    by_configuration: dict[str, TrialRecord] = {}
+    for trial in ranked:
+        by_configuration.setdefault(_configuration_key(trial, space), trial)
+    return list(by_configuration.values())
+
+
+def entries_of(
+    trials: Sequence[TrialRecord], space: SearchSpace, *, top: int, against: Sequence[str]
+) -> tuple[list[Entry], dict[str, str]]:
+    """The best configurations, best first, then the baselines; what is both is there once.
+
+    A baseline is the study's own best trial of that method. Where it has completed none it is the method resized to
+    the budget, with the geometric middle of its range of learning rates. Full fine-tuning has no size, so the budget
+    does not bind it.
+
+    Args:
+        trials: Of the study, at least one of them complete.
+        space: Of the study.
+        top: How many of the best configurations.
+        against: Published methods, or points such as ``lora_qv:r=8``.
+
+    Returns:
+        The entries, and by name of a baseline why it was left out.
+
+    Raises:
+        UnknownMethodError: If there is no such method.
+    """
+    best = best_first(trials, space)
+    found: dict[str, Entry] = {}
+    for trial in best[:top]:
+        found[trial.fingerprint] = _entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)
+    left_out: dict[str, str] = {}
+    for name in against:
+        try:
+            entry = _baseline(name, best, trials, space)
+        except (BudgetError, InvalidEditError) as error:
+            left_out[name] = str(error)
+            continue
+        key = entry.template.fingerprint
+        found[key] = _as_baseline(found[key], name) if key in found else entry
+    return list(found.values()), left_out
+
+
+def _as_baseline(entry: Entry, name: str) -> Entry:
+    """An entry that turns out to be a baseline, too; it is called by the first it is."""
+    earlier = entry.contender
+    label = earlier.label if earlier.baselines else name
+    return replace(entry, contender=replace(earlier, label=label, baselines=(*earlier.baselines, name)))
+
+
+def trials_of(entries: Sequence[Entry], seeds: Sequence[int]) -> list[NewTrial]:
+    """Every entry with every seed, one entry after the other."""
+    pairs = [(entry.template, seed) for entry in entries for seed in seeds]
+    return [
+        replace(template, number=number, seed=seed, fingerprint=f"{template.fingerprint}:{seed}", proposal={})
+        for number, (template, seed) in enumerate(pairs)
+    ]
+
+
+def _entry(trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str, ...] = ()) -> Entry:
+    return Entry(
+        contender=Contender(
+            label=label, trial=trial.number, validation_score=trial.score, is_top=is_top, baselines=baselines
+        ),
+        template=NewTrial(**{field.name: getattr(trial, field.name) for field in fields(NewTrial)}),
+    )
+
+
+def _baseline(name: str, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace) -> Entry:
+    """The study's best trial of a method, else the method with learning rates of the middle.
+
+    Raises:
+        BudgetError: If it does not fit.
+        InvalidEditError: If it is not valid on the backbone.
+    """
+    own = {_configuration_key(trial, space) for trial in trials if _is_of(trial, name)}
+    candidate = None if own else _resized(name, space)
+    if candidate is not None:
+        own = {fingerprint(candidate.configuration, space.shape)}
+    for trial in best:
+        if _configuration_key(trial, space) in own:
+            return _entry(trial, label=name, is_top=False, baselines=(name,))
+    proposal = Proposal(number=0, candidate=candidate or _resized(name, space))
+    heads = trials[0].head_parameters
+    return Entry(
+        contender=Contender(label=name, trial=None, validation_score=None, is_top=False, baselines=(name,)),
+        template=new_trial(proposal, space.shape, study_seed=0, head_parameters=heads),
+    )
+
+
+def _is_of(trial: TrialRecord, name: str) -> bool:
+    """Whether a trial is of a published method or point; a bare name stands for every point of the method."""
+    method = trial.method or ""
+    return name in (method, method.partition(":")[0])
+
+
+def _resized(name: str, space: SearchSpace) -> Candidate:
+    method, settings = parse_point(name)
+    structure = published_method(method).configuration(space.shape, settings)
+    if any(edit.form.name == Full.name for edit in structure.edits):
+        space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
+    return space.suggest_published(name, _Middle())
+
+
+def _configuration_key(trial: TrialRecord, space: SearchSpace) -> str:
+    """What trials share that differ in their learning rates alone."""
+    return fingerprint(configuration_from_json(trial.configuration), space.shape)

@@ -1,0 +1,172 @@
+"""What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from studies.confirming.contenders import Contender
+from studies.confirming.record import record_of
+from studies.confirming.statistics import Spread, spread
+from studies.confirming.verdicts import Comparison, compare
+from studies.store.ledger import Ledger
+from studies.store.records import StudyRecord, TrialRecord, TrialState
+
+__all__ = ["ConfirmationResult", "ContenderResult", "confirmation_result", "confirmation_results"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContenderResult:
+    """A contender and its scores on the test split.
+
+    Attributes:
+        label: Unique in the confirmation: the published method, else ``trial 17``.
+        description: One phrase for people.
+        trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
+        is_published: Whether it is a published method, as named or as rediscovered.
+        is_top: Whether it is one of the best configurations of the study.
+        baselines: The baselines that it is, as they were asked for.
+        stored_parameters: Trainable parameters that must be kept.
+        is_within_budget: Whether the budget holds them; full fine-tuning ignores it.
+        attention_learning_rate: None without edits at attention.
+        ffn_learning_rate: None without edits at the FFN.
+        validation_score: What the trial scored in the search.
+        scores: On the test split, one per seed; None where the trial failed or has not ended.
+        failed: How many seeds it failed with.
+        spread: Of the scores; None without any.
+        optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
+    """
+
+    label: str
+    description: str
+    trial: int | None
+    is_published: bool
+    is_top: bool
+    baselines: tuple[str, ...]
+    stored_parameters: int
+    is_within_budget: bool
+    attention_learning_rate: float | None
+    ffn_learning_rate: float | None
+    validation_score: float | None
+    scores: tuple[float | None, ...]
+    failed: int
+    spread: Spread | None
+    optimism: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationResult:
+    """A confirmation, so far as it has come.
+
+    Attributes:
+        name: Of the confirmation.
+        study: Of the study that is confirmed.
+        metric: Of the scores.
+        budget_parameters: Most stored parameters of a configuration of the study.
+        seeds: Every contender is trained with each of them.
+        trials: How many there are.
+        ended: How many of them have ended.
+        contenders: The best configurations of the study, best first, then the other baselines.
+        comparisons: The first contender minus every baseline; empty until every trial has ended, so that nobody stops
+            when the numbers look good.
+        left_out: Baselines that could not be trained, with the reason.
+        newer_winner: Number of the trial that is the best of the study by now, if it is another.
+    """
+
+    name: str
+    study: str
+    metric: str
+    budget_parameters: int
+    seeds: tuple[int, ...]
+    trials: int
+    ended: int
+    contenders: tuple[ContenderResult, ...]
+    comparisons: tuple[Comparison, ...]
+    left_out: tuple[tuple[str, str], ...]
+    newer_winner: int | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every trial has ended."""
+        return self.ended == self.trials
+
+    @property
+    def winner(self) -> ContenderResult:
+        """The best configuration of the study."""
+        return self.contenders[0]
+
+
+def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult, ...]:
+    """Every confirmation of a study, oldest first.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        ConfirmationError: If one was recorded by another release.
+    """
+    return tuple(_result(ledger, one) for one in ledger.confirmations(ledger.study(study).id))
+
+
+def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
+    """The confirmation of a name.
+
+    Raises:
+        UnknownStudyError: If there is nothing of that name.
+        ConfirmationError: If it is no confirmation, or one recorded by another release.
+    """
+    return _result(ledger, ledger.study(name))
+
+
+def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
+    record = record_of(study)
+    trials = ledger.trials(study.id)
+    contenders = tuple(
+        _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study)
+        for place, contender in enumerate(record.contenders)
+    )
+    ended = sum(trial.state.is_terminal for trial in trials)
+    return ConfirmationResult(
+        name=study.name,
+        study=record.study,
+        metric=study.metric,
+        budget_parameters=study.budget_parameters,
+        seeds=record.seeds,
+        trials=len(trials),
+        ended=ended,
+        contenders=contenders,
+        comparisons=_comparisons(contenders) if ended == len(trials) else (),
+        left_out=tuple(record.left_out.items()),
+        newer_winner=_newer_winner(ledger, record.study, record.winner),
+    )
+
+
+def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study: StudyRecord) -> ContenderResult:
+    first = trials[0]
+    measured = spread([trial.score for trial in trials if trial.score is not None])
+    validation = contender.validation_score
+    return ContenderResult(
+        label=contender.label,
+        description=first.description,
+        trial=contender.trial,
+        is_published=bool(contender.baselines) or first.method is not None,
+        is_top=contender.is_top,
+        baselines=contender.baselines,
+        stored_parameters=first.stored_parameters,
+        is_within_budget=first.stored_parameters <= study.budget_parameters,
+        attention_learning_rate=None if first.attention is None else first.attention.learning_rate,
+        ffn_learning_rate=None if first.ffn is None else first.ffn.learning_rate,
+        validation_score=validation,
+        scores=tuple(trial.score for trial in trials),
+        failed=sum(trial.state is TrialState.FAILED for trial in trials),
+        spread=measured,
+        optimism=None if validation is None or measured is None else validation - measured.mean,
+    )
+
+
+def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...]:
+    winner, *others = contenders
+    return compare(winner.scores, {one.label: one.scores for one in others if one.baselines})
+
+
+def _newer_winner(ledger: Ledger, study: str, winner: Contender) -> int | None:
+    """The best complete trial of the study if it is not the one that was confirmed."""
+    complete = ledger.trials(ledger.study(study).id, states=[TrialState.COMPLETE])
+    best = min(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
+    return None if best.number == winner.trial else best.number

@@ -1,0 +1,204 @@
+"""Runs a confirmation: a study of its own, whose trials are all there from the beginning."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from search_space.families import shape_of
+from search_space.space import SearchSpace
+from studies.artefacts import study_folder
+from studies.confirming.contenders import entries_of, trials_of
+from studies.confirming.record import ConfirmationRecord, record_of
+from studies.confirming.request import ConfirmationRequest
+from studies.errors import ConfirmationError, StudyChangedError
+from studies.fleet.backend import Observer, RunnerFactory
+from studies.launch import LaunchResult, absolute_url, label_count, run_fleet
+from studies.plan import StudyPlan
+from studies.rungs import RungPlan
+from studies.samplers import derived_seed
+from studies.specification import Specification, difference, specification_from_mapping
+from studies.store.ledger import LEASE_SECONDS, Ledger
+from studies.store.records import NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
+from trial_runner.backbones import config_of
+
+__all__ = ["confirm", "plan_of"]
+
+_SEED_BITS = 31
+
+
+def confirm(
+    request: ConfirmationRequest,
+    *,
+    storage_url: str,
+    observer: Observer | None = None,
+    factory: RunnerFactory | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> LaunchResult:
+    """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
+
+    A confirmation is a study of its own in the ledger, with every trial recorded before the first begins; no trial is
+    pruned. One that was stopped is continued, one that is finished is left as it is.
+
+    Args:
+        request: What is to be confirmed.
+        storage_url: Where the ledger is.
+        observer: Shown the progress about twice a second.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+
+    Raises:
+        StudiesError: If the study cannot be confirmed, or the launch cannot go on.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    storage_url = absolute_url(storage_url)
+    with Ledger.open(storage_url, create=False) as ledger:
+        parent = _searched(ledger.study(request.study))
+        existing = _existing(ledger, parent, request)
+        if existing is not None and _is_finished(ledger, existing):
+            total = sum(ledger.state_counts(existing.id).values())
+            reason = f"already finished: all {total} trials have ended"
+            return LaunchResult(study=existing, finished=True, reason=reason)
+        specification = _specification(parent, request.fleet)
+        shape = shape_of(config_of(specification.backbone))
+        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options())
+        new = _new(ledger, parent, request, space) if existing is None else None
+        if factory is None:
+            label_count(specification)
+        study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
+    plan = plan_of(specification, study, space, storage_url=storage_url)
+    return run_fleet(
+        specification, study, replace(plan, lease_seconds=lease_seconds), factory=factory, observer=observer
+    )
+
+
+def _searched(study: StudyRecord) -> StudyRecord:
+    """The study, unless it is a confirmation itself.
+
+    Raises:
+        ConfirmationError: If it is one.
+    """
+    if study.kind is StudyKind.CONFIRMATION:
+        raise ConfirmationError(
+            f"a study that searches can be confirmed; '{study.name}' is a confirmation of "
+            f"'{record_of(study).study}'. Name that one."
+        )
+    return study
+
+
+def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specification:
+    """The study file of a study, with another fleet.
+
+    Raises:
+        ConfirmationError: If the study was recorded by another release.
+        SpecificationError: If the fleet is not valid, or the task's folder is gone.
+    """
+    try:
+        own = Specification.from_json(parent.specification).as_json()
+    except ValidationError:
+        raise ConfirmationError(
+            f"study '{parent.name}' must hold a study file that this release can read; it does not. "
+            "Use the release that launched it."
+        ) from None
+    recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
+    own["fleet"] = {**recorded, "time_budget": None, **fleet}
+    return specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+
+
+def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest) -> StudyRecord | None:
+    """The confirmation of the request's name, if there is one.
+
+    Raises:
+        ConfirmationError: If the name is another study's.
+        StudyChangedError: If it was begun with other arguments.
+    """
+    found = next((study for study in ledger.studies() if study.name == request.confirmation), None)
+    if found is None:
+        return None
+    if found.parent_id != parent.id:
+        raise ConfirmationError(
+            f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
+        )
+    asked = {"top": request.top, "seeds": request.seeds, "against": list(request.against)}
+    changes = difference(record_of(found).asked, asked)
+    if changes:
+        raise StudyChangedError(
+            f"confirmation '{found.name}' must be continued with what it was begun with; got other values. "
+            "Give the same, or begin another with --name:\n" + "\n".join(f"  {change}" for change in changes)
+        )
+    return found
+
+
+def _new(
+    ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest, space: SearchSpace
+) -> tuple[NewStudy, list[NewTrial]]:
+    """A confirmation to be recorded, and all its trials.
+
+    Raises:
+        ConfirmationError: If the study has no complete trial.
+    """
+    trials = ledger.trials(parent.id)
+    if not any(trial.state is TrialState.COMPLETE for trial in trials):
+        raise ConfirmationError(
+            f"study '{parent.name}' must have a complete trial; got none among {len(trials)}. Launch it again."
+        )
+    entries, left_out = entries_of(trials, space, top=request.top, against=request.against)
+    record = ConfirmationRecord(
+        study=parent.name,
+        top=request.top,
+        against=request.against,
+        seeds=_seeds(parent, request, trials),
+        contenders=tuple(entry.contender for entry in entries),
+        left_out=left_out,
+    )
+    new = NewStudy(
+        name=request.confirmation,
+        specification=record.in_specification(parent.specification, request.confirmation),
+        backbone=parent.backbone,
+        backbone_parameters=parent.backbone_parameters,
+        budget_parameters=parent.budget_parameters,
+        metric=parent.metric,
+        seed=parent.seed,
+        kind=StudyKind.CONFIRMATION,
+        parent_id=parent.id,
+    )
+    return new, trials_of(entries, record.seeds)
+
+
+def _seeds(parent: StudyRecord, request: ConfirmationRequest, trials: list[TrialRecord]) -> tuple[int, ...]:
+    """Seeds that no trial of the study had and no confirmation of another name has."""
+    used = {trial.seed for trial in trials}
+    fresh: list[int] = []
+    place = 0
+    while len(fresh) < request.seeds:
+        seed = derived_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
+        place += 1
+        if seed not in used:
+            used.add(seed)
+            fresh.append(seed)
+    return tuple(fresh)
+
+
+def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
+    counts = ledger.state_counts(study.id)
+    return all(state.is_terminal or not count for state, count in counts.items())
+
+
+def plan_of(specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str) -> StudyPlan:
+    """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
+    training = specification.training_plan()
+    record = record_of(study)
+    return StudyPlan(
+        study=study.name,
+        storage_url=storage_url,
+        target_trials=len(record.contenders) * len(record.seeds),
+        space=space,
+        sampler="random",
+        published=(),
+        seed=study.seed,
+        training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
+        head_learning_rate=specification.training.head_learning_rate,
+        head_parameters=0,
+        rungs=RungPlan(steps=(), reduction=1),
+        artefacts=study_folder(specification.artefact_folder(), study),
+    )

@@ -1,0 +1,149 @@
+"""Statistics of a few scores, in numpy: spread, paired bootstrap interval, permutation tests, Holm's correction.
+
+Runs come in pairs: the runs of two configurations with one seed share the order of the data. Two permutation tests
+use that differently. Exchange of runs asks how often the runs of both, dealt out anew, differ in the mean as much as
+they did; it is exact when runs are independent and conservative when the runs of a pair resemble one another. Sign
+flips ask the same of the differences of the pairs; they are exact in both cases and see more where pairs resemble one
+another, but ``n`` pairs have only ``2 ** n`` of them: with 5 the smallest p-value is 0.0625, so nothing could ever be
+shown. Hence the number of seeds and of comparisons, known before anything is measured, decides which test is used.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations, product
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "ALPHA",
+    "LEVEL",
+    "PermutationTest",
+    "Spread",
+    "chosen_test",
+    "holm",
+    "paired_interval",
+    "permutation_p",
+    "smallest_p",
+    "spread",
+]
+
+ALPHA = 0.05
+"""A p-value at most so large shows a difference."""
+
+LEVEL = 0.95
+"""Of bootstrap intervals."""
+
+RESAMPLES = 20_000
+LARGEST_ENUMERATION = 200_000
+
+_SEED = 0
+_ROUNDING = 1e-9
+
+Scores = npt.NDArray[np.float64]
+
+
+class PermutationTest(StrEnum):
+    """How two samples are permuted."""
+
+    EXCHANGE = "exchange of runs"
+    SIGN_FLIPS = "sign flips of pairs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Scores of one configuration over seeds.
+
+    Attributes:
+        mean: Of the scores.
+        deviation: Their standard deviation, with n - 1; None for a single score.
+        median: Of the scores.
+    """
+
+    mean: float
+    deviation: float | None
+    median: float
+
+
+def spread(scores: Sequence[float]) -> Spread | None:
+    """Mean, standard deviation and median; None without a score."""
+    if not scores:
+        return None
+    values = np.asarray(scores, dtype=np.float64)
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else None
+    return Spread(mean=float(values.mean()), deviation=deviation, median=float(np.median(values)))
+
+
+def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean difference, by resampling pairs; the same at every call."""
+    differences = _values(first) - _values(second)
+    drawn = np.random.default_rng(_SEED).integers(0, len(differences), (RESAMPLES, len(differences)))
+    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def permutation_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> float:
+    """Two-sided p-value of the difference of means of pairs.
+
+    Every permutation counts where there are at most `LARGEST_ENUMERATION`; else so many are drawn, the same at every
+    call, and the one that was observed counts with them.
+    """
+    ours, theirs = _values(first), _values(second)
+    observed = abs(float(ours.sum() - theirs.sum()))
+    if test is PermutationTest.SIGN_FLIPS:
+        differences = ours - theirs
+        permuted = _signs(len(differences)) @ differences
+    else:
+        pooled = np.concatenate([ours, theirs])
+        permuted = 2 * pooled[_halves(len(ours))].sum(axis=1) - pooled.sum()
+    tolerance = _ROUNDING * max(1e-300, float(np.abs([*ours, *theirs]).max()))
+    as_large = int((np.abs(permuted) >= observed - tolerance).sum())
+    is_drawn = _permutations(len(ours), test) > LARGEST_ENUMERATION
+    return (as_large + is_drawn) / (len(permuted) + is_drawn)
+
+
+def chosen_test(pairs: int, comparisons: int) -> PermutationTest:
+    """Sign flips where even the smallest p-value they can have, corrected, is well below `ALPHA`; else exchange."""
+    corrected = comparisons * smallest_p(pairs, PermutationTest.SIGN_FLIPS)
+    return PermutationTest.SIGN_FLIPS if corrected <= ALPHA / 2 else PermutationTest.EXCHANGE
+
+
+def smallest_p(pairs: int, test: PermutationTest) -> float:
+    """The smallest two-sided p-value that a test of so many pairs can have."""
+    return 2 / _permutations(pairs, test)
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Holm 1979: p-values that hold for all comparisons together, in the order given."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return tuple(adjusted)
+
+
+def _values(scores: Sequence[float]) -> Scores:
+    return np.asarray(scores, dtype=np.float64)
+
+
+def _permutations(pairs: int, test: PermutationTest) -> int:
+    return 2**pairs if test is PermutationTest.SIGN_FLIPS else math.comb(2 * pairs, pairs)
+
+
+def _signs(pairs: int) -> Scores:
+    """Rows of -1 and 1: all of them, or a sample."""
+    if 2**pairs <= LARGEST_ENUMERATION:
+        return np.array(list(product((-1.0, 1.0), repeat=pairs)))
+    return np.random.default_rng(_SEED).choice((-1.0, 1.0), (LARGEST_ENUMERATION, pairs))
+
+
+def _halves(pairs: int) -> npt.NDArray[np.int64]:
+    """Rows of half the indices of both samples together: all of them, or a sample."""
+    if math.comb(2 * pairs, pairs) <= LARGEST_ENUMERATION:
+        return np.array(list(combinations(range(2 * pairs), pairs)), dtype=np.int64)
+    ranks = np.random.default_rng(_SEED).random((LARGEST_ENUMERATION, 2 * pairs))
+    return ranks.argsort(axis=1)[:, :pairs]

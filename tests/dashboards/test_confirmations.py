@@ -1,0 +1,95 @@
+"""What the terminal shows of a confirmation."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from dashboards.confirmations import confirmation_renderable
+from studies.confirming.results import ConfirmationResult, ContenderResult
+from studies.confirming.statistics import spread
+from studies.confirming.verdicts import compare
+
+WINNER = (0.8701, 0.8702, 0.8703, 0.8704, 0.8705)
+BASELINE = (0.8501, 0.8502, 0.8503, 0.8504, 0.8506)
+
+
+def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool, place: int) -> ContenderResult:
+    measured = spread([score for score in scores if score is not None])
+    return ContenderResult(
+        label=label,
+        description=f"what {label} is",
+        trial=place,
+        is_published=is_published,
+        is_top=not is_published,
+        baselines=(label,) if is_published else (),
+        stored_parameters=597,
+        is_within_budget=True,
+        attention_learning_rate=1.5e-3,
+        ffn_learning_rate=None,
+        validation_score=0.88,
+        scores=scores,
+        failed=sum(score is None for score in scores),
+        spread=measured,
+        optimism=None if measured is None else 0.88 - measured.mean,
+    )
+
+
+@pytest.fixture
+def result() -> ConfirmationResult:
+    return ConfirmationResult(
+        name="reviews-confirm",
+        study="reviews",
+        metric="accuracy",
+        budget_parameters=600,
+        seeds=(1, 2, 3, 4, 5),
+        trials=10,
+        ended=10,
+        contenders=(
+            contender("trial 17", WINNER, is_published=False, place=17),
+            contender("full_finetuning", BASELINE, is_published=True, place=1),
+        ),
+        comparisons=compare(WINNER, {"full_finetuning": BASELINE}),
+        left_out=(),
+        newer_winner=None,
+    )
+
+
+def printed(result: ConfirmationResult, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(confirmation_renderable(result))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_every_contender_has_a_line_with_its_numbers(result: ConfirmationResult) -> None:
+    lines = printed(result).splitlines()
+    (winner,) = [line for line in lines if "what trial 17 is" in line]
+    assert winner.split()[-8:] == ["0.8800", "0.8703", "0.0002", "0.8703", "5", "99.5%", "1.5e-03", "-"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 150])
+def test_a_narrow_terminal_loses_no_number(result: ConfirmationResult, width: int) -> None:
+    text = printed(result, width)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    (comparison,) = compare(WINNER, {"full_finetuning": BASELINE})
+    interval = f"{comparison.low:+.4f} to {comparison.high:+.4f}"
+    for needed in ("0.8703", "0.8800", "+0.0200", interval, "0.0079", "full_finetuning", "beats"):
+        assert needed in text
+    assert "…" not in text
+
+
+def test_seeds_that_are_missing_are_counted(result: ConfirmationResult) -> None:
+    winner = contender("trial 17", (0.87, None, 0.88, 0.86, 0.87), is_published=False, place=17)
+    text = printed(replace(result, contenders=(winner, result.contenders[1]), comparisons=()))
+    assert "4 of 5" in text
+
+
+def test_what_has_no_score_yet_is_a_dash(result: ConfirmationResult) -> None:
+    waiting = contender("trial 17", (None,) * 5, is_published=False, place=17)
+    waiting = replace(waiting, failed=0)
+    text = printed(replace(result, ended=5, contenders=(waiting, result.contenders[1]), comparisons=()))
+    (line,) = [line for line in text.splitlines() if "what trial 17 is" in line]
+    assert line.split()[-9:-3] == ["-", "-", "-", "0", "of", "5"]
+    assert "Not finished: 5 of 10 trials have ended." in text

@@ -1,0 +1,108 @@
+"""A search and its confirmation on real backbones: deltas are trained, and the test split is measured."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from studies.cli.main import main
+from studies.store.invariants import violations
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+
+TEST_EXAMPLES = 7
+"""Shares a factor with no other split, so that an accuracy tells where it was measured."""
+
+Search = Callable[..., str]
+
+
+def write_letters(folder: Path) -> None:
+    """Texts in which one of two letters is more frequent."""
+    draw = random.Random(0)
+    folder.mkdir()
+    for name, size in (("train", 48), ("validation", 24), ("test", TEST_EXAMPLES)):
+        rows = []
+        for index in range(size):
+            label, other = ("a", "b") if index % 2 else ("b", "a")
+            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Search:
+    """Launches a search on a backbone to its end, and returns the storage."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    monkeypatch.setenv("DELTASPACE_STORAGE", url)
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+
+    def launch(**given: object) -> str:
+        study = {
+            "name": "letters",
+            "trials": 5,
+            "seed": 3,
+            "search": {"sampler": "random", "published": ["mam_adapter", "lora_qv"]},
+            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
+        }
+        path = tmp_path / "letters.yaml"
+        path.write_text(yaml.safe_dump(study | given))
+        assert main(["launch", str(path), "--quiet"]) == 0
+        return url
+
+    return launch
+
+
+def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    capsys.readouterr()
+    assert main(["confirm", "letters", "--json", "--quiet", *arguments]) == 0, capsys.readouterr().err
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    with Ledger.open(url, read_only=True) as ledger:
+        study = ledger.study("letters-confirm")
+        assert violations(ledger, study.id, rung_steps=()) == []
+        trials = ledger.trials(study.id)
+    assert all(trial.state is TrialState.COMPLETE for trial in trials), [trial.reason for trial in trials]
+    return found
+
+
+def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(
+    search: Search, tiny_backbone: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_letters(tmp_path / "letters")
+    url = search(
+        backbone=str(tiny_backbone("roberta")),
+        task={"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
+        budget=300,
+        training={"steps": 6, "batch_size": 8, "precision": "fp32"},
+    )
+    found = confirmed(url, capsys, "--top", "2", "--seeds", "2")
+    result = found["confirmation"]
+    assert isinstance(result, dict)
+    labels = [one["label"] for one in result["contenders"]]
+    assert {"mam_adapter", "lora_qv", "full_finetuning"} <= set(labels)
+    scores = [score for one in result["contenders"] for score in one["scores"]]
+    correct = [score * TEST_EXAMPLES for score in scores]
+    assert correct == pytest.approx([round(count) for count in correct])
+    assert any(0 < score < 1 for score in scores)
+    baselines = [one["label"] for one in result["contenders"][1:] if one["baselines"]]
+    assert [one["baseline"] for one in result["comparisons"]] == baselines
+
+
+@pytest.mark.slow
+def test_the_embedded_study_is_confirmed(search: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shipped backbone and task, with few steps."""
+    url = search(
+        backbone="embedded",
+        task={"name": "docstrings", "max_tokens": 16, "train_examples": 200, "validation_examples": 60},
+        budget="0.5%",
+        training={"steps": 8, "batch_size": 8},
+    )
+    found = confirmed(url, capsys, "--top", "2", "--seeds", "3")
+    assert found["finished"]
+    result = found["confirmation"]
+    assert isinstance(result, dict)
+    assert all(one["spread"] is not None for one in result["contenders"])
+    sentences = found["sentences"]
+    assert isinstance(sentences, list)
+    assert "mam_adapter" in sentences[0]

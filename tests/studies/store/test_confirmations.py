@@ -1,0 +1,47 @@
+"""Confirmations in the ledger: studies of their own that name the study they confirm."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.errors import StudiesError
+from studies.store.records import StudyKind, TrialState
+
+
+@pytest.fixture
+def confirmation(kept, values):
+    """A confirmation with two queued trials, of a study with one complete trial."""
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 10, score=0.75)], outcome=values.complete)
+    new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)
+    trials = [values.trial(number, fingerprint=f"fingerprint-0:{number}", proposal={}) for number in range(2)]
+    return kept.ledger.create_study(new, trials)
+
+
+def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
+    found = kept.ledger.study("sst2-confirm")
+    assert found == confirmation
+    assert (found.kind, found.parent_id) == (StudyKind.CONFIRMATION, kept.id)
+    trials = kept.ledger.trials(confirmation.id)
+    assert [(trial.number, trial.state, trial.attempt) for trial in trials] == [
+        (0, TrialState.QUEUED, 0),
+        (1, TrialState.QUEUED, 0),
+    ]
+
+
+def test_the_study_does_not_see_the_trials_of_its_confirmation(kept, confirmation):
+    assert [trial.number for trial in kept.ledger.trials(kept.id)] == [0]
+    assert kept.ledger.state_counts(kept.id)[TrialState.QUEUED] == 0
+    assert kept.ledger.trial(kept.id, 0).score == 0.75
+
+
+def test_confirmations_are_found_from_their_study(kept, confirmation):
+    assert kept.ledger.confirmations(kept.id) == [confirmation]
+    assert kept.ledger.confirmations(confirmation.id) == []
+
+
+def test_a_study_is_there_with_all_its_trials_or_not_at_all(kept, values):
+    new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)
+    with pytest.raises(StudiesError, match="must continue at number 0 without a gap"):
+        kept.ledger.create_study(new, [values.trial(1)])
+    assert [study.name for study in kept.ledger.studies()] == ["sst2"]

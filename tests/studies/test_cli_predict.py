@@ -1,0 +1,238 @@
+"""``deltaspace predict``: the lines of a file with what an export makes of them, or one line of error and no file."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from studies.cli.main import main
+
+Predict = Callable[..., tuple[int, str, str]]
+WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
+PAIR = {"folder": "task", "text": ["text", "about"], "label": "label", "max_tokens": 24}
+TRANSLATION: dict[str, Any] = {
+    "kind": "translation",
+    "folder": "task",
+    "source": "translation.en",
+    "target": "translation.de",
+    "metric": "bleu",
+    "metrics": ["bleu"],
+    "max_tokens": 24,
+    "max_target_tokens": 12,
+    "instruction": "say",
+    "decoding": {"beams": 2, "max_new_tokens": 6},
+}
+
+
+def rows_of(size: int) -> list[dict[str, Any]]:
+    """Texts of different lengths, so that batches are of another order than lines."""
+    rows = []
+    for number in range(size):
+        text = " ".join(WORDS[: 1 + (number * 5) % 7] + [str(number)])
+        both = {"en": text, "de": " ".join(reversed(text.split()))}
+        rows.append({"text": text, "about": "sea", "label": ["none", "some"][number % 2], "translation": both})
+    return rows
+
+
+def as_lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def trained(folder: Path, backbone: Path, task: dict[str, Any], patch: pytest.MonkeyPatch) -> Path:
+    """An export of three steps."""
+    (folder / "task").mkdir()
+    rows = rows_of(40)
+    for name, some in {"train": rows[:20], "validation": rows[20:30], "test": rows[30:]}.items():
+        (folder / "task" / f"{name}.jsonl").write_text(as_lines(some))
+    training = {"steps": 3, "batch_size": 8, "precision": "fp32"}
+    study = {"name": "reviews", "backbone": str(backbone), "task": task, "budget": 900, "training": training}
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    patch.setenv("DELTASPACE_CACHE", str(folder / "cache"))
+    options = ["--task", str(folder / "study.yaml"), "--learning-rate", "0.05", "--output", str(folder / "export")]
+    assert main(["train", "lora_qv", *options]) == 0
+    return folder / "export"
+
+
+@pytest.fixture(scope="module")
+def pairs(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The export of a classification of pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        return trained(tmp_path_factory.mktemp("pairs"), tiny_backbone("roberta"), PAIR, patch)
+
+
+@pytest.fixture
+def predict(pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Predict:
+    """Runs the command on some lines; its exit code, stdout and stderr."""
+
+    def run(lines: str | bytes, *options: str, folder: Path = pairs) -> tuple[int, str, str]:
+        data = lines.encode() if isinstance(lines, str) else lines
+        (tmp_path / "in.jsonl").write_bytes(data)
+        files = ["--input", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")]
+        capsys.readouterr()
+        code = main(["predict", str(folder), *files, *options])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def predicted(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+
+
+def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
+    predict: Predict, pairs: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    from trial_runner.backbones import load_tokenizer
+    from trial_runner.export import open_delta
+
+    rows = rows_of(23)
+    code, out, err = predict(as_lines(rows), "--batch-size", "4", "--json")
+    assert code == 0, err
+    found = predicted(tmp_path)
+    assert [{key: line[key] for key in rows[0]} for line in found] == rows
+    delta = open_delta(pairs)
+    tokenizer = load_tokenizer(delta.backbone.name)
+    for line in found:
+        with torch.no_grad():
+            logits = delta.logits(tokenizer(line["text"], line["about"], return_tensors="pt"))[0]
+        expected = dict(zip(delta.labels, logits.double().softmax(dim=0).tolist(), strict=True))
+        assert line["scores"] == pytest.approx(expected, abs=1e-6)
+        assert line["prediction"] == max(expected, key=lambda label: expected[label])
+    assert len({line["scores"]["some"] for line in found}) == len(rows)
+    assert json.loads(out)["lines"] == sum(json.loads(out)["labels"].values()) == 23
+    assert err.splitlines()[-1] == "predicted 23 of 23"
+
+
+def test_an_empty_file_gives_an_empty_file(predict: Predict, tmp_path: Path) -> None:
+    code, out, _ = predict("")
+    assert (code, (tmp_path / "out.jsonl").read_text()) == (0, "")
+    assert out.startswith("0 lines")
+
+
+def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+    backbone = Path(json.loads((pairs / "delta.json").read_text())["backbone"]["name"])
+    shutil.copytree(backbone, tmp_path / "moved")
+    line = json.dumps({"one": "red hill", "two": "sea"}) + "\n"
+    code, _, err = predict(line, "--text", "one,two", "--backbone", str(tmp_path / "moved"))
+    assert code == 0, err
+    assert predicted(tmp_path)[0]["prediction"] in ("none", "some")
+
+
+def test_what_is_there_is_not_overwritten(predict: Predict, tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("precious")
+    code, out, err = predict(as_lines(rows_of(2)))
+    assert (code, out) == (1, "")
+    assert err == (
+        f"deltaspace: predictions must go to a new file; {tmp_path / 'out.jsonl'} is there already. Choose another.\n"
+    )
+    assert (tmp_path / "out.jsonl").read_text() == "precious"
+
+
+GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (GOOD + '{"text": "red"\n', "line 2 of {} must be a JSON object; got: "),
+        (GOOD + "[1]\n", "line 2 of {} must be a JSON object; got list."),
+        (GOOD + "\n" + GOOD, "line 2 of {} must be a JSON object; got: "),
+        (GOOD + '{"text": "red", "about": "sea", "p": NaN}\n', "line 2 of {} must be a JSON object; got: "),
+        (GOOD + '{"text": "\\ud800", "about": "sea"}\n', "line 2 of {} must be a JSON object; got: "),
+        (
+            '{"text": "red", "abuot": "sea"}\n',
+            "line 1 of {} must have a key 'about'; it has: text, abuot. Did you mean",
+        ),
+        ('{"text": "red", "about": " "}\n', "line 1 of {} must have a text that is not blank at 'about'; got ' '."),
+        ('{"text": "red", "about": 3}\n', "line 1 of {} must have a text that is not blank at 'about'; got 3."),
+        ('{"text": "a", "about": "b", "prediction": 1}\n', "line 1 of {} must not have a key 'prediction'"),
+        (b"\xff\xfe", "the input must be UTF-8 text; {} is not."),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_written(
+    predict: Predict, tmp_path: Path, lines: str | bytes, said: str
+) -> None:
+    code, out, err = predict(lines)
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert line.startswith("deltaspace: " + said.format(tmp_path / "in.jsonl"))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--text", "text"), 1, "the text must be in 2 keys, as text, about; got text."),
+        (("--batch-size", "0"), 2, "--batch-size"),
+        (("--output", "nowhere/out.jsonl"), 1, "predictions must go to a folder that exists; there is no nowhere."),
+        (("--input", "nowhere.jsonl"), 1, "the input must be a file; there is no nowhere.jsonl."),
+        (("--backbone", "embedded"), 1, "the delta must be attached to the backbone it was trained on"),
+    ],
+)
+def test_a_bad_option_is_one_line(
+    predict: Predict, tmp_path: Path, options: tuple[str, ...], code: int, said: str
+) -> None:
+    found, out, err = predict(GOOD, *options)
+    assert (found, out) == (code, "")
+    assert said in err.splitlines()[-1]
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_folder_that_is_no_export_or_was_changed_is_refused(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+    code, _, err = predict(GOOD, folder=tmp_path)
+    assert code == 1
+    assert "an export must have a readable delta.json" in err
+    shutil.copytree(pairs, tmp_path / "changed")
+    with (tmp_path / "changed" / "delta.safetensors").open("ab") as file:
+        file.write(b"0")
+    code, _, err = predict(GOOD, folder=tmp_path / "changed")
+    assert code == 1
+    assert "must be as it was written" in err.splitlines()[-1]
+
+
+def test_without_a_task_the_keys_of_the_text_must_be_given(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+    shutil.copytree(pairs, tmp_path / "bare")
+    facts = json.loads((pairs / "delta.json").read_text()) | {"task": None}
+    (tmp_path / "bare" / "delta.json").write_text(json.dumps(facts))
+    code, _, err = predict(GOOD, folder=tmp_path / "bare")
+    assert code == 1
+    assert "Give them with --text." in err
+    assert predict(GOOD, "--text", "text,about", folder=tmp_path / "bare")[0] == 0
+    alone = predicted(tmp_path)
+    (tmp_path / "out.jsonl").unlink()
+    assert predict(GOOD)[0] == 0
+    assert predicted(tmp_path) == alone
+
+
+@pytest.mark.parametrize("family", ["t5", "bart", "gpt2"])
+def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
+    predict: Predict,
+    tiny_backbone: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: str,
+) -> None:
+    import sacrebleu
+
+    place = tmp_path_factory.mktemp(family)
+    export = trained(place, tiny_backbone(family), TRANSLATION, monkeypatch)
+    lines = (place / "task" / "validation.jsonl").read_text()
+    code, out, err = predict(lines, "--batch-size", "3", folder=export)
+    assert code == 0, err
+    found = predicted(tmp_path)
+    assert "scores" not in found[0]
+    written = [line["prediction"] for line in found]
+    assert all(written)
+    references = [line["translation"]["de"] for line in found]
+    bleu = sacrebleu.corpus_bleu(written, [references]).score
+    recorded = json.loads((export / "delta.json").read_text())["scores"]["metrics"]["bleu"]
+    assert recorded == pytest.approx(bleu, abs=1e-6)
+    assert out.startswith(f"{len(found)} lines")
