@@ -16,6 +16,7 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_KINDS
 
 __all__ = [
     "Leaderboard",
@@ -23,6 +24,7 @@ __all__ = [
     "StudySummary",
     "TrialPage",
     "leaderboard",
+    "scored_by",
     "study_summaries",
     "study_summary",
     "trial_page",
@@ -79,6 +81,8 @@ class LeaderboardRow:
         state: Complete, pruned or failed.
         score: Final score of a complete trial, newest score of others; None without a reading.
         steps: Steps at which the score was measured.
+        scored_by: What the score is of: the study's metric, or ``loss``, with a minus sign, where that stands in for a
+            metric of texts until a trial is complete.
         parameters: Stored parameters.
         budget_fraction: Of the budget that is used, in [0, 1].
         backbone_fraction: Stored parameters per parameter of the backbone.
@@ -95,6 +99,7 @@ class LeaderboardRow:
     state: TrialState
     score: float | None
     steps: int
+    scored_by: str
     parameters: int
     budget_fraction: float
     backbone_fraction: float
@@ -223,6 +228,7 @@ def _row(place: int, trial: TrialRecord, study: StudyRecord) -> LeaderboardRow:
         state=trial.state,
         score=trial.score if trial.state is TrialState.COMPLETE else trial.last_score,
         steps=trial.steps,
+        scored_by=scored_by(trial, study),
         parameters=trial.stored_parameters,
         budget_fraction=trial.stored_parameters / study.budget_parameters,
         backbone_fraction=trial.stored_parameters / study.backbone_parameters,
@@ -231,6 +237,16 @@ def _row(place: int, trial: TrialRecord, study: StudyRecord) -> LeaderboardRow:
         ffn_learning_rate=trial.ffn.learning_rate if trial.ffn else None,
         reason=trial.reason,
     )
+
+
+def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
+    """What the newest score of a trial is of; see `LeaderboardRow`."""
+    task = study.specification.get("task")
+    entries = task if isinstance(task, dict) else {}
+    is_early = trial.state is not TrialState.COMPLETE
+    has_stand_in = entries.get("early_metric") == "loss" and entries.get("kind") in TEXT_KINDS
+    is_of_loss = any(metric.name == study.metric for metric in LOSS_METRICS)
+    return "loss" if is_early and has_stand_in and not is_of_loss else study.metric
 
 
 def _summary(ledger: Ledger, study: StudyRecord) -> StudySummary:

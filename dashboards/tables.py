@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.layout import plain_table
-from dashboards.queries import Leaderboard, LeaderboardRow, StudySummary, TrialPage
+from dashboards.queries import Leaderboard, LeaderboardRow, StudySummary, TrialPage, scored_by
 from dashboards.text import duration_text, rate_text, score_text, share_text, state_text, states_text
 from studies.store.records import SiteDimensions, TrialRecord, TrialState
+from trial_runner.tasks.text_metrics import PROXY_LOSS
 
 __all__ = ["leaderboard_table", "rows_table", "studies_table", "summary_text", "trial_renderable"]
 
@@ -81,7 +82,7 @@ def _columns(metric: str, width: int) -> tuple[str, ...]:
 
 
 def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
-    score = score_text(row.score, row.state, row.steps)
+    score = score_text(row.score, row.state, row.steps, early_by_loss=row.scored_by != metric)
     if row.state is not TrialState.COMPLETE:
         score = f"{state_text(row.state)} {score}" if row.score is not None else state_text(row.state)
     return {
@@ -146,8 +147,10 @@ def trial_renderable(page: TrialPage) -> RenderableType:
 
 
 def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
-    score = score_text(trial.score if trial.score is not None else trial.last_score, trial.state, trial.steps)
     study = page.study
+    newest = trial.score if trial.score is not None else trial.last_score
+    is_by_loss = scored_by(trial, study) != study.metric
+    score = score_text(newest, trial.state, trial.steps, early_by_loss=is_by_loss)
     of_budget = share_text(trial.stored_parameters / study.budget_parameters)
     of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
@@ -190,7 +193,7 @@ def _readings(page: TrialPage) -> list[RenderableType]:
             str(reading.step),
             "-" if reading.rung is None else str(reading.rung),
             str(reading.attempt),
-            f"{reading.score:.4f}",
+            f"loss {reading.metrics[PROXY_LOSS]:.4f}" if PROXY_LOSS in reading.metrics else f"{reading.score:.4f}",
             f"{reading.train_loss:.4f}",
             f"{reading.seconds:.1f}s",
         )

@@ -34,11 +34,20 @@ def rate_text(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1e}"
 
 
-def score_text(score: float | None, state: TrialState, steps: int) -> str:
-    """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at."""
+def score_text(score: float | None, state: TrialState, steps: int, *, early_by_loss: bool = False) -> str:
+    """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at.
+
+    Args:
+        score: None without a reading.
+        state: Of the trial.
+        steps: Where the score is from.
+        early_by_loss: Whether the score is the loss, with a minus sign, unless the trial is complete.
+    """
     if score is None:
         return "-"
-    return f"{score:.4f}" if state is TrialState.COMPLETE else f"{score:.4f} @ {steps}"
+    if state is TrialState.COMPLETE:
+        return f"{score:.4f}"
+    return f"loss {-score:.4f} @ {steps}" if early_by_loss else f"{score:.4f} @ {steps}"
 
 
 def state_text(state: TrialState) -> str:

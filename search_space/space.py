@@ -20,8 +20,8 @@ from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.form import Phm
 from search_space.layer_choice import available_layers, depth_of, group_choices, suggest_layers
 from search_space.layers import LayerRange, Layers, SpindleGroups
-from search_space.options import SpaceOptions, parse_point
-from search_space.published import published_method
+from search_space.options import SpaceOptions
+from search_space.points import published_configuration
 from search_space.tree import Point, Tree, least_cost, points_of
 
 __all__ = ["ATTENTION", "FFN", "Candidate", "Choice", "FloatRange", "SearchSpace", "Trial"]
@@ -288,17 +288,7 @@ class SearchSpace:
         return tuple(fitting)
 
     def _published(self, text: str) -> Configuration:
-        name, settings = parse_point(text)
-        method = published_method(name)
-        has_scale = any(parameter.name == "scale" for parameter in method.hyperparameters)
-        scale: dict[str, float | str] = {"scale": self.options.published_scale} if has_scale else {}
-        structure = method.configuration(self.shape, scale | settings)
-        if not any(one.is_size and {one.name, one.alias} & set(settings) for one in method.hyperparameters):
-            return solve(structure, self.shape, attention_share=method.attention_share, parameters=self.budget)
-        stored = count(structure, self.shape).stored
-        if stored > self.budget:
-            raise BudgetError(f"{text} stores {stored:,} parameters; the budget is {self.budget:,}.")
-        return structure
+        return published_configuration(text, self.shape, parameters=self.budget, scale=self.options.published_scale)
 
     def _suggest_part(self, part: str, layers: Layers, recorder: _Recorder) -> tuple[Edit, ...]:
         point = self.trees[part].walk(recorder.choose)

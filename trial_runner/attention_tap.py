@@ -10,7 +10,7 @@ from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
 from search_space.form import SoftmaxMemory
-from search_space.gate import ConvexGate, ConvexInducerGate
+from search_space.gate import ConvexGate, ConvexInducerGate, Multiply
 from trial_runner.attention import Prefix
 from trial_runner.errors import AttachError
 from trial_runner.packing.packed_deltas import Group, PackedPlan, Round, SlotRows
@@ -90,12 +90,15 @@ class HeadEdits:
             h: The tensor.
             own: What edits read that read their own port; None is ``h`` itself.
         """
-        reads_own = SlotRows(h if own is None else own, edits.slots)
+        itself = SlotRows(h, edits.slots)
+        reads_own = itself if own is None else SlotRows(own, edits.slots)
 
         def arguments(group: Group) -> tuple[Tensor | None, Tensor | None, float | None]:
             edit = group.edit
             if edit.insertion is not Insertion.PARALLEL:
-                return reads_own.take(group.places), None, None
+                # what is read may be normalised; what is multiplied is the port itself
+                rows = itself if isinstance(edit.gate, Multiply) else reads_own
+                return rows.take(group.places), None, None
             is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
             return self._read(group), self._weights.get(group), self._scaling if is_query else None
 

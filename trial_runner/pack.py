@@ -116,6 +116,7 @@ class TrialPack:
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
+        self._objective.check(deltas)
         head = self._objective.head(seed=derived_seed(request.seed, "head"))
         return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
@@ -278,10 +279,10 @@ class TrialPack:
         results: list[Reading | Failure] = []
         while due:
             members = next(iter(self._shared_out(due)))
-            split = due[members[0]].request.plan.measured_split
-            members = [index for index in members if due[index].request.plan.measured_split == split]
+            way = _way_of_measuring(due[members[0]])
+            members = [index for index in members if _way_of_measuring(due[index]) == way]
             try:
-                measured = self._metrics({index: due[index] for index in members}, split)
+                measured = self._metrics({index: due[index] for index in members}, *way)
             except OUT_OF_MEMORY as error:
                 measured = {}
                 for failure in self._made_smaller(members, error):
@@ -291,15 +292,15 @@ class TrialPack:
                 results.extend(self._reading(index, due.pop(index), metrics))
         return results
 
-    def _metrics(self, slots: Mapping[int, TrialSlot], split: str) -> dict[int, Mapping[str, float]]:
-        """What a pass over a split measures of some slots."""
+    def _metrics(self, slots: Mapping[int, TrialSlot], split: str, is_final: bool) -> dict[int, Mapping[str, float]]:
+        """What a pass over a split measures of some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
         if lane is None or any(_ends_robustly(slot) for slot in slots.values()):
             self._dissolve()
             lane = None
         together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
-        measured = dict(zip(slots, self._objective.measure(together, split), strict=True))
+        measured = dict(zip(slots, self._objective.measure(together, split, is_final=is_final), strict=True))
         for index, slot in slots.items():
             if _ends_robustly(slot):
                 alone = pass_of(self._frozen, [slot])
@@ -321,7 +322,7 @@ class TrialPack:
                 slot=index,
                 trial=slot.request.trial,
                 step=slot.step,
-                score=metrics[self._objective.metric],
+                score=self._objective.score(metrics),
                 metrics=metrics,
                 train_loss=train_loss,
                 seconds=seconds,
@@ -332,6 +333,11 @@ class TrialPack:
 def _next_reading(slot: TrialSlot) -> int:
     """Steps after which a slot is measured next."""
     return min(step for step in slot.request.plan.evaluate_at_steps if step > slot.step)
+
+
+def _way_of_measuring(slot: TrialSlot) -> tuple[str, bool]:
+    """The split that a slot is measured on, and whether it is at its last step."""
+    return slot.request.plan.measured_split, slot.step >= slot.request.plan.steps
 
 
 def _ends_robustly(slot: TrialSlot) -> bool:

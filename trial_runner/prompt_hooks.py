@@ -88,8 +88,10 @@ class PromptHooks:
         is_first = past == 0
         tokens = arguments.get("input_ids")
         tokens = arguments["inputs_embeds"] if tokens is None else tokens
-        if arguments.get("attention_mask") is None and not prompt.is_even and is_first:
-            arguments["attention_mask"] = torch.ones(tokens.shape[:2], dtype=torch.long, device=rows.device)
+        if arguments.get("attention_mask") is None and not prompt.is_even:
+            # transformers leaves a mask away that hides nothing, also while it generates
+            seen = tokens.shape[1] if is_first else past - length + tokens.shape[1]
+            arguments["attention_mask"] = torch.ones((tokens.shape[0], seen), dtype=torch.long, device=rows.device)
         if arguments.get("attention_mask") is not None:
             arguments["attention_mask"] = _masked(prompt, arguments["attention_mask"])
         if arguments.get("position_ids") is None and self._is_decoder and not prompt.is_even:
@@ -117,7 +119,13 @@ class PromptHooks:
 
     def _widen_cross_mask(self, arguments: Arguments) -> Arguments:
         prompt = self._prompt()
-        if prompt is not None and arguments.get("encoder_attention_mask") is not None:
+        if prompt is None:
+            return arguments
+        read = arguments.get("encoder_hidden_states")
+        if arguments.get("encoder_attention_mask") is None and not prompt.is_even and read is not None:
+            mask = torch.ones(read.shape[:2], dtype=torch.long, device=read.device)
+            arguments["encoder_attention_mask"] = mask[:, prompt.length :]
+        if arguments.get("encoder_attention_mask") is not None:
             arguments["encoder_attention_mask"] = _masked(prompt, arguments["encoder_attention_mask"])
         return arguments
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,31 @@ from accelerate import PartialState
 from accelerate.utils import is_bf16_available
 from torch import nn
 
+from search_space.families import shape_of
 from search_space.published import published_method
 from trial_runner.attach import Attachment
 from trial_runner.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
+from trial_runner.backbones import (
+    Backbone,
+    LanguageModel,
+    Precision,
+    config_of,
+    load_backbone,
+    load_language_model,
+    load_tokenizer,
+    position_limit,
+    tokenizer_id,
+)
 from trial_runner.errors import RequestError
 from trial_runner.frozen_model import Device, FrozenModel
-from trial_runner.objectives import ClassificationObjective
+from trial_runner.objectives import ClassificationObjective, LanguageModelObjective, Objective
 from trial_runner.pack import TrialPack
 from trial_runner.packing.memory import available_bytes
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.snapshots import load_snapshot, save_snapshot
-from trial_runner.tasks import PreparedTask, TaskSource, prepare_task
+from trial_runner.tasks import PreparedTask, PreparedTextTask, TaskSource, TextTaskSource, prepare_task
 
-__all__ = ["PRECISIONS", "TorchRunner", "open_runner"]
+__all__ = ["PRECISIONS", "TorchRunner", "chosen_precision", "open_runner"]
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 
@@ -40,20 +52,24 @@ class TorchRunner:
     """See `trial_runner.requests.PackRunner`.
 
     Args:
-        backbone: Loaded with the attention implementation of `trial_runner.attention`.
+        model: Loaded with the attention implementation of `trial_runner.attention`; with its language-model head
+            for a task whose answer is a text.
         task: What its trials learn.
         precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
             needs a backbone loaded in float64.
     """
 
-    def __init__(self, backbone: Backbone, task: PreparedTask, *, precision: str = "auto") -> None:
+    def __init__(
+        self, model: Backbone | LanguageModel, task: PreparedTask | PreparedTextTask, *, precision: str = "auto"
+    ) -> None:
         """Move the backbone to the device and put the hooks on."""
+        backbone = model if isinstance(model, Backbone) else model.backbone
         self.backbone = backbone
         self.task = task
         place = PartialState().device
-        chosen = _chosen_precision(precision, place)
+        chosen = chosen_precision(precision, place)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
-        backbone.model.to(place)
+        model.model.to(place)
         if chosen == "bf16":
             _round_products(backbone.model)
         self._frozen = FrozenModel(
@@ -62,13 +78,23 @@ class TorchRunner:
             shape=backbone.shape,
             device=Device(device=place, dtype=dtype, autocast=_autocast(chosen, place)),
             pad_token_id=backbone.pad_token_id,
+            position_limit_tokens=backbone.position_limit_tokens,
             weights_sha256=backbone.weights_sha256,
         )
-        self._objective = ClassificationObjective(task, self._frozen)
+        self._objective = _objective(task, self._frozen, model)
         self.precision = chosen
 
-    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> TrialPack:
-        """An empty pack of ``slots`` slots; with a plan, fewer where memory does not hold so many trials of it."""
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None, uses_graphs: bool = True) -> TrialPack:
+        """An empty pack.
+
+        Args:
+            slots: How many trials it takes.
+            fitting: With a plan, fewer where memory does not hold so many trials of it.
+            uses_graphs: Whether steps on a GPU are recorded as CUDA graphs, which changes nothing but their time.
+        """
+        if not uses_graphs:
+            eager = replace(self._frozen, device=replace(self._frozen.device, uses_graphs=False))
+            return TrialPack(eager, self._objective, slots=slots)
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots)
         memory = TrialPack(self._frozen, self._objective, slots=1).memory_of(self._probe(fitting))
@@ -101,12 +127,24 @@ class TorchRunner:
         self._frozen.attachment.detach()
 
 
-def open_runner(*, backbone: str, task: TaskSource, precision: str = "auto", threads: int = 1) -> TorchRunner:
+def _objective(
+    task: PreparedTask | PreparedTextTask, frozen: FrozenModel, model: Backbone | LanguageModel
+) -> Objective:
+    if isinstance(task, PreparedTask):
+        return ClassificationObjective(task, frozen)
+    if isinstance(model, Backbone):
+        raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
+    return LanguageModelObjective(task, frozen, model)
+
+
+def open_runner(
+    *, backbone: str, task: TaskSource | TextTaskSource, precision: str = "auto", threads: int = 1
+) -> TorchRunner:
     """Load a backbone and a task for a worker.
 
     Args:
         backbone: ``"embedded"``, a folder, or a hub name.
-        task: Where text and labels come from; tokenised once and cached on disk.
+        task: Where the texts come from; tokenised once and cached on disk.
         precision: One of `PRECISIONS`.
         threads: Compute threads, from the cores that the worker was given.
 
@@ -118,16 +156,25 @@ def open_runner(*, backbone: str, task: TaskSource, precision: str = "auto", thr
     os.environ["OMP_NUM_THREADS"] = str(max(1, threads))
     torch.set_flush_denormal(True)
     register_attention()
-    weights = "float64" if precision == "fp64" else "float32"
-    loaded = load_backbone(backbone, precision=weights, attn_implementation=ATTENTION)  # type: ignore[arg-type]
-    tokenizer = loaded.load_tokenizer()
+    tokenizer, config = load_tokenizer(backbone), config_of(backbone)
     prepared = prepare_task(
-        task, tokenizer, tokenizer_id(tokenizer), position_limit_tokens=loaded.position_limit_tokens
+        task,
+        tokenizer,
+        tokenizer_id(tokenizer),
+        position_limit_tokens=position_limit(config),
+        stack=shape_of(config).kind,
     )
-    return TorchRunner(loaded, prepared, precision=precision)
+    weights: Precision = "float64" if precision == "fp64" else "float32"
+    load = load_backbone if isinstance(prepared, PreparedTask) else load_language_model
+    return TorchRunner(load(backbone, precision=weights, attn_implementation=ATTENTION), prepared, precision=precision)
 
 
-def _chosen_precision(precision: str, place: torch.device) -> str:
+def chosen_precision(precision: str, place: torch.device) -> str:
+    """What a precision is on a device: ``auto`` is ``bf16`` where the hardware has it, else ``fp32``.
+
+    Raises:
+        RequestError: If it is none of `PRECISIONS`.
+    """
     if precision not in PRECISIONS:
         raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
     if precision != "auto":

@@ -81,3 +81,25 @@ def test_what_does_not_exist_is_named(ledger: Ledger) -> None:
         leaderboard(ledger, "nope")
     with pytest.raises(StudiesError, match="99"):
         trial_page(ledger, "sample", 99)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "early"),
+    [
+        ({"kind": "translation", "early_metric": "loss"}, "bleu", "loss"),
+        ({"kind": "translation", "early_metric": "metric"}, "bleu", "bleu"),
+        ({"kind": "translation", "early_metric": "loss"}, "perplexity", "perplexity"),
+        ({"kind": "classification", "early_metric": "loss"}, "accuracy", "accuracy"),
+        ({"name": "docstrings"}, "accuracy", "accuracy"),
+    ],
+)
+def test_until_a_trial_is_complete_the_loss_may_stand_in_for_the_metric(
+    sample_storage: str, task: dict[str, str], metric: str, early: str
+) -> None:
+    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
+        study = ledger.study("sample")
+        trials = ledger.trials(study.id)
+    changed = replace(study, specification={**study.specification, "task": task}, metric=metric)
+    found = {trial.state: scored_by(trial, changed) for trial in trials}
+    assert found[TrialState.COMPLETE] == metric
+    assert found[TrialState.PRUNED] == found[TrialState.RUNNING] == early

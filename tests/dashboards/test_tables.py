@@ -69,3 +69,20 @@ def test_a_trial_page_says_why_it_was_pruned(ledger: Ledger) -> None:
 
 def test_square_brackets_of_a_query_are_not_taken_for_markup() -> None:
     assert "[bold]x[/]" in printed(rows_table(["[a]"], [["[bold]x[/]"], [None]]))
+
+
+def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> None:
+    board = leaderboard(ledger, "sample")
+    assert "pruned 0.5500 @ 25" in printed(leaderboard_table(board))
+    rows = tuple(replace(row, scored_by="loss", score=-(row.score or 0.0)) for row in board.rows)
+    text = printed(leaderboard_table(replace(board, rows=rows)))
+    assert "pruned loss 0.5500 @ 25" in text
+    assert "-0.8500" in text
+
+
+def test_readings_say_whether_a_score_is_the_loss(ledger: Ledger) -> None:
+    page = trial_page(ledger, "sample", 0)
+    early = replace(page.readings[0], score=-3.25, metrics={"proxy_loss": 3.25, "validation_loss": 3.25})
+    text = printed(trial_renderable(replace(page, readings=(early, *page.readings[1:]))))
+    assert "loss 3.2500" in text
+    assert "0.8000" in text

@@ -19,8 +19,8 @@ TRANSLATION: dict[str, Any] = {
     "folder": "task",
     "source": "translation.en",
     "target": "translation.de",
-    "metric": "bleu",
-    "metrics": ["bleu"],
+    "metric": "chrf",
+    "metrics": ["chrf"],
     "max_tokens": 24,
     "max_target_tokens": 12,
     "instruction": "say",
@@ -32,7 +32,7 @@ def rows_of(size: int) -> list[dict[str, Any]]:
     """Texts of different lengths, so that batches are of another order than lines."""
     rows = []
     for number in range(size):
-        text = " ".join(WORDS[: 1 + (number * 5) % 7] + [str(number)])
+        text = " ".join([*WORDS[: 1 + (number * 5) % 7], str(number)])
         both = {"en": text, "de": " ".join(reversed(text.split()))}
         rows.append({"text": text, "about": "sea", "label": ["none", "some"][number % 2], "translation": both})
     return rows
@@ -101,11 +101,12 @@ def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
     tokenizer = load_tokenizer(delta.backbone.name)
     for line in found:
         with torch.no_grad():
-            logits = delta.logits(tokenizer(line["text"], line["about"], return_tensors="pt"))[0]
+            tokens = tokenizer(line["text"], line["about"], truncation=True, max_length=24, return_tensors="pt")
+            logits = delta.logits(tokens)[0]
         expected = dict(zip(delta.labels, logits.double().softmax(dim=0).tolist(), strict=True))
         assert line["scores"] == pytest.approx(expected, abs=1e-6)
         assert line["prediction"] == max(expected, key=lambda label: expected[label])
-    assert len({line["scores"]["some"] for line in found}) == len(rows)
+    assert len({line["scores"]["some"] for line in found}) > 10
     assert json.loads(out)["lines"] == sum(json.loads(out)["labels"].values()) == 23
     assert err.splitlines()[-1] == "predicted 23 of 23"
 
@@ -211,7 +212,10 @@ def test_without_a_task_the_keys_of_the_text_must_be_given(predict: Predict, pai
     assert predicted(tmp_path) == alone
 
 
-@pytest.mark.parametrize("family", ["t5", "bart", "gpt2"])
+SLOW = [pytest.param(family, marks=pytest.mark.slow) for family in ("bart", "t5_gated")]
+
+
+@pytest.mark.parametrize("family", ["t5", "gpt2", *SLOW])
 def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
     predict: Predict,
     tiny_backbone: Callable[[str], Path],
@@ -230,9 +234,10 @@ def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
     found = predicted(tmp_path)
     assert "scores" not in found[0]
     written = [line["prediction"] for line in found]
-    assert all(written)
+    assert len(set(written)) > 2
     references = [line["translation"]["de"] for line in found]
-    bleu = sacrebleu.corpus_bleu(written, [references]).score
-    recorded = json.loads((export / "delta.json").read_text())["scores"]["metrics"]["bleu"]
-    assert recorded == pytest.approx(bleu, abs=1e-6)
+    chrf = sacrebleu.corpus_chrf(written, [references]).score
+    recorded = json.loads((export / "delta.json").read_text())["scores"]["metrics"]["chrf"]
+    assert recorded == pytest.approx(chrf, abs=1e-6)
+    assert chrf > 0.1
     assert out.startswith(f"{len(found)} lines")

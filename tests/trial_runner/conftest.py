@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +28,20 @@ def write_rows(tmp_path: Path) -> Callable[[str, list[dict[str, Any]]], Path]:
         return folder
 
     return write
+
+
+@pytest.fixture
+def new_text_runner(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Makes runners of a tiny backbone over the task of ``text_cases``, with options of ``text_runner``."""
+    from text_cases import text_runner, write_task
+
+    made = []
+    folder = write_task(tmp_path / "texts")
+
+    def make(family: str, *, dropout: float = 0.0, **options: Any) -> Any:
+        made.append(text_runner(tiny_backbone(family, dropout), folder, **options))
+        return made[-1]
+
+    yield make
+    for runner in made:
+        runner.close()

@@ -1,6 +1,13 @@
 """What trials learn: their heads, losses and measurements, for all slots of a pass at once."""
 
 from trial_runner.objectives.classification import ClassificationHead, ClassificationObjective
-from trial_runner.objectives.objective import Objective
+from trial_runner.objectives.language_model import LanguageModelObjective
+from trial_runner.objectives.objective import Objective, TrainingBatch
 
-__all__ = ["ClassificationHead", "ClassificationObjective", "Objective"]
+__all__ = [
+    "ClassificationHead",
+    "ClassificationObjective",
+    "LanguageModelObjective",
+    "Objective",
+    "TrainingBatch",
+]

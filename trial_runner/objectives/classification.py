@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trial_runner.delta_set import DeltaSet
 from trial_runner.frozen_model import FrozenModel, Pass
+from trial_runner.objectives.objective import TrainingBatch
 from trial_runner.packing.stacks import by_slots
 from trial_runner.robust import RobustPredictor
 from trial_runner.tasks import Batch, PreparedTask, Split
@@ -20,6 +21,7 @@ __all__ = ["ClassificationHead", "ClassificationObjective", "evaluation_rows"]
 _ROWS = 128
 _ROWS_TOGETHER = 1024
 _GPU_TOKENS = 8
+_LABELS = "labels"
 
 
 def evaluation_rows(slots: int) -> int:
@@ -71,6 +73,11 @@ class ClassificationObjective:
         """See `Objective`."""
         return self._task.labels
 
+    def check(self, deltas: DeltaSet) -> None:
+        """See `Objective`."""
+        splits = self._task.splits.values()
+        self._frozen.check_prompt(deltas, max(int(np.diff(split.offsets).max(initial=0)) for split in splits))
+
     def head(self, *, seed: int) -> nn.Module:
         """See `Objective`."""
         device = self._frozen.device
@@ -85,12 +92,17 @@ class ClassificationObjective:
         """See `Objective`."""
         return np.diff(self._task.splits[split].offsets)
 
-    def losses(self, together: Pass, split: str, indices: NDArray[Any]) -> Tensor:
+    def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """See `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
         labels = torch.from_numpy(batch.labels).to(self._frozen.device.device)
-        logits = self.logits(together, batch)
-        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels, reduction="none")
+        return TrainingBatch(tensors={**self._frozen.inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
+
+    def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
+        """See `Objective`."""
+        inputs = {name: tensor for name, tensor in batch.tensors.items() if name != _LABELS}
+        logits = self._predicted(together, inputs)
+        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.tensors[_LABELS], reduction="none")
         return by_slots(each, together.slots).mean(dim=1)
 
     def logits(self, together: Pass, batch: Batch, *, is_shared: bool = False) -> Tensor:
@@ -101,7 +113,9 @@ class ClassificationObjective:
             batch: ``K B`` examples, slot by slot; or B that all slots get.
             is_shared: Whether it is the latter.
         """
-        inputs = self._frozen.inputs(batch, copies=together.slots if is_shared else 1)
+        return self._predicted(together, self._frozen.inputs(batch, copies=together.slots if is_shared else 1))
+
+    def _predicted(self, together: Pass, inputs: Mapping[str, Tensor]) -> Tensor:
         with together.applied():
             hidden: Tensor = self._frozen.model(**inputs).last_hidden_state  # (K B, T, D)
         mask = inputs["attention_mask"]
@@ -109,7 +123,11 @@ class ClassificationObjective:
         logits: Tensor = together.heads.call(ClassificationHead.forward, *by_slot)
         return logits
 
-    def measure(self, together: Pass, split: str) -> Sequence[Mapping[str, float]]:
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """See `Objective`."""
+        return metrics[self.metric]
+
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
         """See `Objective`."""
         return self.evaluate(split, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
@@ -148,10 +166,11 @@ class ClassificationObjective:
             predictions[:, rows] = logits.argmax(dim=-1).cpu().numpy()
         names = [metric.name for metric in METRICS]
         classes = len(self._task.labels)
-        return [
-            {**compute(names, own, split.labels, classes=classes), "validation_loss": float(total / len(split))}
-            for own, total in zip(predictions, totals, strict=True)
-        ]
+        measured = []
+        for own, total in zip(predictions, totals, strict=True):
+            metrics = compute(names, own, split.labels, classes=classes, groups=split.groups)
+            measured.append({**metrics, "validation_loss": float(total / len(split))})
+        return measured
 
     def _batch(self, split: Split, indices: NDArray[Any]) -> Batch:
         return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)

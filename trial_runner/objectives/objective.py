@@ -1,6 +1,7 @@
 """The protocol of what is learned."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -9,7 +10,20 @@ from torch import Tensor, nn
 from trial_runner.delta_set import DeltaSet
 from trial_runner.frozen_model import Pass
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "TrainingBatch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainingBatch:
+    """Examples of all slots of a pass.
+
+    Attributes:
+        tensors: On the device, by name.
+        has_fixed_shapes: Whether batches come in few shapes, and computing one needs nothing but the tensors.
+    """
+
+    tensors: Mapping[str, Tensor]
+    has_fixed_shapes: bool
 
 
 class Objective(Protocol):
@@ -17,12 +31,20 @@ class Objective(Protocol):
 
     @property
     def metric(self) -> str:
-        """Name of the score among what `measure` returns; higher is better."""
+        """Name of what a trial is scored by in the end, among what `measure` returns."""
         ...
 
     @property
     def labels(self) -> Sequence[str]:
         """Names of the classes; empty where there are none."""
+        ...
+
+    def check(self, deltas: DeltaSet) -> None:
+        """Refuse deltas that cannot learn this.
+
+        Raises:
+            AttachError: If they cannot.
+        """
         ...
 
     def head(self, *, seed: int) -> nn.Module:
@@ -37,18 +59,32 @@ class Objective(Protocol):
         """Tokens of each example of a split, ``(examples,)``."""
         ...
 
-    def losses(self, together: Pass, split: str, indices: NDArray[Any]) -> Tensor:
-        """Mean training loss of each slot, ``(K,)``.
+    def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
+        """Examples to learn from.
 
         Args:
-            together: The slots.
-            split: Where the examples are.
+            split: Where they are.
             indices: Examples of each slot, slot by slot, ``(K B,)``.
         """
         ...
 
-    def measure(self, together: Pass, split: str) -> Sequence[Mapping[str, float]]:
-        """Every metric of each slot on a split, the mean loss as ``validation_loss``."""
+    def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
+        """Mean training loss of each slot on a batch of its examples, ``(K,)``."""
+        ...
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """The score of what `measure` returned of a slot; higher is better."""
+        ...
+
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
+        """The metrics of each slot on a split, the mean loss as ``validation_loss``.
+
+        Args:
+            together: The slots.
+            split: Where they are measured.
+            is_final: Whether this is the measurement after the last step, which has every metric; an earlier one may
+                have a cheap stand-in for the metric, the same for all trials.
+        """
         ...
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:

@@ -219,7 +219,7 @@ class PackedDeltas:
         self._lent: dict[int, tuple[ModuleStack, int]] = {}
         sublayers = list(dict.fromkeys(sublayer for one in deltas for sublayer in one.plans))
         by_slot = [[one.plans.get(sublayer, SublayerPlan()) for one in deltas] for sublayer in sublayers]
-        self._stack_shared(by_slot)
+        self._stack_shared(by_slot, {id(module) for one in deltas for module in one.attention.modules()})
         prompts = [one.prompt for one in deltas]
         self.prompt = PackedPrompt(prompts) if any(prompt is not None for prompt in prompts) else None
         self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
@@ -227,15 +227,15 @@ class PackedDeltas:
             sublayer: self._plan(plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
         }
 
-    def _stack_shared(self, by_slot: Sequence[Sequence[SublayerPlan]]) -> None:
-        """Stack what the edits of several sublayers share, once."""
+    def _stack_shared(self, by_slot: Sequence[Sequence[SublayerPlan]], at_attention: set[int]) -> None:
+        """Stack what the edits of several sublayers share, once; apart what has the learning rate of attention."""
         alike: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
         for plans in by_slot:
             for place, plan in enumerate(plans):
                 for delta in _edits(plan):
                     shared = delta.shared()
                     if shared is not None:
-                        key = (delta.edit.site.is_attention, shared_structure(shared))
+                        key = (id(shared) in at_attention, shared_structure(shared))
                         alike.setdefault(key, {})[id(shared)] = (place, shared)
         for members in alike.values():
             places, modules = zip(*members.values(), strict=True)
@@ -268,7 +268,9 @@ class PackedDeltas:
         alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
             for delta in some:
-                alike.setdefault(structure(delta), []).append((place, delta))
+                shared = delta.shared()
+                lent = None if shared is None else id(self._lent[id(shared)][0])
+                alike.setdefault((structure(delta), lent), []).append((place, delta))
         return [self._group(members) for members in alike.values()]
 
     def _group(self, members: Sequence[tuple[int, PortDelta]]) -> Group:

@@ -32,6 +32,7 @@ from trial_runner.tasks.prepare import prepare_task
 from trial_runner.tasks.source import EMBEDDED_TASKS, TaskSource
 from trial_runner.tasks.split import Batch, PreparedTask, Split
 from trial_runner.tasks.text_metrics import (
+    PROXY_LOSS,
     TEXT_KINDS,
     TextKind,
     compute_loss,
@@ -47,6 +48,7 @@ __all__ = [
     "EMBEDDED_TASKS",
     "IGNORED",
     "METRICS",
+    "PROXY_LOSS",
     "SPLITS",
     "TEXT_KINDS",
     "Batch",

@@ -16,6 +16,7 @@ from trial_runner.tasks.names import nearest
 
 __all__ = [
     "LOSS_METRICS",
+    "PROXY_LOSS",
     "TEXT_KINDS",
     "TEXT_METRICS",
     "LossMetric",
@@ -34,6 +35,9 @@ TEXT_KINDS: tuple[TextKind, ...] = get_args(TextKind)
 
 Texts = Sequence[str]
 References = Sequence[Sequence[str]]
+
+PROXY_LOSS = "proxy_loss"
+"""A measurement that is scored by its loss in place of the task's metric has the loss under this name, too."""
 
 _ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 

@@ -1,0 +1,268 @@
+"""The shipped example studies, launched on tiny random backbones and a few rows in the shape of their data."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+from rouge_score.rouge_scorer import RougeScorer
+
+from studies.candidates import trial_request
+from studies.cli.main import main
+from studies.specification import Specification
+from studies.specification.shipped import example_names
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from trial_runner.objectives import LanguageModelObjective
+from trial_runner.packing.lane import pass_of
+from trial_runner.runner import TorchRunner, open_runner
+from trial_runner.tasks import PROXY_LOSS
+
+Row = dict[str, Any]
+
+CITIES = ("Rome", "Oslo", "Bern", "Lima")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """How an example is tried.
+
+    Attributes:
+        family: Of the tiny backbone.
+        row: A row of a split by its number.
+        settings: Keys of the study file that would not fit a backbone of two layers.
+    """
+
+    family: str
+    row: Callable[[str, int], Row]
+    settings: Mapping[str, object]
+
+
+def _sentence(number: int) -> str:
+    return f"a red fox sees {CITIES[number % 4]} no {number}"
+
+
+def _review(_: str, number: int) -> Row:
+    return {"sentence": _sentence(number), "label": number % 2, "idx": number}
+
+
+def _pair(_: str, number: int) -> Row:
+    return {"premise": _sentence(number), "hypothesis": f"it is {CITIES[number % 3]}", "label": number % 3}
+
+
+def _request(_: str, number: int) -> Row:
+    return {"text": _sentence(number), "label_text": ("card", "fee", "pin")[number % 3], "label": number % 3}
+
+
+def _translation(_: str, number: int) -> Row:
+    return {"translation": {"en": _sentence(number), "de": f"ein roter fuchs in {CITIES[number % 4]}"}}
+
+
+def _facts(_: str, number: int) -> Row:
+    city = CITIES[number % 4]
+    return {
+        "category": "City",
+        "modified_triple_sets": [f"{city}_{number} | is_in | land", f"{city} | size | {number}"],
+        "references": [f"{city} {number} is in the land", f"in the land is {city} {number}"],
+        "seen_category": number % 2 == 0,
+    }
+
+
+def _restaurant(split: str, number: int) -> Row:
+    row: Row = {"meaning_representation": f"name : {CITIES[number % 4]} {number} | food : red"}
+    written = [f"{CITIES[number % 4]} {number} has red food", f"red food is at {CITIES[number % 4]} {number}"]
+    return row | ({"human_reference": written[0]} if split == "train" else {"references": written})
+
+
+def _news(_: str, number: int) -> Row:
+    return {
+        "id": str(number),
+        "document": f"{_sentence(number)} and goes on",
+        "summary": f"fox sees {number} red foxes",
+    }
+
+
+_SHORT = {"task.max_tokens": 40, "task.max_target_tokens": 24}
+
+EXAMPLES: Mapping[str, Example] = {
+    "sst2": Example(family="roberta", row=_review, settings={}),
+    "snli": Example(family="bart", row=_pair, settings={}),
+    "banking77": Example(family="gpt2", row=_request, settings={}),
+    "multi30k_en_de": Example(family="t5", row=_translation, settings={"task.max_tokens": 80}),
+    "webnlg": Example(family="gpt2", row=_facts, settings=_SHORT),
+    "e2e_nlg": Example(family="t5_gated", row=_restaurant, settings={}),
+    "reuters_headlines": Example(family="bart", row=_news, settings=_SHORT),
+}
+TEXTS = ("multi30k_en_de", "webnlg", "e2e_nlg", "reuters_headlines")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launched:
+    """A study that has come to its end.
+
+    Attributes:
+        study: Its record.
+        trials: All of them.
+        readings: Of all trials.
+        snapshots: File of each complete trial.
+    """
+
+    study: StudyRecord
+    trials: list[TrialRecord]
+    readings: list[ReadingRecord]
+    snapshots: Mapping[int, Path]
+
+
+Launch = Callable[..., Launched]
+
+
+@pytest.fixture
+def launched(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Launch:
+    """Launches an example study with three trials of four steps, in this process."""
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+
+    def launch(name: str, *, folder: str = "first", **more: object) -> Launched:
+        example, place = EXAMPLES[name], tmp_path / folder
+        (place / name).mkdir(parents=True)
+        for split, first, size in (("train", 0, 24), ("validation", 100, 10), ("test", 200, 6)):
+            rows = [example.row(split, number) for number in range(first, first + size)]
+            (place / name / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        settings: dict[str, object] = {
+            "backbone": tiny_backbone(example.family),
+            "task.folder": place / name,
+            "budget": "10%",
+            "trials": 3,
+            "training.steps": 4,
+            "training.batch_size": 4,
+            "training.precision": "fp32",
+            "pruning.first_rung_steps": 2,
+            "search.published": "[lora_qv, mam_adapter]",
+            "fleet.backend": "inline",
+            "fleet.pack": 2,
+            "fleet.artefacts": place / "artefacts",
+        }
+        chosen = settings | dict(example.settings) | {key.replace("__", "."): value for key, value in more.items()}
+        url = f"sqlite:///{place / 'ledger.db'}"
+        given = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
+        assert main(["launch", name, "--storage", url, "--quiet", *given]) == 0
+        with Ledger.open(url, read_only=True) as ledger:
+            (study,) = ledger.studies()
+            files = {file.trial: Path(file.path) for file in ledger.artefacts(study.id) if file.kind == "delta"}
+            return Launched(
+                study=study, trials=ledger.trials(study.id), readings=ledger.readings(study.id), snapshots=files
+            )
+
+    return launch
+
+
+def table_of(done: Launched) -> list[tuple[object, ...]]:
+    """What was tried and measured, without times."""
+    measured = [(one.trial, one.step, one.score, dict(one.metrics), one.train_loss) for one in done.readings]
+    tried = [(one.number, one.fingerprint, one.state, one.score, one.seed) for one in done.trials]
+    return [*tried, *measured]
+
+
+def written_by(done: Launched, number: int) -> tuple[list[str], list[list[str]], tuple[str, ...]]:
+    """What a trial writes for validation, read from the file it left; the references, and their groups."""
+    specification = Specification.from_json(done.study.specification)
+    runner = open_runner(backbone=specification.backbone, task=specification.to_task_source(), precision="fp32")
+    assert isinstance(runner, TorchRunner)
+    objective = runner._objective
+    assert isinstance(objective, LanguageModelObjective)
+    pack = runner.open_pack(1)
+    trial = next(trial for trial in done.trials if trial.number == number)
+    request = trial_request(trial, attempt=1, plan=specification.training_plan(), head_learning_rate=1.0)
+    slot = pack.restore(request, runner.load(done.snapshots[number]))
+    (texts,) = objective.predictions(pass_of(runner._frozen, [pack.trial(slot)]), "validation")
+    split = objective._task.splits["validation"]
+    runner.close()
+    return texts, [list(each) for each in split.references], split.groups
+
+
+def of_the_libraries(texts: list[str], references: list[list[str]]) -> dict[str, float]:
+    """The metrics as sacrebleu and rouge-score compute them."""
+    streams = [list(stream) for stream in zip(*references, strict=True)]
+    found = {
+        "bleu": sacrebleu.corpus_bleu(texts, streams).score,
+        "chrf": sacrebleu.corpus_chrf(texts, streams).score,
+        "ter": sacrebleu.corpus_ter(texts, streams).score,
+    }
+    for name in ("rouge1", "rouge2", "rougeL", "rougeLsum"):
+        scorer = RougeScorer([name], use_stemmer=True)
+        pairs = zip(references, texts, strict=True)
+        found[name] = sum(scorer.score_multi(each, text)[name].fmeasure for each, text in pairs) / len(texts)
+    return found
+
+
+def test_every_example_of_a_folder_is_here() -> None:
+    assert set(EXAMPLES) == set(example_names()) - {"docstrings"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_shipped_example_runs_a_search(launched: Launch, name: str) -> None:
+    done = launched(name)
+    assert [trial.method for trial in done.trials] == ["lora_qv", "mam_adapter", None]
+    assert all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in done.trials), done.trials
+    assert sum(trial.state is TrialState.COMPLETE for trial in done.trials) >= 2
+    is_text = name in TEXTS
+    assert all((trial.head_parameters == 0) == is_text for trial in done.trials)
+    assert {reading.step for reading in done.readings} == {2, 4}
+    for reading in done.readings:
+        is_final = reading.step == 4
+        assert (done.study.metric in reading.metrics) == (is_final or not is_text)
+        assert (PROXY_LOSS in reading.metrics) == (is_text and not is_final)
+        expected = reading.metrics[done.study.metric] if is_final or not is_text else -reading.metrics[PROXY_LOSS]
+        assert reading.score == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TEXTS)
+def test_metrics_are_the_libraries_of_what_the_trial_writes(launched: Launch, name: str) -> None:
+    done = launched(name)
+    metric = done.study.metric
+    for trial in (trial for trial in done.trials if trial.state is TrialState.COMPLETE):
+        (final,) = [one for one in done.readings if one.trial == trial.number and one.step == 4]
+        texts, references, groups = written_by(done, trial.number)
+        expected = of_the_libraries(texts, references)
+        for group in {*groups} - {""}:
+            rows = [row for row, own in enumerate(groups) if own == group]
+            some = of_the_libraries([texts[row] for row in rows], [references[row] for row in rows])
+            expected |= {f"{key}_{group}": value for key, value in some.items()}
+        measured = {key: value for key, value in final.metrics.items() if "loss" not in key and key != "perplexity"}
+        assert measured == pytest.approx({key: expected[key] for key in measured}, abs=1e-9)
+        assert any(texts)
+        assert trial.score == final.metrics[metric] == measured[metric]
+        if name == "webnlg":
+            assert {"bleu_seen", "bleu_unseen", "chrf_seen", "ter"} <= measured.keys()
+        if "chrf" in measured:  # of random weights hardly a word is right
+            assert any(measured.values())
+
+
+@pytest.mark.slow
+def test_the_same_study_gives_the_same_table_twice(launched: Launch) -> None:
+    first, second = (launched("webnlg", folder=folder, task__early_metric="metric") for folder in ("first", "second"))
+    assert table_of(first) == table_of(second)
+    assert all(PROXY_LOSS not in reading.metrics for reading in first.readings)
+
+
+def test_an_encoder_is_refused_for_a_task_of_texts_before_anything_is_stored(
+    launched: Launch, tiny_backbone: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        launched("multi30k_en_de", backbone=tiny_backbone("roberta"))
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("deltaspace: a translation task needs a backbone that generates")
+    assert not (tmp_path / "first" / "ledger.db").exists()
+
+
+def test_generation_beyond_the_positions_of_the_backbone_is_refused(
+    launched: Launch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        launched("webnlg", task__max_tokens=60)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "max_tokens and max_target_tokens together must be at most 66" in line

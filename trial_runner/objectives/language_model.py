@@ -1,0 +1,220 @@
+"""Writing texts: the backbone's own language-model head, trained on the targets' tokens, measured on what it writes.
+
+Shapes: `U` tokens of a row that has labels.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from trial_runner.backbones import LanguageModel
+from trial_runner.delta_set import DeltaSet
+from trial_runner.errors import AttachError
+from trial_runner.frozen_model import FrozenModel, Pass
+from trial_runner.objectives.classification import evaluation_rows
+from trial_runner.objectives.objective import TrainingBatch
+from trial_runner.objectives.output_head import OutputHead
+from trial_runner.objectives.writing import Writer
+from trial_runner.robust import has_robust_prefix
+from trial_runner.tasks import (
+    IGNORED,
+    PROXY_LOSS,
+    PreparedTextTask,
+    TextBatch,
+    TextSplit,
+    compute_loss,
+    compute_text,
+    score_of,
+)
+
+__all__ = ["LanguageModelObjective"]
+
+_GPU_TOKENS = 8
+_PLACES, _TOKENS = "places", "tokens"
+
+
+class LanguageModelObjective:
+    """See `trial_runner.objectives.objective.Objective`.
+
+    The loss of a slot is the mean over the tokens of its targets. Nothing is trained beside the deltas.
+
+    Before a trial's last step the score is the loss, negated, unless the task wants its metric at once: every trial
+    is measured alike at a step, so that those that are compared at a rung are compared by the same thing.
+
+    Args:
+        task: What is learned.
+        frozen: The backbone.
+        language_model: The backbone with its head.
+    """
+
+    def __init__(self, task: PreparedTextTask, frozen: FrozenModel, language_model: LanguageModel) -> None:
+        """Keep them."""
+        self._task = task
+        self._frozen = frozen
+        start = task.start_token_id
+        self._start_token_id = frozen.decoder_start_token_id if start is None else start
+        self._head = OutputHead(language_model)
+        self._writer = Writer(language_model, task, start_token_id=self._start_token_id)
+        self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
+
+    @property
+    def metric(self) -> str:
+        """See `Objective`."""
+        return self._task.metric
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """See `Objective`."""
+        return ()
+
+    def check(self, deltas: DeltaSet) -> None:
+        """See `Objective`."""
+        if next(deltas.parameters(), None) is None:
+            raise AttachError(
+                f"a trial of a {self._task.task_kind} task must have deltas, because there is no task head to train; "
+                "got none."
+            )
+        if has_robust_prefix(deltas):
+            raise AttachError(
+                "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
+                f"got a {self._task.task_kind} task. Use a plain prefix."
+            )
+        self._frozen.check_prompt(deltas, self._longest())
+
+    def _longest(self) -> int:
+        """Tokens of the longest row that is learned or written."""
+        splits = self._task.splits.values()
+        learned = max(int(split.lengths.max(initial=0)) for split in splits)
+        read = max(int(split.sources.lengths.max(initial=0)) for split in splits)
+        return max(learned, read + self._task.decoding.max_new_tokens)
+
+    def head(self, *, seed: int) -> nn.Module:
+        """See `Objective`."""
+        return nn.Identity()
+
+    def examples(self, split: str) -> int:
+        """See `Objective`."""
+        return len(self._task.splits[split])
+
+    def lengths(self, split: str) -> NDArray[Any]:
+        """See `Objective`."""
+        return self._task.splits[split].lengths
+
+    def score(self, metrics: Mapping[str, float]) -> float:
+        """See `Objective`."""
+        return -metrics[PROXY_LOSS] if PROXY_LOSS in metrics else score_of(self.metric, metrics[self.metric])
+
+    def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
+        """See `Objective`; only places with labels are computed to the end, so there are many shapes."""
+        return TrainingBatch(
+            tensors=self._tensors(self._batch(self._task.splits[split], indices)), has_fixed_shapes=False
+        )
+
+    def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
+        """See `Objective`."""
+        sums, tokens = self._sums(together, batch.tensors, label_smoothing=self._task.label_smoothing)
+        return sums / tokens
+
+    def _sums(
+        self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """Sum of the losses of each slot's tokens, and how many they are, both ``(K,)``.
+
+        Args:
+            together: The slots.
+            tensors: Of ``K B`` examples, slot by slot.
+            label_smoothing: Of the loss.
+        """
+        inputs = {name: tensor for name, tensor in tensors.items() if name not in (_PLACES, _TOKENS)}
+        places = tensors[_PLACES]
+        with together.applied(), self._head.tied():
+            hidden: Tensor = self._frozen.model(**inputs, use_cache=False).last_hidden_state
+            found = hidden.flatten(0, 1).index_select(0, places)  # (N, D)
+            each = self._head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
+        everywhere = hidden.shape[0] * hidden.shape[1]
+        losses = each.new_zeros(everywhere).index_copy(0, places, each).view(together.slots, -1)  # (K, B*U)
+        counted = losses.new_zeros(everywhere).index_fill(0, places, 1).view(together.slots, -1)
+        return losses.sum(dim=1), counted.sum(dim=1)
+
+    def _tensors(self, batch: TextBatch, *, copies: int = 1) -> dict[str, Tensor]:
+        """What the base model is called with and where which tokens should come out, every row ``copies`` times."""
+        device = self._frozen.device.device
+        labels = np.tile(batch.labels, (copies, 1))  # (K B, U)
+        known = np.flatnonzero(labels != IGNORED)
+        wanted = {_PLACES: known, _TOKENS: labels.flat[known]}
+        return {
+            **self._inputs(batch, copies),
+            **{name: torch.from_numpy(each).to(device) for name, each in wanted.items()},
+        }
+
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
+        """See `Objective`."""
+        task, names = self._task, self._task.metrics
+        losses = self._mean_losses(together, task.splits[split])
+        measured = [{**compute_loss(names, loss), "validation_loss": loss} for loss in losses]
+        if self.metric in measured[0] and not is_final:
+            return measured
+        if not is_final and task.early_metric == "loss":
+            return [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
+        if all(name in measured[0] for name in names):
+            return measured
+        examples = task.splits[split]
+        for each, texts in zip(measured, self.predictions(together, split), strict=True):
+            each |= compute_text(names, texts, examples.references, groups=examples.groups)
+        return measured
+
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:
+        """See `Objective`; `check` refuses robust prefixes."""
+        raise AttachError("a robust prefix must not write texts. This is a bug in trial_runner/objectives.")
+
+    def predictions(self, together: Pass, split: str) -> list[list[str]]:
+        """What each slot writes for the examples of a split, in their order."""
+        examples = self._task.splits[split]
+        texts = [[""] * len(examples) for _ in range(together.slots)]
+        size = evaluation_rows(together.slots * self._task.decoding.beams)
+        for rows in _by_length(examples.sources.lengths, size):
+            prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
+            with together.applied(), self._head.tied():
+                written = self._writer.write(prompts, copies=together.slots, device=self._frozen.device.device)
+            for own, new in zip(texts, written, strict=True):
+                for row, text in zip(rows, new, strict=True):
+                    own[row] = text
+        return texts
+
+    @torch.no_grad()
+    def _mean_losses(self, together: Pass, examples: TextSplit) -> list[float]:
+        """Mean loss of a token of the targets, of each slot."""
+        totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
+        for rows in _by_length(examples.lengths, evaluation_rows(together.slots)):
+            sums, counts = self._sums(together, self._tensors(self._batch(examples, rows), copies=together.slots))
+            totals += sums.double().cpu().numpy()
+            tokens += counts.cpu().numpy()
+        return [float(total) for total in totals / tokens]
+
+    def _batch(self, examples: TextSplit, indices: NDArray[Any]) -> TextBatch:
+        return examples.batch(
+            indices,
+            self._frozen.pad_token_id,
+            start_token_id=self._start_token_id,
+            multiple_of=self._multiple_of,
+        )
+
+    def _inputs(self, batch: TextBatch, copies: int) -> dict[str, Tensor]:
+        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""
+        named = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        if batch.decoder_input_ids is not None:
+            named["decoder_input_ids"] = batch.decoder_input_ids
+        device = self._frozen.device.device
+        return {name: torch.from_numpy(part).to(device).repeat(copies, 1) for name, part in named.items()}
+
+
+def _by_length(lengths: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
+    """All rows, those of alike lengths together."""
+    order = np.argsort(lengths, kind="stable")
+    for number in range(math.ceil(len(order) / size)):
+        yield order[number * size : (number + 1) * size]

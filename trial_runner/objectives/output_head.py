@@ -1,0 +1,108 @@
+"""The head that a language model writes with, and what it says of the right tokens, without logits of all places.
+
+Shapes: `N` places whose next token is known.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from trial_runner.backbones import LanguageModel
+from trial_runner.errors import BackboneError
+
+__all__ = ["OutputHead", "token_losses"]
+
+_LOGITS_AT_ONCE = 2**26
+
+
+class OutputHead:
+    """The output layer of a language model: frozen, unless it is the input embedding too and that one is changed.
+
+    Args:
+        language_model: Whose head it is.
+    """
+
+    def __init__(self, language_model: LanguageModel) -> None:
+        """Find the layer, and where its weight is in the base model."""
+        model, base = language_model.model, language_model.backbone.model
+        layer = model.get_output_embeddings()  # type: ignore[operator]
+        if not isinstance(layer, nn.Linear):
+            raise BackboneError(f"a language model must end in a linear layer; got {type(layer).__name__}.")
+        self._layer = layer
+        self._model = model
+        self._tied_to = next(
+            (
+                (module, name)
+                for module in base.modules()
+                for name, parameter in module._parameters.items()
+                if parameter is layer.weight
+            ),
+            None,
+        )
+        is_scaled = getattr(model.config, "scale_decoder_outputs", False)  # of T5, where the two are tied
+        self._scale = language_model.backbone.shape.width**-0.5 if is_scaled else 1.0
+
+    @contextmanager
+    def tied(self) -> Iterator[None]:
+        """Let the head have the weight that its input embedding has at the moment, within the block."""
+        if self._tied_to is None:
+            yield
+            return
+        module, name = self._tied_to
+        own = self._layer._parameters["weight"]
+        # assigned past nn.Module, which takes nothing but a Parameter
+        self._layer._parameters["weight"] = module._parameters[name]
+        try:
+            yield
+        finally:
+            self._layer._parameters["weight"] = own
+
+    def losses(self, hidden: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+        """Cross-entropy of tokens, ``(N,)``; see `token_losses`.
+
+        Args:
+            hidden: Outputs of the base model at their places, ``(N, D)``.
+            labels: The tokens, ``(N,)``.
+            label_smoothing: Share of the probability that is spread over the vocabulary.
+        """
+        bias = getattr(self._model, "final_logits_bias", None)
+        return token_losses(
+            hidden * self._scale if self._scale != 1 else hidden,
+            self._layer.weight,
+            bias.flatten() if isinstance(bias, Tensor) else None,
+            labels,
+            label_smoothing=label_smoothing,
+        )
+
+
+def token_losses(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, *, label_smoothing: float = 0.0
+) -> Tensor:
+    """Cross-entropy of tokens, ``(N,)``, in at least float32; gradients recompute logits where they are many.
+
+    With smoothing e it is ``(1 - e)`` times the negative log-probability of the token, and e times its mean over the
+    whole vocabulary, as in the Trainer of transformers; newer versions of fairseq leave the token out of that mean.
+
+    Args:
+        hidden: ``(N, D)``.
+        weight: ``(V, D)``.
+        bias: ``(V,)``, or None.
+        labels: ``(N,)``.
+        label_smoothing: e, in [0, 1).
+    """
+
+    def some(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+        logits = nn.functional.linear(hidden, weight)  # (N, V)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        logits = logits if bias is None else logits + bias
+        return nn.functional.cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
+
+    size = max(1, _LOGITS_AT_ONCE // weight.shape[0])
+    if len(labels) <= size:
+        return some(hidden, weight, labels)
+    parts = zip(torch.split(hidden, size), torch.split(labels, size), strict=True)
+    losses = [checkpoint(some, rows, weight, tokens, use_reentrant=False) for rows, tokens in parts]
+    return torch.cat(losses)
