@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
+from search_space.dimensions import StackKind
 from search_space.errors import SearchSpaceError
 from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
@@ -214,13 +215,15 @@ class TrialPack:
         """Which slots are computed together.
 
         A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-        so they have one of their own.
+        so they have one of their own; where a decoder's dropout counts their rows too, one for each length.
         """
+        counts_rows = self._frozen.has_dropout and self._frozen.shape.kind is StackKind.ENCODER_DECODER
         alike: dict[Hashable, list[int]] = {}
         for index, slot in slots.items():
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
-            alike.setdefault((alone, deltas.prompt is not None, plan.batch_size), []).append(index)
+            rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
+            alike.setdefault((alone, rows, plan.batch_size), []).append(index)
         for members in alike.values():
             passes = -(-len(members) // self._most_together)
             size = -(-len(members) // passes)

@@ -1,8 +1,10 @@
 """Leaderboards, summaries and trial pages, read from a ledger."""
 
+from dataclasses import replace
+
 import pytest
 
-from dashboards.queries import leaderboard, study_summaries, study_summary, trial_page
+from dashboards.queries import leaderboard, scored_by, study_summaries, study_summary, trial_page
 from studies.errors import StudiesError, UnknownStudyError
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
@@ -94,12 +96,10 @@ def test_what_does_not_exist_is_named(ledger: Ledger) -> None:
     ],
 )
 def test_until_a_trial_is_complete_the_loss_may_stand_in_for_the_metric(
-    sample_storage: str, task: dict[str, str], metric: str, early: str
+    ledger: Ledger, task: dict[str, str], metric: str, early: str
 ) -> None:
-    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
-        study = ledger.study("sample")
-        trials = ledger.trials(study.id)
+    study = ledger.study("sample")
     changed = replace(study, specification={**study.specification, "task": task}, metric=metric)
-    found = {trial.state: scored_by(trial, changed) for trial in trials}
+    found = {trial.state: scored_by(trial, changed) for trial in ledger.trials(study.id)}
     assert found[TrialState.COMPLETE] == metric
     assert found[TrialState.PRUNED] == found[TrialState.RUNNING] == early

@@ -18,6 +18,8 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step() -> None:
     assert score_text(0.5, TrialState.COMPLETE, 200) == "0.5000"
     assert score_text(0.5, TrialState.PRUNED, 25) == "0.5000 @ 25"
     assert score_text(None, TrialState.FAILED, 0) == "-"
+    assert score_text(-3.25, TrialState.PRUNED, 25, early_by_loss=True) == "loss 3.2500 @ 25"
+    assert score_text(-3.25, TrialState.COMPLETE, 200, early_by_loss=True) == "-3.2500"
 
 
 def test_shares_and_learning_rates_are_short() -> None:

@@ -51,8 +51,10 @@ def in_packs(configurations: list[Configuration]) -> list[list[Configuration]]:
     return [configurations[start : start + SLOTS] for start in range(0, len(configurations), SLOTS)]
 
 
-def requests_for(configurations: list[Configuration], *, steps: int, first: int = 0) -> list[TrialRequest]:
-    return [request_for(one, trial, steps=steps) for trial, one in enumerate(configurations, start=first)]
+def requests_for(
+    configurations: list[Configuration], *, steps: int, first: int = 0, rate: float = 1e-3
+) -> list[TrialRequest]:
+    return [request_for(one, trial, steps=steps, rate=rate) for trial, one in enumerate(configurations, start=first)]
 
 
 def assert_packed_equals_alone(
@@ -93,7 +95,10 @@ def test_a_pack_of_twelve_trials_equals_the_trials_alone(runner: TorchRunner) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int, runner: TorchRunner) -> None:
-    """Every sixth structure has a twin of another width in its pack."""
+    """Every sixth structure has a twin of another width in its pack.
+
+    At larger learning rates some trials are chaotic: the rounding of one sum grows beyond the bound, alone as well.
+    """
     structures = every_structure(runner.backbone.shape)
     cases = []
     for index, structure in enumerate(structures):
@@ -103,7 +108,8 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int
     mine = cases[share * len(cases) // SHARES : (share + 1) * len(cases) // SHARES]
     assert len(mine) >= SLOTS
     for number, some in enumerate(in_packs(mine)):
-        assert_packed_equals_alone(runner, requests_for(some, steps=200, first=100 * share + 10 * number))
+        requests = requests_for(some, steps=200, first=100 * share + 10 * number, rate=2e-4)
+        assert_packed_equals_alone(runner, requests)
 
 
 @pytest.mark.slow
@@ -129,7 +135,7 @@ def test_float32_packs_equal_trials_alone(tiny_backbone: Callable[..., Path]) ->
 def test_mixed_packs_of_every_family_equal_trials_alone(name: str, tiny_backbone: Callable[..., Path]) -> None:
     runner = runner_of(tiny_backbone(name))
     rate = 1e-5 if name.startswith("t5") else 1e-3  # prompts of a tiny T5 go anywhere at larger ones, alone as well
-    requests = [request_for(one, trial, steps=4, rate=rate) for trial, one in enumerate(published(runner))]
+    requests = requests_for(published(runner), steps=4, rate=rate)
     assert_packed_equals_alone(runner, requests, slots=len(requests))
     runner.close()
 

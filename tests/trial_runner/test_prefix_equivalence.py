@@ -22,7 +22,7 @@ from trial_runner.attention_tap import HeadEdits
 from trial_runner.delta_set import SublayerPlan
 from trial_runner.deltas import build_form
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.packing.packed_deltas import PackedDeltas
+from trial_runner.packing.packed_deltas import PackedDeltas, SlotRows
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 GROUP = HEADS // KV_HEADS
@@ -90,8 +90,8 @@ class Problem:
         module, plan = nn.Identity(), SublayerPlan()
         if delta is not None:
             plan.add(delta)
-        values = {Port.Q: self.q.transpose(1, 2).flatten(-2)}  # (B, T, d_q), as the hook on q keeps it
-        alone = SimpleNamespace(plans={"here": plan}, prompt=None, whole=None)
+        values = {Port.Q: SlotRows(self.q.transpose(1, 2).flatten(-2), 1)}  # (B, T, d_q), as the hook on q keeps it
+        alone = SimpleNamespace(plans={"here": plan}, attention=nn.ModuleDict(), prompt=None, whole=None)
         packed = PackedDeltas([alone]).plans["here"]
         tap_attention(module, HeadEdits(lambda: packed, values))
         try:

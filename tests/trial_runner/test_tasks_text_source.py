@@ -28,6 +28,7 @@ VALID = {
         ({"metrics": ("chrf",)}, "metrics must contain the metric 'bleu'; got chrf"),
         ({"max_tokens": 7}, "max_tokens must be at least 8; got 7"),
         ({"max_target_tokens": 3}, "max_target_tokens must be at least 4; got 3"),
+        ({"early_metric": "bleu"}, "early_metric must be loss or metric; got 'bleu'"),
         ({"label_smoothing": 1.0}, r"label_smoothing must be in \[0, 1\); got 1.0"),
         ({"label_smoothing": float("nan")}, "label_smoothing"),
         ({"splits": {"dev": "x"}}, "among train, validation, test; got 'dev'"),
@@ -58,6 +59,10 @@ def test_a_way_of_generating_that_cannot_be_is_refused(changes, message):
 
 def test_all_metrics_of_the_kind_are_measured_unless_some_are_named():
     assert TextTaskSource(**VALID).measured == ("bleu", "chrf", "ter", "loss", "perplexity")
+
+
+def test_before_the_last_step_a_text_is_scored_by_its_loss_unless_the_metric_is_asked_for():
+    assert TextTaskSource(**VALID).early_metric == "loss"
     assert TextTaskSource(**VALID, metrics=("bleu", "ter")).measured == ("bleu", "ter")
 
 

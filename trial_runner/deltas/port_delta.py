@@ -148,7 +148,7 @@ class PortDelta(nn.Module):
         keys = query if offset is None else query + offset.to(query.dtype)
         return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
 
-    def shared(self) -> PhmShared | PrefixStack | None:
+    def shared_module(self) -> PhmShared | PrefixStack | None:
         """The module that this edit shares with its like at other sublayers; its parameters are not listed here."""
         match self.form:
             case StackedPrefix() | StackedBottleneck():

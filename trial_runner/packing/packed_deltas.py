@@ -233,7 +233,7 @@ class PackedDeltas:
         for plans in by_slot:
             for place, plan in enumerate(plans):
                 for delta in _edits(plan):
-                    shared = delta.shared()
+                    shared = delta.shared_module()
                     if shared is not None:
                         key = (id(shared) in at_attention, shared_structure(shared))
                         alike.setdefault(key, {})[id(shared)] = (place, shared)
@@ -268,7 +268,7 @@ class PackedDeltas:
         alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
             for delta in some:
-                shared = delta.shared()
+                shared = delta.shared_module()
                 lent = None if shared is None else id(self._lent[id(shared)][0])
                 alike.setdefault((structure(delta), lent), []).append((place, delta))
         return [self._group(members) for members in alike.values()]
@@ -280,7 +280,7 @@ class PackedDeltas:
         return Group(stack, self._slots, self._lending(modules))
 
     def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
-        shared = [module.shared() for module in modules]
+        shared = [module.shared_module() for module in modules]
         if shared[0] is None or self._lent[id(shared[0])][0].is_single:
             return None
         stack = self._lent[id(shared[0])][0]
@@ -300,7 +300,7 @@ def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
 
 
 def _shared_of(delta: PortDelta) -> nn.Module:
-    shared = delta.shared()
+    shared = delta.shared_module()
     if shared is None:
         raise AttachError(f"{delta.edit.form.name} must share a module with its like; it has none. This is a bug.")
     return shared

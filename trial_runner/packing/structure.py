@@ -35,7 +35,7 @@ def paddings(module: nn.Module) -> Mapping[str, Padding]:
 
 def structure(delta: PortDelta) -> Hashable:
     """Equal for edits of one sublayer that can be computed together; widths and fixed scales may differ."""
-    shared = delta.shared()
+    shared = delta.shared_module()
     of_shared = None if shared is None else shared_structure(shared)
     place = delta.form.layer if isinstance(delta.form, StackedPrefix | StackedBottleneck) else None
     return edit_structure(delta.edit), _shapes(delta), of_shared, place
