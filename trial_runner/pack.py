@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
+from search_space.alike import structures
 from search_space.codec import configuration_to_json
 from search_space.dimensions import StackKind
 from search_space.errors import SearchSpaceError
@@ -33,6 +34,9 @@ from trial_runner.seeds import derived_seed
 from trial_runner.slots import TrialSlot
 
 __all__ = ["TrialPack"]
+
+_WIDE_BYTES, _CACHED_BYTES = 1 << 20, 8 << 20
+"""On a CPU: from where on a slot's products are as fast alone, and what a pass can hold before it slows down."""
 
 
 class TrialPack:
@@ -215,7 +219,8 @@ class TrialPack:
         """Which slots are computed together.
 
         A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-        so they have one of their own; where a decoder's dropout counts their rows too, one for each length.
+        so they have one of their own; where a decoder's dropout counts their rows too, one for each length. On a CPU,
+        slots whose products are large already gain by sharing a pass only where they share their structures.
         """
         counts_rows = self._frozen.has_dropout and self._frozen.shape.kind is StackKind.ENCODER_DECODER
         alike: dict[Hashable, list[int]] = {}
@@ -223,11 +228,22 @@ class TrialPack:
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
             rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
-            alike.setdefault((alone, rows, plan.batch_size), []).append(index)
+            size = self._widest_bytes(plan.batch_size)
+            kinds = structures(slot.request.configuration) if size > _WIDE_BYTES else None
+            alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
         for members in alike.values():
-            passes = -(-len(members) // self._most_together)
+            size = self._widest_bytes(slots[members[0]].request.plan.batch_size)
+            passes = -(-len(members) // min(self._most_together, max(1, _CACHED_BYTES // max(1, size))))
             size = -(-len(members) // passes)
             yield from (members[start : start + size] for start in range(0, len(members), size))
+
+    def _widest_bytes(self, examples: int) -> int:
+        """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
+        device = self._frozen.device
+        if device.device.type != "cpu":
+            return 0
+        tokens = int(self._objective.lengths("train").max())
+        return examples * tokens * self._frozen.shape.ffn_width * device.dtype.itemsize
 
     def _dissolve(self) -> None:
         for lane in self._lanes:
