@@ -58,6 +58,8 @@ class TrialPack:
         self._lanes: list[Lane] = []
         self._buckets: dict[int, LengthBuckets] = {}
         self._most_together = slots
+        self._longest_tokens = int(objective.lengths("train").max(initial=0))
+        self._counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
 
     @property
     def free_slots(self) -> int:
@@ -222,12 +224,11 @@ class TrialPack:
         so they have one of their own; where a decoder's dropout counts their rows too, one for each length. On a CPU,
         slots whose products are large already gain by sharing a pass only where they share their structures.
         """
-        counts_rows = self._frozen.has_dropout and self._frozen.shape.kind is StackKind.ENCODER_DECODER
         alike: dict[Hashable, list[int]] = {}
         for index, slot in slots.items():
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
-            rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
+            rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
             size = self._widest_bytes(plan.batch_size)
             kinds = structures(slot.request.configuration) if size > _WIDE_BYTES else None
             alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
@@ -242,8 +243,7 @@ class TrialPack:
         device = self._frozen.device
         if device.device.type != "cpu":
             return 0
-        tokens = int(self._objective.lengths("train").max())
-        return examples * tokens * self._frozen.shape.ffn_width * device.dtype.itemsize
+        return examples * self._longest_tokens * self._frozen.shape.ffn_width * device.dtype.itemsize
 
     def _dissolve(self) -> None:
         for lane in self._lanes:

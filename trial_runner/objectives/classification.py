@@ -84,10 +84,6 @@ class ClassificationObjective:
         width, labels = self._frozen.shape.width, len(self._task.labels)
         return ClassificationHead(width, labels, seed=seed, dtype=device.dtype).to(device.device)
 
-    def examples(self, split: str) -> int:
-        """See `Objective`."""
-        return len(self._task.splits[split])
-
     def lengths(self, split: str) -> NDArray[Any]:
         """See `Objective`."""
         return np.diff(self._task.splits[split].offsets)

@@ -97,10 +97,6 @@ class LanguageModelObjective:
         """See `Objective`."""
         return nn.Identity()
 
-    def examples(self, split: str) -> int:
-        """See `Objective`."""
-        return len(self._task.splits[split])
-
     def lengths(self, split: str) -> NDArray[Any]:
         """See `Objective`."""
         return self._task.splits[split].lengths

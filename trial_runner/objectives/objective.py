@@ -51,10 +51,6 @@ class Objective(Protocol):
         """A new task head, trained and counted apart; without parameters where the backbone's own is used."""
         ...
 
-    def examples(self, split: str) -> int:
-        """How many examples a split has."""
-        ...
-
     def lengths(self, split: str) -> NDArray[Any]:
         """Tokens of each example of a split, ``(examples,)``."""
         ...

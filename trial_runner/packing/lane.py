@@ -69,6 +69,7 @@ class Lane:
         self.slots = dict(slots)
         self._frozen = frozen
         self._objective = objective
+        self._has_dropout = frozen.has_dropout
         self._trials = list(slots.values())
         self.together = pass_of(frozen, self._trials)
         self._optimizer: PackAdamW | None = None
@@ -179,7 +180,7 @@ class Lane:
     @contextmanager
     def _dropping(self, keys: Tensor) -> Iterator[None]:
         """Training mode with each slot's own dropout, where the backbone has any."""
-        if not self._frozen.has_dropout:
+        if not self._has_dropout:
             yield
             return
         self._frozen.model.train()

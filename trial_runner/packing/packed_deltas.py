@@ -160,6 +160,7 @@ class PackedPlan:
     sequential: dict[Port, list[Round]] = field(default_factory=dict)
     reads: set[Port] = field(default_factory=set)
     lse: list[Group] = field(default_factory=list)
+    _lengths: list[int] | None = None
     _visible: Tensor | None = None
 
     def touches(self, port: Port) -> bool:
@@ -173,13 +174,14 @@ class PackedPlan:
             return None
         tables = [group.table() for group in groups]
         rows = max(keys.shape[-2] for keys, _ in tables)
-        lengths = [0] * self.slots
-        for group in groups:
-            for place, length in zip(group.places, group.lengths(), strict=True):
-                lengths[place] = length
+        if self._lengths is None:
+            own = {
+                place: length for group in groups for place, length in zip(group.places, group.lengths(), strict=True)
+            }
+            self._lengths = [own.get(place, 0) for place in range(self.slots)]
         both = [_by_slot(groups, [table[index] for table in tables], rows, self.slots) for index in (0, 1)]
-        if self._visible is None and any(length != rows for length in lengths):
-            self._visible = last_rows(lengths, rows, both[0].device)  # (K, R)
+        if self._visible is None and any(length != rows for length in self._lengths):
+            self._visible = last_rows(self._lengths, rows, both[0].device)  # (K, R)
         return Prefix(keys=both[0], values=both[1], visible=self._visible)
 
 
