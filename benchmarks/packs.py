@@ -40,7 +40,7 @@ from trial_runner.backbones.locate import embedded_folder
 _EMBEDDED = "embedded"
 _BASE_WIDTH, _BASE_LAYERS, _LONG_TOKENS = 768, 12, 128
 _CPU_AIMS = Aims(to_alone=2)
-_GPU_AIMS = {32: Aims(to_alone=10, to_single=2), _LONG_TOKENS: Aims(to_alone=4)}
+_GPU_AIMS = {32: Aims(to_alone=10, to_single=2, efficiency=0.8), _LONG_TOKENS: Aims(to_alone=4, efficiency=0.8)}
 _QUICK_STEPS, _QUICK_PACK = 8, 4
 
 

@@ -147,7 +147,7 @@ def test_the_benchmark_of_packs_runs() -> None:
         "(b) own loop",
         "(c) pack of 2",
         "never below",
-        "heterogeneity efficiency",
+        "vs equal",
         "by at most",
     ):
         assert words in done.stdout

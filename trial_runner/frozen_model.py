@@ -18,7 +18,11 @@ from trial_runner.packing.packed_deltas import PackedDeltas
 from trial_runner.packing.stacks import ModuleStack
 from trial_runner.tasks import Batch
 
-__all__ = ["Device", "FrozenModel", "Pass"]
+__all__ = ["CACHED_BYTES", "Device", "FrozenModel", "Pass"]
+
+CACHED_BYTES = 8 << 20
+"""What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
+_EVALUATED, _EVALUATED_TOGETHER = 128, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,23 @@ class FrozenModel:
                 f"a prompt and the longest text must be at most {limit} tokens together, the positions of the "
                 f"backbone; got {prompt.length} and {tokens}. Cut the texts by max_tokens."
             )
+
+    def widest_bytes(self, examples: int, tokens: int) -> int:
+        """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
+        if self.device.device.type != "cpu":
+            return 0
+        return examples * tokens * self.shape.ffn_width * self.device.dtype.itemsize
+
+    def evaluated_together(self, slots: int, tokens: int) -> int:
+        """Examples of an evaluation batch that all slots share.
+
+        Args:
+            slots: K.
+            tokens: Of the longest.
+        """
+        most = min(_EVALUATED, _EVALUATED_TOGETHER // slots)
+        of_one = self.widest_bytes(slots, tokens)
+        return max(8, most if of_one == 0 else min(most, CACHED_BYTES // of_one))
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""

@@ -17,7 +17,7 @@ from search_space.dimensions import StackKind
 from search_space.errors import SearchSpaceError
 from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
-from trial_runner.frozen_model import FrozenModel
+from trial_runner.frozen_model import CACHED_BYTES, FrozenModel
 from trial_runner.objectives import Objective
 from trial_runner.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.packing.lane import Lane, LaneFailure, pass_of
@@ -35,7 +35,7 @@ from trial_runner.slots import TrialSlot
 
 __all__ = ["TrialPack"]
 
-_WIDE_BYTES, _CACHED_BYTES = 1 << 20, 8 << 20
+_WIDE_BYTES = 1 << 20
 """On a CPU: from where on a slot's products are as fast alone, and what a pass can hold before it slows down."""
 
 
@@ -229,21 +229,14 @@ class TrialPack:
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
             rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
-            size = self._widest_bytes(plan.batch_size)
+            size = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
             kinds = structures(slot.request.configuration) if size > _WIDE_BYTES else None
             alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
         for members in alike.values():
-            size = self._widest_bytes(slots[members[0]].request.plan.batch_size)
-            passes = -(-len(members) // min(self._most_together, max(1, _CACHED_BYTES // max(1, size))))
+            size = self._frozen.widest_bytes(slots[members[0]].request.plan.batch_size, self._longest_tokens)
+            passes = -(-len(members) // min(self._most_together, max(1, CACHED_BYTES // max(1, size))))
             size = -(-len(members) // passes)
             yield from (members[start : start + size] for start in range(0, len(members), size))
-
-    def _widest_bytes(self, examples: int) -> int:
-        """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
-        device = self._frozen.device
-        if device.device.type != "cpu":
-            return 0
-        return examples * self._longest_tokens * self._frozen.shape.ffn_width * device.dtype.itemsize
 
     def _dissolve(self) -> None:
         for lane in self._lanes:

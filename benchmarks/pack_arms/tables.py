@@ -19,13 +19,13 @@ class Aims:
         to_alone: The best pack over arm (a).
         to_single: The best pack over arm (b); None where nothing is aimed at.
         never_below: Every pack over arm (b).
-        efficiency: Every mixed pack over equal adapters with the same rows.
+        efficiency: Every mixed pack over equal adapters with the same rows; None where nothing is aimed at.
     """
 
     to_alone: float
     to_single: float | None = None
     never_below: float = 0.95
-    efficiency: float = 0.8
+    efficiency: float | None = None
 
 
 def size_text(size: float) -> str:
@@ -91,7 +91,7 @@ def aim_lines(rounds: Sequence[Round], aims: Aims) -> Iterator[str]:
         yield aim(f"pack of {best} over our loop (b)", to_single[best], aims.to_single)
     for size in sizes:
         yield aim(f"pack of {size} over our loop (b), never below", to_single[size], aims.never_below)
-    for size in sizes:
+    for size in sizes if aims.efficiency is not None else ():
         equal = _median(rounds, lambda one, k=size: one.efficiency(k, beside_wide=False))
         yield aim(f"heterogeneity efficiency of a pack of {size}", equal, aims.efficiency)
 

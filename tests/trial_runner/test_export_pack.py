@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from export_cases import facts_of
+from halves_task import halves_task
 
 from search_space.budget import solve
 from search_space.published import published_method
@@ -15,29 +15,12 @@ from trial_runner.backbones import load_backbone
 from trial_runner.export import load_delta, new_folder, trained_delta, write_delta
 from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks import PreparedTask, Split
 
 STEPS = 4
 WIDTHS = {"fp64": "float64", "fp32": "float32", "bf16": "float32"}
 
 
-def make_split(seed: int, size: int) -> Split:
-    """Random tokens of random lengths; the label is whether the second token is below the middle."""
-    random = np.random.default_rng(seed)
-    lengths = random.integers(3, 9, size)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    input_ids = random.integers(6, 60, offsets[-1]).astype(np.int32)
-    return Split(input_ids=input_ids, offsets=offsets, labels=(input_ids[offsets[:-1] + 1] < 30).astype(np.int64))
-
-
-TASK = PreparedTask(
-    name="halves",
-    labels=("high", "low"),
-    metric="accuracy",
-    splits={"train": make_split(0, 30), "validation": make_split(1, 25), "test": make_split(2, 10)},
-    notes=(),
-    fingerprint="0",
-)
+TASK = halves_task(first=6, end=60)
 
 
 @pytest.mark.parametrize("family", ["roberta", "bart", "gpt2"])

@@ -18,6 +18,7 @@ from search_space.published import published_method
 from trial_runner.attention import ATTENTION
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
+from trial_runner.frozen_model import FrozenModel
 from trial_runner.objectives import output_head
 from trial_runner.objectives.output_head import OutputHead, token_losses
 from trial_runner.requests import Reading
@@ -167,7 +168,7 @@ def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runne
     pack, slots = admitted(runner)
     objective, together = objective_of(runner), plain_pass(runner, pack, slots)
     split = objective._task.splits["validation"]
-    monkeypatch.setattr("trial_runner.objectives.language_model.evaluation_rows", lambda slots: 3)
+    monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 3)
     (measured,) = objective.measure(together, "validation", is_final=False)
     batches = [objective.batch("validation", np.array([row])) for row in range(11)]
     each = [float(objective.losses(together, batch)[0].detach()) for batch in batches]

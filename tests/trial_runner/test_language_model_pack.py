@@ -9,7 +9,7 @@ from contract.backbones import parameters
 from packing_traces import alone, measured, train, worst
 from text_cases import METHODS, WRITERS, moved_pass, objective_of, requests
 
-from trial_runner.objectives import language_model
+from trial_runner.frozen_model import FrozenModel
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding
 
@@ -64,7 +64,7 @@ def test_padding_changes_nothing_that_is_written(
     slots = [pack.admit(request) for request in trials]
     together = moved_pass(runner, pack)(slots)
     written = objective.predictions(together, "validation")
-    monkeypatch.setattr(language_model, "evaluation_rows", lambda slots: 1)
+    monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 1)
     assert objective.predictions(together, "validation") == written
     assert len({text for texts in written for text in texts}) > len(slots)
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from halves_task import halves_task
 
 from search_space.budget import solve
 from search_space.configuration import Configuration
@@ -19,30 +19,13 @@ from trial_runner.pack import TrialPack
 from trial_runner.requests import Failure, LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.slots import learning_rate_factor
-from trial_runner.tasks import PreparedTask, Split
 
 STEPS = 20
 PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(5, 10, STEPS), weight_decay=0.01)
 METHODS = ("mam_adapter", "lora_qv", "sequential_adapter_ffn")
 
 
-def make_split(seed: int, size: int) -> Split:
-    """Random tokens of random lengths; the label is whether the second token is below the middle."""
-    random = np.random.default_rng(seed)
-    lengths = random.integers(3, 9, size)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    input_ids = random.integers(5, 200, offsets[-1]).astype(np.int32)
-    return Split(input_ids=input_ids, offsets=offsets, labels=(input_ids[offsets[:-1] + 1] < 100).astype(np.int64))
-
-
-TASK = PreparedTask(
-    name="halves",
-    labels=("high", "low"),
-    metric="accuracy",
-    splits={"train": make_split(0, 30), "validation": make_split(1, 25), "test": make_split(2, 10)},
-    notes=(),
-    fingerprint="0",
-)
+TASK = halves_task()
 
 
 def load(folder: Path, precision: str) -> Backbone:

@@ -10,6 +10,7 @@ from packing_cases import request_for, runner_of, sized
 
 from search_space.published import published_method
 from trial_runner import runner as runners
+from trial_runner.frozen_model import CACHED_BYTES
 from trial_runner.packing.memory import MemoryModel, saved_bytes
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -47,6 +48,23 @@ def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunn
     slot = pack.trial(pack.admit(asked(runner)))
     assert small.state_bytes == 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
     assert small.backbone_bytes == 8 * sum(parameter.numel() for parameter in runner.backbone.model.parameters())
+
+
+def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -> None:
+    frozen = runner._frozen
+    of_one = frozen.widest_bytes(1, 100)
+    assert of_one == 100 * frozen.shape.ffn_width * 8
+    for slots, tokens in ((1, 1_000), (4, 700), (3, 900)):
+        rows = frozen.evaluated_together(slots, tokens)
+        assert 8 < rows < 128
+        assert (
+            frozen.widest_bytes(slots * rows, tokens) <= CACHED_BYTES < frozen.widest_bytes(slots * (rows + 1), tokens)
+        )
+    assert frozen.evaluated_together(1, 1) == 128
+    assert frozen.evaluated_together(16, 1) == 64
+    assert frozen.evaluated_together(64, 10_000) == 8
+    elsewhere = dataclasses.replace(frozen, device=dataclasses.replace(frozen.device, device=torch.device("meta")))
+    assert elsewhere.evaluated_together(4, 700) == 128
 
 
 def test_a_pack_is_one_backbone_and_so_many_slots() -> None:

@@ -1,5 +1,6 @@
 """Trials in packs against the same trials alone: every form, insertion and gate, float64 and float32, no dropout."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from search_space.dimensions import Site
 from search_space.form import FORMS
 from search_space.gate import GATES
 from search_space.published import published_method
+from trial_runner.delta_set import DeltaSet
 from trial_runner.pack import TrialPack
+from trial_runner.packing.packed_deltas import PackedDeltas
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Split
@@ -147,6 +150,26 @@ def test_what_edits_share_is_trained_at_the_rate_of_the_side_that_holds_it(runne
     assert [edit.site for edit in turned.edits] == [Site.FFN, Site.ATTENTION]
     for together in ([compacter, lora], [compacter, at_ffn], [turned, lora, at_ffn], [turned, compacter, at_ffn]):
         assert_packed_equals_alone(runner, requests_for(together, steps=6), slots=3)
+
+
+def test_tables_of_two_sites_in_one_trial_are_trained_where_they_are(tiny_backbone: Callable[..., Path]) -> None:
+    """The MLPs of self- and cross-attention have equal shapes; alone, deltas are used as they are and not copied."""
+    runner = runner_of(tiny_backbone("bart"))
+    prefix = published_method("prefix_tuning")
+    shape = runner.backbone.shape
+    configuration = prefix.configuration(shape, {"prefix_length": 3, "reparameterization_width": 5})
+    deltas = DeltaSet(configuration, shape, seed=0, dtype=torch.float64)
+    kinds = Counter(tuple(one.shape) for name, one in deltas.named_parameters() if name.endswith("embedding"))
+    assert max(kinds.values()) > 1
+    packed = PackedDeltas([deltas])
+    assert {id(one) for stack in packed.stacks for one in stack.parameters.values()} == set(
+        map(id, deltas.parameters())
+    )
+    both = [configuration, prefix.configuration(shape, {"prefix_length": 4, "reparameterization_width": 5})]
+    two = PackedDeltas([DeltaSet(one, shape, seed=0, dtype=torch.float64) for one in both])
+    assert all(stack.places == (0, 1) for stack in two.stacks)
+    assert_packed_equals_alone(runner, requests_for(both, steps=6), slots=2)
+    runner.close()
 
 
 def test_many_steps_at_once_are_as_many_single_steps(runner: TorchRunner) -> None:

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from halves_task import halves_task
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
@@ -20,7 +20,6 @@ from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialReq
 from trial_runner.runner import TorchRunner
 from trial_runner.seeds import derived_seed
 from trial_runner.slots import learning_rate_factor
-from trial_runner.tasks import PreparedTask, Split
 from trial_runner.whole_model import SparseDelta
 
 STEPS = 7
@@ -33,22 +32,7 @@ FORMS: tuple[GlobalForm, ...] = (Full(), SPARSE, Intrinsic(width=80), Intrinsic(
 PROMPTS = tuple(EncodedPrompt(width=3, encoder=encoder, hidden=5) for encoder in PromptEncoder)
 
 
-def make_split(seed: int, size: int) -> Split:
-    random = np.random.default_rng(seed)
-    lengths = random.integers(3, 9, size)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    input_ids = random.integers(5, 200, offsets[-1]).astype(np.int32)
-    return Split(input_ids=input_ids, offsets=offsets, labels=(input_ids[offsets[:-1] + 1] < 100).astype(np.int64))
-
-
-TASK = PreparedTask(
-    name="halves",
-    labels=("high", "low"),
-    metric="accuracy",
-    splits={"train": make_split(0, 30), "validation": make_split(1, 25), "test": make_split(2, 10)},
-    notes=(),
-    fingerprint="0",
-)
+TASK = halves_task()
 
 
 @pytest.fixture

@@ -16,17 +16,10 @@ from trial_runner.robust import RobustPredictor
 from trial_runner.tasks import Batch, PreparedTask, Split
 from trial_runner.tasks.metrics import METRICS, compute
 
-__all__ = ["ClassificationHead", "ClassificationObjective", "evaluation_rows"]
+__all__ = ["ClassificationHead", "ClassificationObjective"]
 
-_ROWS = 128
-_ROWS_TOGETHER = 1024
 _GPU_TOKENS = 8
 _LABELS = "labels"
-
-
-def evaluation_rows(slots: int) -> int:
-    """Examples of an evaluation batch that all slots share."""
-    return max(8, min(_ROWS, _ROWS_TOGETHER // slots))
 
 
 class ClassificationHead(nn.Module):
@@ -151,7 +144,7 @@ class ClassificationObjective:
         by_length = np.argsort(np.diff(split.offsets), kind="stable")
         predictions = np.empty((slots, len(split)), dtype=np.int64)
         totals = np.zeros(slots)
-        size = evaluation_rows(slots)
+        size = self._frozen.evaluated_together(slots, int(np.diff(split.offsets).max(initial=1)))
         for start in range(0, len(split), size):
             rows: NDArray[np.int64] = by_length[start : start + size]
             batch = self._batch(split, rows)

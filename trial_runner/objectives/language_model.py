@@ -16,7 +16,6 @@ from trial_runner.backbones import LanguageModel
 from trial_runner.delta_set import DeltaSet
 from trial_runner.errors import AttachError
 from trial_runner.frozen_model import FrozenModel, Pass
-from trial_runner.objectives.classification import evaluation_rows
 from trial_runner.objectives.objective import TrainingBatch
 from trial_runner.objectives.output_head import OutputHead
 from trial_runner.objectives.writing import Writer
@@ -172,7 +171,8 @@ class LanguageModelObjective:
         """What each slot writes for the examples of a split, in their order."""
         examples = self._task.splits[split]
         texts = [[""] * len(examples) for _ in range(together.slots)]
-        size = evaluation_rows(together.slots * self._task.decoding.beams)
+        # texts are written a token at a time, so that is what a cache must hold of each
+        size = self._frozen.evaluated_together(together.slots * self._task.decoding.beams, tokens=1)
         for rows in _by_length(examples.sources.lengths, size):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
             with together.applied(), self._head.tied():
@@ -186,7 +186,8 @@ class LanguageModelObjective:
     def _mean_losses(self, together: Pass, examples: TextSplit) -> list[float]:
         """Mean loss of a token of the targets, of each slot."""
         totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
-        for rows in _by_length(examples.lengths, evaluation_rows(together.slots)):
+        size = self._frozen.evaluated_together(together.slots, int(examples.lengths.max(initial=1)))
+        for rows in _by_length(examples.lengths, size):
             sums, counts = self._sums(together, self._tensors(self._batch(examples, rows), copies=together.slots))
             totals += sums.double().cpu().numpy()
             tokens += counts.cpu().numpy()

@@ -4,6 +4,7 @@ Shapes: `K` slots of the pass, `G` of them in a group, `B` examples of a slot; t
 examples, slot by slot.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from search_space.gate import ConvexGate
 from trial_runner.attention import Prefix
 from trial_runner.delta_set import LSE_GATES, DeltaSet, SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.softmax_memory import PrefixStack
 from trial_runner.errors import AttachError
 from trial_runner.packing.packed_prompt import PackedPrompt
 from trial_runner.packing.stacks import ModuleStack, Shared, by_slots, last_rows
@@ -221,7 +223,7 @@ class PackedDeltas:
         self._lent: dict[int, tuple[ModuleStack, int]] = {}
         sublayers = list(dict.fromkeys(sublayer for one in deltas for sublayer in one.plans))
         by_slot = [[one.plans.get(sublayer, SublayerPlan()) for one in deltas] for sublayer in sublayers]
-        self._stack_shared(by_slot, {id(module) for one in deltas for module in one.attention.modules()})
+        self._stack_shared(deltas)
         prompts = [one.prompt for one in deltas]
         self.prompt = PackedPrompt(prompts) if any(prompt is not None for prompt in prompts) else None
         self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
@@ -229,16 +231,17 @@ class PackedDeltas:
             sublayer: self._plan(plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
         }
 
-    def _stack_shared(self, by_slot: Sequence[Sequence[SublayerPlan]], at_attention: set[int]) -> None:
-        """Stack what the edits of several sublayers share, once; apart what has the learning rate of attention."""
+    def _stack_shared(self, deltas: Sequence[DeltaSet]) -> None:
+        """Stack what the edits of several sublayers share, once; apart what has the learning rate of attention.
+
+        No two modules of one slot come together, so that what is alone is used as it is.
+        """
         alike: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
-        for plans in by_slot:
-            for place, plan in enumerate(plans):
-                for delta in _edits(plan):
-                    shared = delta.shared_module()
-                    if shared is not None:
-                        key = (id(shared) in at_attention, shared_structure(shared))
-                        alike.setdefault(key, {})[id(shared)] = (place, shared)
+        for place, one in enumerate(deltas):
+            turns = Counter[Hashable]()
+            for kind, shared in _shared_modules(one):
+                alike.setdefault((kind, turns[kind]), {})[id(shared)] = (place, shared)
+                turns[kind] += 1
         for members in alike.values():
             places, modules = zip(*members.values(), strict=True)
             stack = ModuleStack(modules, places, paddings(modules[0]))
@@ -292,6 +295,19 @@ class PackedDeltas:
             device = next(iter(stack.parameters.values())).device
             index = torch.tensor(rows, device=device)
         return Shared(stack=stack, rows=index, of=_shared_of)
+
+
+def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
+    """Each module that edits of several sublayers share, with what it must have in common with its like."""
+    at_attention = {id(module) for module in deltas.attention.modules()}
+    seen = set[int]()
+    for sublayer, plan in deltas.plans.items():
+        for delta in _edits(plan):
+            shared = delta.shared_module()
+            if shared is not None and id(shared) not in seen:
+                seen.add(id(shared))
+                where = sublayer.site if isinstance(shared, PrefixStack) else id(shared) in at_attention
+                yield (where, shared_structure(shared)), shared
 
 
 def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
