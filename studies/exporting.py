@@ -12,9 +12,10 @@ from search_space.dimensions import Site
 from search_space.families import Family, family_of
 from search_space.form import SoftmaxMemory
 from studies.artefacts import is_whole
+from studies.card_usage import writing_of
 from studies.confirming.results import confirmation_results
 from studies.confirming.statistics import Spread
-from studies.confirming.wording import verdict_sentences
+from studies.confirming.wording import measure, verdict_sentences
 from studies.errors import StudiesError
 from studies.model_card import CardFacts, model_card
 from studies.retraining import retrain
@@ -325,6 +326,7 @@ def _card(source: Source, trained: "TrainedDelta", kind: ExportKind) -> str:
             licence=licence_line(study.backbone),
             kind=kind,
             has_head=trained.head is not None,
+            writing=writing_of(study, source.shape),
             is_folded=trained.is_folded,
             note=_robust_note(trained.configuration),
         )
@@ -350,7 +352,9 @@ def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str,
         for contender in result.contenders:
             if contender.trial == number and contender.spread is not None:
                 seeds = sum(score is not None for score in contender.scores)
-                lines.append(f"Test {result.metric} over {seeds} fresh seeds: {_spread_text(contender.spread)}.")
+                lines.append(
+                    f"Test {measure(result.metric)} over {seeds} fresh seeds: {_spread_text(contender.spread)}."
+                )
         if result.winner.trial == number:
             lines += verdict_sentences(result)
     return tuple(lines)

@@ -7,37 +7,15 @@ from search_space.backbone_shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting import count, places
 from search_space.describe import ranked_published, sentence
+from search_space.form import EncodedPrompt, Prompt
 from search_space.formula import formula
+from studies.card_usage import Writing, usage
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
+from trial_runner.tasks.text_metrics import PROXY_LOSS
 
-__all__ = ["CardFacts", "model_card", "usage"]
+__all__ = ["CardFacts", "model_card"]
 
 _NEAREST = 3
-
-_LOAD = {
-    "deltaspace": """from transformers import AutoModel, AutoTokenizer
-from trial_runner import load_delta
-
-model = AutoModel.from_pretrained({backbone!r})
-tokenizer = AutoTokenizer.from_pretrained({backbone!r})
-delta = load_delta(model, "DIR")
-logits = delta.logits(tokenizer(["a text"], return_tensors="pt", padding=True))
-""",
-    "peft": """from peft import PeftModel
-from transformers import AutoModel
-
-model = PeftModel.from_pretrained(AutoModel.from_pretrained({backbone!r}), "DIR")
-""",
-    "merged": """from transformers import AutoModel, AutoTokenizer
-
-model, tokenizer = AutoModel.from_pretrained("DIR"), AutoTokenizer.from_pretrained("DIR")
-""",
-}
-_HEAD = """
-from trial_runner.export import load_head
-
-head = load_head("DIR")  # of the mean of the real tokens' last hidden states
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +38,7 @@ class CardFacts:
         licence: One line.
         kind: ``deltaspace``, ``peft`` or ``merged``.
         has_head: Whether a task head of its own was trained.
+        writing: How texts are written; None of a classification.
         is_folded: Whether tables stand where networks were.
         note: One more thing to know; None for nothing.
     """
@@ -79,14 +58,9 @@ class CardFacts:
     licence: str
     kind: str
     has_head: bool
+    writing: Writing | None
     is_folded: bool
     note: str | None = None
-
-
-def usage(kind: str, backbone: str, *, has_head: bool) -> str:
-    """The lines of Python that load an export of a kind."""
-    head = _HEAD if has_head and kind != "deltaspace" else ""
-    return _LOAD[kind].format(backbone=backbone) + head
 
 
 def model_card(facts: CardFacts) -> str:
@@ -102,11 +76,11 @@ def model_card(facts: CardFacts) -> str:
         "## Nearest published methods",
         "\n".join(_nearest(facts)),
         "## Learning curve",
-        "\n".join(_table(("step", f"{facts.split} {study.metric}", "training loss"), _curve(facts.readings))),
+        "\n".join(_table(("step", f"{facts.split} {study.metric}", "training loss"), _curve(facts))),
         "## Confirmation",
         "\n".join(f"* {line}" for line in facts.confirmation) or _unconfirmed(facts),
         "## Use",
-        f"```python\n{usage(facts.kind, facts.backbone, has_head=facts.has_head)}```",
+        f"```python\n{_usage(facts)}```",
         *(_notes(facts)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -131,7 +105,7 @@ def _summary(facts: CardFacts) -> Iterator[Sequence[str]]:
     yield "parameters trained", f"{counts.trained:,}, and {trial.head_parameters:,} of the task head"
     if facts.readings:
         last = facts.readings[-1]
-        yield f"{facts.split} {study.metric}", f"{last.score:.4f} after {last.step} steps"
+        yield f"{facts.split} {study.metric}", f"{_measured(last, study.metric)} after {last.step} steps"
     yield "licence", facts.licence
 
 
@@ -145,9 +119,21 @@ def _nearest(facts: CardFacts) -> Iterator[str]:
         yield f"* `{one.method.name}`: {'; '.join(one.differences) or 'nothing differs but sizes'}"
 
 
-def _curve(readings: Sequence[ReadingRecord]) -> Iterator[Sequence[str]]:
-    for reading in readings:
-        yield str(reading.step), f"{reading.score:.4f}", f"{reading.train_loss:.4f}"
+def _curve(facts: CardFacts) -> Iterator[Sequence[str]]:
+    for reading in facts.readings:
+        yield str(reading.step), _measured(reading, facts.study.metric), f"{reading.train_loss:.4f}"
+
+
+def _measured(reading: ReadingRecord, metric: str) -> str:
+    """The value of a metric, or the loss where that stood in for it."""
+    if PROXY_LOSS in reading.metrics:
+        return f"loss {reading.metrics[PROXY_LOSS]:.4f}"
+    return f"{reading.metrics.get(metric, reading.score):.4f}"
+
+
+def _usage(facts: CardFacts) -> str:
+    has_prompt = any(isinstance(edit.form, Prompt | EncodedPrompt) for edit in facts.configuration.edits)
+    return usage(facts.kind, facts.backbone, writing=facts.writing, has_head=facts.has_head, has_prompt=has_prompt)
 
 
 def _unconfirmed(facts: CardFacts) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import ALPHA, LEVEL
 from studies.confirming.verdicts import Comparison, Verdict, least_seeds
+from trial_runner.tasks.text_metrics import score_of
 
-__all__ = ["notes", "power_note", "verdict_sentences"]
+__all__ = ["measure", "notes", "power_note", "verdict_sentences"]
 
 _FIRST = "mam_adapter"
 
@@ -19,6 +20,11 @@ def verdict_sentences(result: ConfirmationResult) -> tuple[str, ...]:
 def notes(result: ConfirmationResult) -> tuple[str, ...]:
     """What must be known to read the result, one line each."""
     return (*_on_progress(result), *_on_contenders(result), *_on_statistics(result))
+
+
+def measure(metric: str) -> str:
+    """What scores are of, so that more is better: a metric, negated where lower is better."""
+    return metric if score_of(metric, 1.0) > 0 else f"{metric} (with a minus sign)"
 
 
 def power_note(seeds: int, baselines: int) -> str | None:
@@ -58,7 +64,7 @@ def _verdict(
     said = {Verdict.BEATS: "beats", Verdict.LOSES: "loses to", Verdict.TIES: "ties with"}[comparison.verdict]
     shown = ", so no difference is shown" if comparison.verdict is Verdict.TIES else ""
     return (
-        f"{who[0].upper()}{who[1:]} {said} {comparison.baseline} on the test split: {result.metric} "
+        f"{who[0].upper()}{who[1:]} {said} {comparison.baseline} on the test split: {measure(result.metric)} "
         f"{_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval {_signed(comparison.low)} to "
         f"{_signed(comparison.high)}, {comparison.pairs} seeds, p = {_p(comparison.adjusted_p)} after Holm{shown})."
     )

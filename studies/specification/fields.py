@@ -17,6 +17,7 @@ from trial_runner.tasks.metrics import METRICS
 from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_METRICS
 
 __all__ = [
+    "Betas",
     "Budget",
     "Columns",
     "Distinct",
@@ -72,6 +73,18 @@ def _budget(value: object) -> str | int | float:
     except SearchSpaceError as error:
         raise ValueError(str(error).rstrip(".")) from error
     return value
+
+
+def _betas(value: object) -> object:
+    """Two numbers from 0 that are below 1."""
+    pair = value if isinstance(value, list | tuple) else ()
+    if len(pair) != 2 or not all(_is_number(beta) and 0 <= beta < 1 for beta in pair):
+        raise ValueError("must be two numbers from 0 to below 1, such as [0.9, 0.98]")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _duration(value: object) -> float | None:
@@ -179,6 +192,7 @@ Positive = Annotated[Number, Field(gt=0)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
 Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
+Betas = Annotated[tuple[float, float], BeforeValidator(_betas)]
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]

@@ -1,9 +1,9 @@
 """Tasks with the settings of the papers: keys of ``task`` and ``training`` that a study file may leave out.
 
-Lengths, smoothing, decoding and schedules are those of He et al. 2022 (tables 7 and 8, appendix A.2, released scripts)
-for SST-2, MNLI, XSum and WMT16, and of Chen et al. 2022 for WebNLG and CoQA; neither names settings for SQuAD. Where a
-paper reports on the public development set, that set is the test split here, which no search sees, and validation is
-carved from train. Steps are the papers' epochs over the whole of train.
+Lengths, smoothing, decoding, schedules and AdamW's betas are those of He et al. 2022 (tables 7 and 8, appendix A.2,
+released scripts) for SST-2, MNLI, XSum and WMT16, and of Chen et al. 2022 for WebNLG and CoQA; neither names settings
+for SQuAD. Where a paper reports on the public development set, that set is the test split here, which no search sees,
+and validation is carved from train. Steps are the papers' epochs over the whole of train.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,13 @@ class Preset:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-_GLUE_TRAINING = {"batch_size": 32, "warmup_fraction": 0.06, "weight_decay": 0.1, "clip_norm": 1.0}
+_GLUE_TRAINING = {
+    "batch_size": 32,
+    "warmup_fraction": 0.06,
+    "weight_decay": 0.1,
+    "betas": [0.9, 0.98],
+    "clip_norm": 1.0,
+}
 
 PRESETS: tuple[Preset, ...] = (
     Preset(
@@ -107,6 +113,7 @@ PRESETS: tuple[Preset, ...] = (
             "batch_size": 448,
             "warmup_fraction": 0.0,
             "weight_decay": 0.01,
+            "betas": [0.9, 0.98],
             "clip_norm": 1.0,
         },
     ),

@@ -11,6 +11,7 @@ from search_space.form import Init, OwnNorm
 from search_space.options import SpaceOptions
 from search_space.published import COMPARED, PUBLISHED
 from studies.specification.fields import (
+    Betas,
     Distinct,
     Duration,
     FormName,
@@ -49,6 +50,7 @@ class Training(Section):
         head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
         warmup_fraction: Share of the steps over which learning rates rise from 0; then they fall to 0.
         weight_decay: Decoupled, of deltas and head.
+        betas: Decay rates of AdamW's two moments.
         clip_norm: Largest norm of a trial's gradient; null leaves it as it is.
         precision: ``auto`` is bf16 where the hardware has it.
     """
@@ -58,6 +60,7 @@ class Training(Section):
     head_learning_rate: Positive = 1.0e-3
     warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
     weight_decay: Annotated[Number, Field(ge=0)] = 0.0
+    betas: Betas = (0.9, 0.999)
     clip_norm: Positive | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
 

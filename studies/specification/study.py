@@ -93,6 +93,7 @@ class Specification(Section):
             evaluate_at_steps=self.rung_steps,
             warmup_fraction=self.training.warmup_fraction,
             weight_decay=self.training.weight_decay,
+            betas=self.training.betas,
             clip_norm=self.training.clip_norm,
         )
 
@@ -119,5 +120,8 @@ class Specification(Section):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Read `as_json` back; keys that came later get their defaults."""
+        """Read `as_json` back; keys that came later get their defaults, whatever a preset says by now."""
+        training = stored.get("training", {})
+        if isinstance(training, Mapping):
+            stored = {**stored, "training": {**Training().model_dump(), **training}}
         return cls.model_validate(dict(stored))

@@ -21,9 +21,17 @@ STRING = Value("string")
 STRINGS = List(Value("string"))
 
 # Table 8 and appendix A.2 of He et al. 2022; section 4.1 of Chen et al. 2022 and their released scripts.
+GLUE = {
+    "max_tokens": 512,
+    "batch_size": 32,
+    "weight_decay": 0.1,
+    "betas": (0.9, 0.98),
+    "clip_norm": 1.0,
+    "warmup_fraction": 0.06,
+}
 PAPERS: dict[str, dict[str, Any]] = {
-    "sst2": {"max_tokens": 512, "batch_size": 32, "weight_decay": 0.1, "clip_norm": 1.0, "warmup_fraction": 0.06},
-    "mnli": {"max_tokens": 512, "batch_size": 32, "weight_decay": 0.1, "clip_norm": 1.0, "warmup_fraction": 0.06},
+    "sst2": GLUE,
+    "mnli": GLUE,
     "xsum": {
         "max_tokens": 512,
         "max_target_tokens": 128,
@@ -35,6 +43,7 @@ PAPERS: dict[str, dict[str, Any]] = {
         "steps": 100_000,
         "batch_size": 64,
         "weight_decay": 0.01,
+        "betas": (0.9, 0.999),
         "clip_norm": 0.1,
         "warmup_fraction": 0.0,
         "metric": "rouge2",
@@ -48,6 +57,7 @@ PAPERS: dict[str, dict[str, Any]] = {
         "max_new_tokens": 200,
         "steps": 50_000,
         "weight_decay": 0.01,
+        "betas": (0.9, 0.98),
         "clip_norm": 1.0,
         "metric": "bleu",
     },
@@ -105,6 +115,15 @@ def test_a_preset_for_a_folder_takes_nothing_of_the_hub(tmp_path: Path) -> None:
 def test_a_stored_study_is_read_back_as_it_was(name: str) -> None:
     made = study({"preset": name})
     assert Specification.from_json(json.loads(json.dumps(made.as_json()))) == made
+
+
+def test_a_study_of_a_preset_that_was_stored_before_a_key_existed_gets_the_default_and_not_the_preset() -> None:
+    stored: dict[str, Any] = study({"preset": "sst2"}).as_json()
+    del stored["training"]["betas"]
+    read = Specification.from_json(stored)
+    assert (read.training.betas, read.training.weight_decay) == ((0.9, 0.999), 0.1)
+    kept = study({"preset": "sst2"}, training={"betas": [0.9, 0.999]})
+    assert read.search_identity() == kept.search_identity()
 
 
 def test_an_unknown_preset_comes_with_the_nearest_known_one() -> None:

@@ -25,6 +25,7 @@ from studies.specification import (
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
 from studies.specification.units import parse_duration
+from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import Decoding, Grouping, QuestionColumns, TextColumns, TextTaskSource
 
 MINIMAL = {"name": "smoke", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
@@ -546,6 +547,29 @@ def test_a_study_that_was_stored_before_a_key_existed_gets_its_default() -> None
     stored = specification_from_mapping(MINIMAL).as_json()
     del stored["pruning"]
     assert Specification.from_json(stored) == specification_from_mapping(MINIMAL)
+
+
+def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None:
+    usual = specification_from_mapping(MINIMAL)
+    own = specification_from_mapping({**MINIMAL, "training": {"betas": [0.8, 0]}})
+    plain = TrainingPlan(steps=1, batch_size=1, evaluate_at_steps=(1,))
+    assert usual.training_plan().betas == plain.betas
+    assert own.training_plan().betas == (0.8, 0.0)
+    assert Specification.from_json(json.loads(json.dumps(own.as_json()))) == own
+    assert difference(usual.search_identity(), own.search_identity()) == ["training.betas: [0.9, 0.999] -> [0.8, 0.0]"]
+    stored = json.loads(json.dumps(usual.as_json()))
+    del stored["training"]["betas"]
+    assert Specification.from_json(stored).search_identity() == usual.search_identity()
+
+
+@pytest.mark.parametrize(
+    "betas", [[0.9], [0.9, 0.99, 0.9], [0.9, 1], [-0.1, 0.9], [0.9, float("nan")], [True, 0.9], ["a", 0.9], 0.9, None]
+)
+def test_betas_that_cannot_be_are_refused_on_one_line(betas: object) -> None:
+    got = "nothing" if betas is None else repr(betas)
+    assert problems({"training": {"betas": betas}}) == [
+        f"training.betas: must be two numbers from 0 to below 1, such as [0.9, 0.98]; got {got}"
+    ]
 
 
 def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:
