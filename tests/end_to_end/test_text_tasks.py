@@ -1,6 +1,7 @@
 """The shipped example studies, launched on tiny random backbones and a few rows in the shape of their data."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import sklearn.metrics
 from rouge_score.rouge_scorer import RougeScorer
 
 from studies.candidates import trial_request
@@ -95,6 +97,17 @@ EXAMPLES: Mapping[str, Example] = {
     "webnlg": Example(family="gpt2", row=_facts, settings=_SHORT),
     "e2e_nlg": Example(family="t5_gated", row=_restaurant, settings={}),
     "reuters_headlines": Example(family="bart", row=_news, settings=_SHORT),
+}
+LABEL_OF: Mapping[str, Callable[[Row], str]] = {
+    "sst2": lambda row: str(row["label"]),
+    "snli": lambda row: ("entailment", "neutral", "contradiction")[row["label"]],
+    "banking77": lambda row: str(row["label_text"]),
+}
+REFERENCES_OF: Mapping[str, Callable[[Row], list[str]]] = {
+    "multi30k_en_de": lambda row: [row["translation"]["de"]],
+    "webnlg": lambda row: row["references"],
+    "e2e_nlg": lambda row: row["references"],
+    "reuters_headlines": lambda row: [row["summary"]],
 }
 TEXTS = ("multi30k_en_de", "webnlg", "e2e_nlg", "reuters_headlines")
 
@@ -197,6 +210,15 @@ def of_the_libraries(texts: list[str], references: list[list[str]]) -> dict[str,
     return found
 
 
+def of_scikit_learn(predictions: list[str], labels: list[str], name: str) -> dict[str, float]:
+    """The metrics of a classification; F1 is that of the second of two labels, else the mean over the labels."""
+    how = {"average": "binary", "pos_label": "1"} if name == "sst2" else {"average": "macro"}
+    return {
+        "accuracy": sklearn.metrics.accuracy_score(labels, predictions),
+        "f1": sklearn.metrics.f1_score(labels, predictions, zero_division=0, **how),
+    }
+
+
 def test_every_example_of_a_folder_is_here() -> None:
     assert set(EXAMPLES) == set(example_names()) - {"docstrings"}
 
@@ -240,6 +262,30 @@ def test_metrics_are_the_libraries_of_what_the_trial_writes(launched: Launch, na
             assert {"bleu_seen", "bleu_unseen", "chrf_seen", "ter"} <= measured.keys()
         if "chrf" in measured:  # of random weights hardly a word is right
             assert any(measured.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_metrics_are_the_libraries_of_what_the_export_predicts(launched: Launch, tmp_path: Path, name: str) -> None:
+    done = launched(name)
+    place, export, output = tmp_path / "first", str(tmp_path / "export"), tmp_path / "predicted.jsonl"
+    assert main(["export", done.study.name, "best", export, "--storage", f"sqlite:///{place / 'ledger.db'}"]) == 0
+    lines = str(place / name / "validation.jsonl")
+    assert main(["predict", export, "--input", lines, "--output", str(output), "--batch-size", "3"]) == 0
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    predictions = [row["prediction"] for row in rows]
+    if name in TEXTS:
+        expected = of_the_libraries(predictions, [REFERENCES_OF[name](row) for row in rows])
+    else:
+        expected = of_scikit_learn(predictions, [LABEL_OF[name](row) for row in rows], name)
+    best = max((one for one in done.trials if one.score is not None), key=lambda one: (one.score, -one.number))
+    (final,) = [one for one in done.readings if one.trial == best.number and one.step == 4]
+    measured = {key: value for key, value in final.metrics.items() if key in expected}
+    assert measured == pytest.approx({key: expected[key] for key in measured}, abs=1e-9)
+    assert best.score == measured[done.study.metric]
+    if name not in TEXTS:  # tells lines apart that get the same label
+        losses = [-math.log(row["scores"][LABEL_OF[name](row)]) for row in rows]
+        assert final.metrics["validation_loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
 
 
 @pytest.mark.slow

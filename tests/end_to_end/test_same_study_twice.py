@@ -1,0 +1,160 @@
+"""The same study file with the same seed, launched twice on one machine, gives the same table of trials."""
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from studies.cli.main import main
+from studies.samplers import STARTUP_TRIALS
+
+Row = dict[str, Any]
+Table = list[Row]
+Launch = Callable[..., Path]
+
+TRIALS = 16
+PUBLISHED = ("lora_qv", "mam_adapter")
+MODELLED = 3
+"""Trials, at least, that are proposed by what the sampler has fitted."""
+
+TIMES = {"created_at", "ended_at", "seconds"}
+KEYS = {"id", "study_id", "trial_id"}
+
+
+def _write_letters(folder: Path) -> None:
+    """Texts in which one of two letters is more frequent."""
+    draw = random.Random(0)
+    folder.mkdir()
+    for name, size in (("train", 48), ("validation", 30), ("test", 7)):
+        rows = []
+        for index in range(size):
+            label, other = ("a", "b") if index % 2 else ("b", "a")
+            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _launch_here(arguments: list[str]) -> None:
+    assert main(arguments) == 0
+
+
+def _launch_elsewhere(arguments: list[str]) -> None:
+    """In a process of its own, whose sets have another order."""
+    script = "import sys; from studies.cli.main import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
+    subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for everything, the cache of the tasks too."""
+    folder = tmp_path_factory.mktemp("twice")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DELTASPACE_CACHE", str(folder / "cache"))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
+    """Launches one study file into a fresh storage, and returns the file of that storage."""
+    _write_letters(place / "letters")
+    study = {
+        "name": "letters",
+        "backbone": str(tiny_backbone("roberta", 0.1)),
+        "task": {"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
+        "budget": 300,
+        "trials": TRIALS,
+        "seed": 3,
+        "training": {"steps": 6, "batch_size": 8, "precision": "fp32", "head_learning_rate": 0.05},
+        "pruning": {"first_rung_steps": 2, "reduction": 2},
+        "search": {"sampler": "tpe", "published": list(PUBLISHED)},
+        "fleet": {"backend": "inline"},
+    }
+    (place / "letters.yaml").write_text(yaml.safe_dump(study))
+
+    def launch(name: str, *options: str, by: Callable[[list[str]], None] = _launch_here) -> Path:
+        file = place / f"{name}.db"
+        whereto = ["--storage", f"sqlite:///{file}", "--set", f"fleet.artefacts={place / name}"]
+        by(["launch", str(place / "letters.yaml"), "--quiet", "--pack", "3", *whereto, *options])
+        return file
+
+    return launch
+
+
+@pytest.fixture(scope="module")
+def first(launched: Launch) -> Path:
+    """The study, launched once."""
+    return launched("first")
+
+
+def _rows(file: Path, sql: str) -> Table:
+    with closing(sqlite3.connect(file)) as link:
+        link.row_factory = sqlite3.Row
+        return [dict(row) for row in link.execute(sql)]
+
+
+def _all_trials(file: Path) -> Table:
+    return _rows(file, "SELECT * FROM trials ORDER BY number")
+
+
+def table_of(file: Path) -> Table:
+    """Every column of trials and readings, and the bytes of what was trained; without times and keys."""
+    of_trial = "FROM {0} JOIN trials ON trials.id = {0}.trial_id ORDER BY trials.number, {0}.step"
+    readings = _rows(file, f"SELECT trials.number AS trial, readings.* {of_trial.format('readings')}")
+    hashes = "SELECT trials.number AS trial, artefacts.kind, artefacts.step, artefacts.sha256 "
+    rows = [*_all_trials(file), *readings, *_rows(file, hashes + of_trial.format("artefacts"))]
+    return [{name: value for name, value in row.items() if name not in TIMES | KEYS} for row in rows]
+
+
+def modelled(file: Path) -> int:
+    """How many trials were proposed when the sampler had seen enough ended ones to fit its model."""
+    trials = [
+        (row["state"], datetime.fromisoformat(row["created_at"]), datetime.fromisoformat(row["ended_at"]))
+        for row in _all_trials(file)
+    ]
+    shown = [ended for state, _, ended in trials if state in ("complete", "pruned")]
+    return sum(sum(ended <= created for ended in shown) >= STARTUP_TRIALS for _, created, _ in trials)
+
+
+def check_is_a_real_search(file: Path) -> None:
+    """Pruned and complete trials, different scores, and a sampler that is past its random start."""
+    trials = _all_trials(file)
+    assert len(trials) == TRIALS
+    assert {row["state"] for row in trials} == {"complete", "pruned"}
+    assert len({row["last_score"] for row in trials}) > 3
+    assert modelled(file) >= MODELLED
+
+
+def test_the_same_study_gives_the_same_table_twice(first: Path, launched: Launch) -> None:
+    check_is_a_real_search(first)
+    assert table_of(launched("second")) == table_of(first)
+
+
+@pytest.mark.slow
+def test_another_seed_gives_another_table(first: Path, launched: Launch) -> None:
+    other = launched("other", "--seed", "4")
+    for ours, theirs in zip(_all_trials(first), _all_trials(other), strict=True):
+        assert ours["seed"] != theirs["seed"]
+        assert ours["fingerprint"] != theirs["fingerprint"]
+    assert table_of(other) != table_of(first)
+
+
+@pytest.mark.slow
+def test_one_trial_at_a_time_gives_the_same_table_twice(launched: Launch) -> None:
+    one, again = (launched(name, "--pack", "1") for name in ("one", "again"))
+    check_is_a_real_search(one)
+    assert table_of(one) == table_of(again)
+
+
+@pytest.mark.slow
+def test_another_process_gives_the_same_table(first: Path, launched: Launch) -> None:
+    assert table_of(launched("elsewhere", by=_launch_elsewhere)) == table_of(first)
