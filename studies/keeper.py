@@ -353,6 +353,8 @@ class StudyKeeper:
 
     def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
         """At most ``slots`` leases: queued trials first, then new ones."""
+        to_propose = max(0, self._plan.target_trials - self.proposer.next_number)
+        slots = min(slots, self._roster.share(len(self._roster.queued()) + to_propose))
         queued = self._roster.to_lend(worker, slots)
         for number in queued:
             yield self._lend_again(worker, self._roster.trials[number])

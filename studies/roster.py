@@ -70,6 +70,13 @@ class Roster:
             known |= self.trials[best].structures
         return chosen
 
+    def share(self, waiting: int) -> int:
+        """How many of so many waiting trials a worker is lent at once: no more than leave the others as many.
+
+        Towards the end packs are filled less, and all workers end at about the same time.
+        """
+        return -(-waiting // max(1, len(self._heard_at)))
+
     def held_by(self, worker: str) -> list[OpenTrial]:
         """The trials that a worker holds, lowest number first."""
         held = [open_trial for open_trial in self.trials.values() if open_trial.worker == worker]

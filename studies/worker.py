@@ -87,7 +87,7 @@ class PackWorker:
         """
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
-            reports, self._reports = self._reports, []
+            reports, self._reports = sorted(self._reports, key=lambda report: report.trial), []
             answer = self._keeper.exchange(self._name, reports, self._pack.free_slots)
             self._obey(answer)
             if answer.is_over or self._should_leave():
@@ -144,7 +144,11 @@ class PackWorker:
         return None
 
     def _advance(self) -> None:
-        """Train all slots to the nearest measurement, or for a moment, whichever is less."""
+        """Train all slots to the nearest measurement, looking up now and then.
+
+        The place of a trial that fails before stays free until then: when it is filled again must not depend on how
+        fast the machine is.
+        """
         steps = min(occupant.steps_to_evaluation for occupant in self._occupants.values())
         while steps > 0:
             chunk = max(1, min(steps, int(CHUNK_SECONDS / self._seconds_per_step))) if self._seconds_per_step else 1
@@ -155,7 +159,7 @@ class PackWorker:
                 occupant.step = min(occupant.step + chunk, occupant.request.plan.steps)
             self._note(results)
             steps -= chunk
-            if results or (steps > 0 and self._should_leave()):
+            if not self._occupants or (steps > 0 and self._should_leave()):
                 return
 
     def _note(self, results: Sequence[Reading | Failure]) -> None:

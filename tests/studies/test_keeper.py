@@ -91,6 +91,14 @@ def test_no_more_trials_are_lent_than_the_study_has(new_plan, keep):
     assert take(keeper, 2) == []
 
 
+def test_the_last_trials_are_left_for_the_other_workers_too(new_plan, keep):
+    keeper = keep(new_plan(target_trials=7))
+    for worker in ("a/1", "b/1"):
+        keeper.join(worker)
+    lent = [len(take(keeper, 4, worker)) for worker in ("a/1", "b/1", "a/1", "b/1", "a/1", "a/1")]
+    assert lent == [4, 2, 1, 0, 0, 0]
+
+
 def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange(new_plan, keep):
     keeper = keep(new_plan())
     first = take(keeper, 1)[0]

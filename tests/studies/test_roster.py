@@ -65,3 +65,12 @@ def test_what_is_lent_together_groups_together(roster: Roster) -> None:
 def test_all_waiting_trials_are_lent_where_there_is_room(roster: Roster) -> None:
     assert roster.to_lend("b/1", 6) == roster.to_lend("b/1", 9) == [0, 1, 2, 3, 4, 5]
     assert roster.to_lend("b/1", 0) == roster.to_lend("b/1", -2) == []
+
+
+def test_the_last_trials_are_shared_between_the_workers(roster: Roster) -> None:
+    assert roster.share(5) == 5, "nobody else is there"
+    for worker in ("a/1", "b/1"):
+        roster.enter(worker, 0.0)
+    assert [roster.share(waiting) for waiting in (0, 1, 2, 3, 8)] == [0, 1, 1, 2, 4]
+    roster.forget("b/1")
+    assert roster.share(3) == 3

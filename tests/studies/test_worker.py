@@ -98,6 +98,27 @@ def test_a_diverging_trial_fails_with_reason_and_step_and_is_not_tried_again(new
     assert broken(plan, keeper) == []
 
 
+@pytest.mark.parametrize("fails_at", [{0: 6}, {0: 1, 1: 5, 2: 3}])
+def test_what_a_worker_hands_in_and_when_depends_on_no_clock(new_plan, keep, monkeypatch, fails_at):
+    told: list[list[tuple[int, int | None]]] = []
+    for seconds in (0.0, 60.0):
+        monkeypatch.setattr("studies.worker.CHUNK_SECONDS", seconds)
+        plan = new_plan(study=f"chunks-{seconds:g}")
+        keeper = keep(plan)
+        told.append([])
+        exchange = keeper.exchange
+
+        def noting(worker, reports, free_slots, *, exchange=exchange, mine=told[-1]):
+            mine.extend((one.trial, one.reading.step if one.reading else None) for one in reports)
+            mine.append((-1, free_slots))
+            return exchange(worker, reports, free_slots)
+
+        monkeypatch.setattr(keeper, "exchange", noting)
+        worker_of(keeper, plan, TrivialRunner(fails_at=fails_at), slots=3).work()
+    assert told[0] == told[1]
+    assert {trial for trial, step in told[0] if step is None} == set(fails_at)
+
+
 def test_a_score_that_is_not_a_number_fails_the_trial(new_plan, keep):
     plan = new_plan()
     worker_of(keep(plan), plan, TrivialRunner(scores={3: float("nan")}), slots=4).work()
