@@ -274,11 +274,12 @@ def test_metrics_are_the_libraries_of_what_the_export_predicts(launched: Launch,
     assert main(["predict", export, "--input", lines, "--output", str(output), "--batch-size", "3"]) == 0
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     predictions = [row["prediction"] for row in rows]
+    best = max((one for one in done.trials if one.score is not None), key=lambda one: (one.score, -one.number))
     if name in TEXTS:
         expected = of_the_libraries(predictions, [REFERENCES_OF[name](row) for row in rows])
+        assert predictions == written_by(done, best.number)[0], "each line has the text of its own row"
     else:
         expected = of_scikit_learn(predictions, [LABEL_OF[name](row) for row in rows], name)
-    best = max((one for one in done.trials if one.score is not None), key=lambda one: (one.score, -one.number))
     (final,) = [one for one in done.readings if one.trial == best.number and one.step == 4]
     measured = {key: value for key, value in final.metrics.items() if key in expected}
     assert measured == pytest.approx({key: expected[key] for key in measured}, abs=1e-9)
