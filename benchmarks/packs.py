@@ -41,7 +41,7 @@ _EMBEDDED = "embedded"
 _BASE_WIDTH, _BASE_LAYERS, _LONG_TOKENS = 768, 12, 128
 _CPU_AIMS = Aims(to_alone=2)
 _GPU_AIMS = {32: Aims(to_alone=10, to_single=2, efficiency=0.8), _LONG_TOKENS: Aims(to_alone=4, efficiency=0.8)}
-_QUICK_STEPS, _QUICK_PACK = 8, 4
+_FEWEST_STEPS, _QUICK_STEPS, _QUICK_PACK = 8, 8, 4
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
@@ -61,7 +61,10 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--eager", action="store_true", help="on a GPU, launch the kernels of arms (b) and (c) one by one")
     add("--no-memory", action="store_true", help="leave out the model of memory")
     add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round, no memory")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    if arguments.steps < _FEWEST_STEPS:
+        parser.error(f"--steps must be at least {_FEWEST_STEPS}: the first are not timed; got {arguments.steps}.")
+    return arguments
 
 
 def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:

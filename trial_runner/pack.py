@@ -222,7 +222,8 @@ class TrialPack:
 
         A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
         so they have one of their own; where a decoder's dropout counts their rows too, one for each length. On a CPU,
-        slots whose products are large already gain by sharing a pass only where they share their structures.
+        slots whose products are large already gain by sharing a pass only where they share their structures and are
+        about as wide, since all are computed as wide as the widest.
         """
         alike: dict[Hashable, list[int]] = {}
         for index, slot in slots.items():
@@ -230,7 +231,7 @@ class TrialPack:
             alone = None if deltas.whole is None else index
             rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
             size = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
-            kinds = structures(slot.request.configuration) if size > _WIDE_BYTES else None
+            kinds = _alike_and_as_wide(slot) if size > _WIDE_BYTES else None
             alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
         for members in alike.values():
             size = self._frozen.widest_bytes(slots[members[0]].request.plan.batch_size, self._longest_tokens)
@@ -340,6 +341,11 @@ class TrialPack:
                 seconds=seconds,
             )
         ]
+
+
+def _alike_and_as_wide(slot: TrialSlot) -> Hashable:
+    """Equal for slots of the same structures whose parameters are as many but for a factor of two."""
+    return structures(slot.request.configuration), slot.deltas.counts.trained.bit_length()
 
 
 def _next_reading(slot: TrialSlot) -> int:
