@@ -114,40 +114,26 @@ def writing_of(study: StudyRecord, shape: BackboneShape) -> Writing | None:
         shape: Of the backbone.
     """
     from trial_runner.objectives.writing import generation_config
-    from trial_runner.tasks import PreparedTextTask
     from trial_runner.tasks.text_encode import TextEncoder
+    from trial_runner.tasks.text_raw import instructed, questioned
 
     task = Task.model_validate(study.specification["task"]).to_source()
     if not isinstance(task, TextTaskSource):
         return None
-    tokenizer = load_tokenizer(study.backbone)
-    encoder = TextEncoder(task, tokenizer, shape.kind)
-    prepared = PreparedTextTask(
-        name=task.title,
-        task_kind=task.task_kind,
-        stack=shape.kind,
-        metric=task.metric,
-        metrics=task.measured,
-        early_metric=task.early_metric,
-        decoding=task.decoding,
-        label_smoothing=task.label_smoothing,
-        start_token_id=encoder.start_token_id,
-        eos_token_id=encoder.eos_token_id,
-        splits={},
-        notes=(),
-        fingerprint="",
-    )
+    encoder = TextEncoder(task, load_tokenizer(study.backbone), shape.kind)
     pad = padding_token(config_of(study.backbone))
-    options = generation_config(prepared, pad_token_id=pad, start_token_id=encoder.start_token_id).to_diff_dict()
-    generation = {name: repr(value) for name, value in options.items() if name != "transformers_version"}
-    is_decoder = shape.kind is StackKind.DECODER
-    if not is_decoder:
+    config = generation_config(
+        task.decoding, eos_token_id=encoder.eos_token_id, pad_token_id=pad, start_token_id=encoder.start_token_id
+    )
+    options = config.to_diff_dict().items()
+    generation = {name: repr(value) for name, value in options if name != "transformers_version"}
+    if shape.kind is not StackKind.DECODER:
         generation.setdefault("decoder_start_token_id", "model.config.decoder_start_token_id")
-    text = "question: a question context: a text" if isinstance(task.columns, QuestionColumns) else "a text"
+    text = questioned("a question", "a text") if isinstance(task.columns, QuestionColumns) else "a text"
     return Writing(
         stack=shape.kind,
-        source=f"{task.instruction} {text}" if task.instruction else text,
-        separator=str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else "",
-        languages=task.languages if hasattr(tokenizer, "src_lang") else None,
+        source=instructed(text, task),
+        separator=encoder.separator,
+        languages=encoder.languages,
         generation=generation,
     )

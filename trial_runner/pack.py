@@ -36,7 +36,7 @@ from trial_runner.slots import TrialSlot
 __all__ = ["TrialPack"]
 
 _WIDE_BYTES = 1 << 20
-"""On a CPU: from where on a slot's products are as fast alone, and what a pass can hold before it slows down."""
+"""On a CPU: from where on a slot's products are as fast alone."""
 
 
 class TrialPack:
@@ -225,17 +225,17 @@ class TrialPack:
         slots whose products are large already gain by sharing a pass only where they share their structures and are
         about as wide, since all are computed as wide as the widest.
         """
-        alike: dict[Hashable, list[int]] = {}
+        alike: dict[tuple[int | None, int, int, Hashable], list[int]] = {}
         for index, slot in slots.items():
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
             rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
-            size = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
-            kinds = _alike_and_as_wide(slot) if size > _WIDE_BYTES else None
+            widest = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
+            kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
             alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
-        for members in alike.values():
-            size = self._frozen.widest_bytes(slots[members[0]].request.plan.batch_size, self._longest_tokens)
-            passes = -(-len(members) // min(self._most_together, max(1, CACHED_BYTES // max(1, size))))
+        for (_, _, batch_size, _), members in alike.items():
+            widest = self._frozen.widest_bytes(batch_size, self._longest_tokens)
+            passes = -(-len(members) // min(self._most_together, max(1, CACHED_BYTES // max(1, widest))))
             size = -(-len(members) // passes)
             yield from (members[start : start + size] for start in range(0, len(members), size))
 

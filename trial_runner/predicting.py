@@ -20,7 +20,7 @@ from trial_runner.export.facts import read_json
 from trial_runner.export.writing import DELTA_FACTS
 from trial_runner.objectives.writing import Writer
 from trial_runner.runner import chosen_precision
-from trial_runner.tasks import PreparedTextTask, QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks import QuestionColumns, TextColumns, TextTaskSource
 from trial_runner.tasks.encode import encode_split
 from trial_runner.tasks.raw import RawSplit
 from trial_runner.tasks.text_encode import TextEncoder
@@ -200,22 +200,7 @@ def _sources(rows: Sequence[tuple[str, ...]], task: TextTaskSource, encoder: Tex
 
 
 def _writer(model: LanguageModel, task: TextTaskSource, encoder: TextEncoder) -> Writer:
-    prepared = PreparedTextTask(
-        name=task.title,
-        task_kind=task.task_kind,
-        stack=encoder.stack,
-        metric=task.metric,
-        metrics=task.measured,
-        early_metric=task.early_metric,
-        decoding=task.decoding,
-        label_smoothing=task.label_smoothing,
-        start_token_id=encoder.start_token_id,
-        eos_token_id=encoder.eos_token_id,
-        splits={},
-        notes=(),
-        fingerprint="",
-    )
     base: Any = model.backbone.model
     own = getattr(base.config, "decoder_start_token_id", None)
     start = next((each for each in (encoder.start_token_id, own) if each is not None), model.backbone.pad_token_id)
-    return Writer(model, prepared, start_token_id=start)
+    return Writer(model, task.decoding, eos_token_id=encoder.eos_token_id, start_token_id=start)

@@ -67,6 +67,26 @@ def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -
     assert elsewhere.evaluated_together(4, 700) == 128
 
 
+def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_wide(
+    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, lora = runner.backbone.shape, published_method("lora_qv")
+    widths = (8, 9, 2, 11)  # the head and other methods aside, parameters are in proportion
+    requests = [
+        request_for(lora.configuration(shape, {"r": width}), trial, steps=2) for trial, width in enumerate(widths)
+    ]
+    requests.append(request_for(published_method("ia3").configuration(shape), len(widths), steps=2))
+    together = {}
+    for bound in (0, 1 << 40):
+        monkeypatch.setattr("trial_runner.pack._WIDE_BYTES", bound)
+        pack = runner.open_pack(len(requests))
+        for request in requests:
+            pack.admit(request)
+        pack.advance(1)
+        together[bound] = sorted(sorted(lane.slots) for lane in pack._lanes)
+    assert together == {0: [[0, 1, 3], [2], [4]], 1 << 40: [[0, 1, 2, 3, 4]]}
+
+
 def test_a_pack_is_one_backbone_and_so_many_slots() -> None:
     model = MemoryModel(backbone_bytes=1000, state_bytes=30, activation_bytes=100)
     assert model.total_bytes(0) == 1000

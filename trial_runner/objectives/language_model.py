@@ -58,7 +58,9 @@ class LanguageModelObjective:
         start = task.start_token_id
         self._start_token_id = frozen.decoder_start_token_id if start is None else start
         self._head = OutputHead(language_model)
-        self._writer = Writer(language_model, task, start_token_id=self._start_token_id)
+        self._writer = Writer(
+            language_model, task.decoding, eos_token_id=task.eos_token_id, start_token_id=self._start_token_id
+        )
         self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
 
     @property

@@ -13,35 +13,37 @@ from transformers import GenerationConfig
 from search_space.dimensions import StackKind
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks import PreparedTextTask, Prompts
+from trial_runner.tasks import Decoding, Prompts
 
 __all__ = ["Writer", "generation_config"]
 
 
-def generation_config(task: PreparedTextTask, *, pad_token_id: int, start_token_id: int | None) -> GenerationConfig:
+def generation_config(
+    decoding: Decoding, *, eos_token_id: int, pad_token_id: int, start_token_id: int | None
+) -> GenerationConfig:
     """How transformers generates what a task says, whatever the backbone's own files say.
 
     A beam search ends when it has as many whole texts as beams, as in fairseq. Padding is never written.
 
     Args:
-        task: What is written, and how.
+        decoding: How it is written.
+        eos_token_id: Ends a text.
         pad_token_id: Fills short rows.
         start_token_id: What a decoder that attends to an encoder begins with; None for other models.
     """
-    decoding = task.decoding
     options: dict[str, Any] = {
         "do_sample": False,
         "num_beams": decoding.beams,
         "max_new_tokens": decoding.max_new_tokens,
         "min_new_tokens": decoding.min_new_tokens,
         "no_repeat_ngram_size": decoding.no_repeat_ngram,
-        "eos_token_id": task.eos_token_id,
+        "eos_token_id": eos_token_id,
         "pad_token_id": pad_token_id,
         "decoder_start_token_id": start_token_id,
     }
     if decoding.beams > 1:
         options |= {"length_penalty": decoding.length_penalty, "early_stopping": True}
-    if pad_token_id != task.eos_token_id:
+    if pad_token_id != eos_token_id:
         options["suppress_tokens"] = [pad_token_id]
     return GenerationConfig(**options)
 
@@ -51,20 +53,26 @@ class Writer:
 
     Args:
         language_model: What writes.
-        task: What is written, and how.
+        decoding: How it writes.
+        eos_token_id: Ends a text.
         start_token_id: What the decoder of an encoder-decoder begins with.
     """
 
-    def __init__(self, language_model: LanguageModel, task: PreparedTextTask, *, start_token_id: int) -> None:
+    def __init__(
+        self, language_model: LanguageModel, decoding: Decoding, *, eos_token_id: int, start_token_id: int
+    ) -> None:
         """Let the model forget how it would generate by itself."""
         backbone = language_model.backbone
         self._model: Any = language_model.model
         self._tokenizer = backbone.load_tokenizer()
-        self._eos_token_id = task.eos_token_id
+        self._eos_token_id = eos_token_id
         is_decoder = backbone.shape.kind is StackKind.DECODER
         self._continues = is_decoder
         self._config = generation_config(
-            task, pad_token_id=backbone.pad_token_id, start_token_id=None if is_decoder else start_token_id
+            decoding,
+            eos_token_id=eos_token_id,
+            pad_token_id=backbone.pad_token_id,
+            start_token_id=None if is_decoder else start_token_id,
         )
         # transformers fills what a configuration leaves open from the model's own
         self._model.generation_config = self._config

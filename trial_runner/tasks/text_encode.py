@@ -32,6 +32,12 @@ class TextEncoder:
         tokenizer: Of the model.
         stack: Kind of the model.
 
+    Attributes:
+        stack: Kind of the model.
+        languages: Of source and target; None where the tokenizer knows none.
+        separator: What a decoder reads between a source and its target; empty for an encoder-decoder.
+        eos_token_id: Ends a text.
+
     Raises:
         TaskError: If the model cannot generate, or the tokenizer lacks a language or a token for the end of a text.
     """
@@ -50,15 +56,17 @@ class TextEncoder:
         self._source = source
         self._tokenizer = tokenizer
         self.stack = stack
-        self._languages = source.languages if hasattr(tokenizer, "src_lang") else None
+        self.languages = source.languages if hasattr(tokenizer, "src_lang") else None
         self.eos_token_id: int = tokenizer.eos_token_id
+        is_decoder = stack is StackKind.DECODER
+        self.separator = str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else ""
 
     @property
     def start_token_id(self) -> int | None:
         """What the targets must be preceded by, where the tokenizer ends them in their language; None elsewhere."""
-        if self._languages is None:
+        if self.languages is None:
             return None
-        token: int = self._tokenizer.convert_tokens_to_ids(self._languages[1])
+        token: int = self._tokenizer.convert_tokens_to_ids(self.languages[1])
         with self._speaking():
             (ids,) = self._tokenizer(text_target=[""])["input_ids"]
         return token if ids[-1] == token else None
@@ -90,10 +98,8 @@ class TextEncoder:
         return split, [f"{name}: {n} of {len(raw)} {side} cut to {most} tokens" for n, side, most in lines if n]
 
     def _sources(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
-        if self.stack is StackKind.ENCODER_DECODER:
-            return self._rows(texts, longest, [], is_target=False)
-        bos = self._tokenizer.bos_token_id
-        return self._rows(texts, longest, [self.eos_token_id if bos is None else bos], is_target=False)
+        end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
+        return self._rows(texts, longest, end, is_target=False)
 
     def _targets(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
         if self.stack is StackKind.ENCODER_DECODER:
@@ -121,14 +127,14 @@ class TextEncoder:
         """Let a tokenizer that knows languages use those of the task; afterwards it is as it was."""
         tokenizer = self._tokenizer
         with quiet_transformers():
-            if self._languages is None:
+            if self.languages is None:
                 yield
                 return
-            for language in self._languages:
+            for language in self.languages:
                 if tokenizer.convert_tokens_to_ids(language) in (None, tokenizer.unk_token_id):
                     raise TaskError(f"languages must be known to the tokenizer; got {language!r}.")
             before = tokenizer.src_lang, tokenizer.tgt_lang
-            tokenizer.src_lang, tokenizer.tgt_lang = self._languages
+            tokenizer.src_lang, tokenizer.tgt_lang = self.languages
             try:
                 yield
             finally:

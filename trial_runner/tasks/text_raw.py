@@ -13,7 +13,7 @@ from trial_runner.tasks.text_source import QuestionColumns, TextColumns, TextTas
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["RawTextSplit", "read_text_split"]
+__all__ = ["RawTextSplit", "instructed", "questioned", "read_text_split"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def _read_pairs(
     references = _texts(dataset, measured, source, split)
     targets = _texts(dataset, columns.target, source, split) if has_column(dataset, columns.target) else references
     return RawTextSplit(
-        sources=tuple(_instructed(text, source) for text in sources),
+        sources=tuple(instructed(text, source) for text in sources),
         targets=tuple(next(iter((*own, *others)), "") for own, others in zip(targets, references, strict=True)),
         references=references,
         subjects=sources,
@@ -114,9 +114,9 @@ def _read_questions(
     for row, (context, question, answers) in enumerate(zip(*values, strict=True), start=1):
         text = _source(context, source, split, row)
         for asked, given in questions_of(question, answers, columns, split, row, skips_blank=skips):
-            rows.append((f"question: {asked} context: {text}", text, given, groups[row - 1]))
+            rows.append((questioned(asked, text), text, given, groups[row - 1]))
     return RawTextSplit(
-        sources=tuple(_instructed(asked, source) for asked, _, _, _ in rows),
+        sources=tuple(instructed(asked, source) for asked, _, _, _ in rows),
         targets=tuple(next(iter(given), "") for _, _, given, _ in rows),
         references=tuple(given for _, _, given, _ in rows),
         subjects=tuple(text for _, text, _, _ in rows),
@@ -139,5 +139,11 @@ def _texts(dataset: "Dataset", name: str, source: TextTaskSource, split: str) ->
     return tuple(texts_of(value, name, split, row, skips_blank=skips) for row, value in enumerate(values, start=1))
 
 
-def _instructed(text: str, source: TextTaskSource) -> str:
+def questioned(question: str, context: str) -> str:
+    """A question and what it is about, as a model reads them."""
+    return f"question: {question} context: {context}"
+
+
+def instructed(text: str, source: TextTaskSource) -> str:
+    """A text after the instruction of its task, if it has one."""
     return f"{source.instruction} {text}" if source.instruction and text else text
