@@ -12,10 +12,13 @@ Three arms train the same trials with the same seeds on the same data, all steps
 
 The trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as
 many processes as there are cores, with one thread each, so that throughputs are those of the whole machine; on a GPU
-every arm has one. The default takes tens of minutes on two cores; fewer --packs, --alone and --rounds are shorter.
+every arm has one. The default takes most of an hour on two cores; fewer --packs, --alone and --steps are shorter.
+
+A CPU's speed changes within minutes, so there the arms take turns of a few steps. A GPU's memory would not hold all
+arms at once; there they follow one another, for several rounds, whose medians are shown.
 
 "vs equal" and "vs wide" are the heterogeneity efficiency: the mixed pack's throughput over that of as many equal
-adapters, and over that of one adapter with all rows. Arms take turns over the rounds; medians are shown.
+adapters, and over that of one adapter with all rows.
 """
 
 import argparse
@@ -36,12 +39,14 @@ from pack_arms.setting import Setting
 from pack_arms.tables import Aims, aim_lines, arm_lines
 
 from trial_runner.backbones.locate import embedded_folder
+from trial_runner.runner import chosen_precision
 
 _EMBEDDED = "embedded"
 _BASE_WIDTH, _BASE_LAYERS, _LONG_TOKENS = 768, 12, 128
 _CPU_AIMS = Aims(to_alone=2)
 _GPU_AIMS = {32: Aims(to_alone=10, to_single=2, efficiency=0.8), _LONG_TOKENS: Aims(to_alone=4, efficiency=0.8)}
 _FEWEST_STEPS, _QUICK_STEPS, _QUICK_PACK = 8, 8, 4
+_STEPS_OF_TURN = 4
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
@@ -56,7 +61,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--steps", type=int, default=200, help="of a trial (default 200)")
     add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="default 2,4,8,16,32")
     add("--alone", type=int, default=8, help="trials of arm (a), the first of the mix (default 8)")
-    add("--rounds", type=int, default=2, help="default 2")
+    add("--rounds", type=int, help="default 1 on a CPU, 3 on a GPU")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
     add("--eager", action="store_true", help="on a GPU, launch the kernels of arms (b) and (c) one by one")
     add("--no-memory", action="store_true", help="leave out the model of memory")
@@ -85,7 +90,7 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
             batch_size=arguments.batch or (32 if has_gpu else 16),
             steps=_QUICK_STEPS if arguments.quick else arguments.steps,
             threads=(os.cpu_count() or 1) if has_gpu else 1,
-            precision=arguments.precision,
+            precision=chosen_precision(arguments.precision, torch.device("cuda" if has_gpu else "cpu")),
         )
         yield Plan(
             setting=setting,
@@ -93,12 +98,14 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
             packs=tuple(size for size in packs if size <= _QUICK_PACK) if arguments.quick else packs,
             alone_trials=2 if arguments.quick else arguments.alone,
             with_graph=not arguments.eager,
+            turns=1 if has_gpu else setting.steps // _STEPS_OF_TURN,
         )
 
 
-def compare(plan: Plan, rounds: int) -> Iterator[str]:
+def compare(plan: Plan, rounds: int | None) -> Iterator[str]:
     """The lines of a plan."""
     setting = plan.setting
+    rounds = rounds or (1 if plan.turns > 1 else 3)
     yield f"{Path(setting.backbone).name}: {_shape_line(plan)}"
     done: list[Round] = []
     for index in range(rounds):
@@ -127,7 +134,8 @@ def _shape_line(plan: Plan) -> str:
     setting, shape = plan.setting, plan.setting.shape()
     return (
         f"{shape.encoder_layers} layers of width {shape.width}, batch {setting.batch_size} x {setting.tokens} tokens, "
-        f"{setting.steps} steps; an arm has {plan.workers} processes at a time, {setting.threads} threads each"
+        f"{setting.steps} steps in {plan.turns} turns; an arm has {plan.workers} processes at a time, "
+        f"{setting.threads} threads each"
     )
 
 

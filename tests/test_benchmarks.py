@@ -113,11 +113,15 @@ def test_a_worker_trains_a_mixed_pack_and_measures_it(arms: Any, tmp_path: Path)
     material, own = arms("material"), arms("own")
     setting = tiny_setting(arms, material.new_backbone(tmp_path, width=64, layers=1, tokens=8, vocabulary=200))
     job = arms("setting").Job(
-        setting=setting, kind="mixed", packs=((0, 1, 2, 3),), beside=("equal", "wide"), counts="all"
+        setting=setting, kind="mixed", packs=((0, 1, 2, 3),), beside=("equal", "wide"), counts="all", turns=4
     )
     runner = material.own_runner(setting)
-    answer = own.answer(arms("setting").Job.from_json(job.to_json()), runner)
+    rests: list[None] = []
+    answer = own.answer(arms("setting").Job.from_json(job.to_json()), runner, lambda: rests.append(None))
+    at_once = own.answer(replace(job, turns=1, beside=(), counts="none"), runner, pytest.fail)
     runner.close()
+    assert len(rests) == 3
+    assert at_once["timings"][0]["scores"] == answer["timings"][0]["scores"]
     (timing,) = answer["timings"]
     assert timing["trials"] == (0, 1, 2, 3)
     assert len(timing["scores"]) == 4
@@ -142,6 +146,7 @@ def test_the_benchmark_of_packs_runs() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "turn 2 of 2 done" in done.stderr
     for words in (
         "(a) alone",
         "(b) own loop",

@@ -2,8 +2,10 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from statistics import harmonic_mean
 from typing import Any
 
 import torch
@@ -18,7 +20,7 @@ from trial_runner.pack import TrialPack
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
-__all__ = ["Timing", "measured"]
+__all__ = ["Timing", "Training", "answer"]
 
 _WARM_STEPS = 3
 _TIMED_STEPS = 20
@@ -31,10 +33,10 @@ class Timing:
 
     Attributes:
         trials: Numbers of its trials.
-        seconds: From the first admission to the last reading; 0 if it was not trained to its end.
+        seconds: From the first admission to the last reading, without what it waited in between.
         step_seconds: Of a step of the whole pack, without first steps and evaluation.
-        peak_bytes: Since the first admission, as `meters.peak_bytes`.
-        scores: Of the trials at their end.
+        peak_bytes: While it worked, as `meters.peak_bytes`.
+        scores: Of the trials at their end; none before it.
     """
 
     trials: tuple[int, ...]
@@ -69,30 +71,62 @@ def advance(pack: TrialPack, steps: int) -> dict[int, float]:
     return {result.trial: result.score for result in results if isinstance(result, Reading)}
 
 
-def measured(job: Job, kind: str, numbers: tuple[int, ...], runner: TorchRunner) -> Timing:
-    """Train one pack, to its end or for a few steps; only the job's own kind is trained to its end."""
-    device = job.setting.device
-    trials = requests(kind, numbers, job.setting)
-    is_whole = kind == job.kind and job.extent == "whole"
-    timed = max(1, job.setting.steps - _WARM_STEPS - 1)
-    timed = timed if is_whole else min(timed, _TIMED_STEPS)
-    reset_peak(device)
-    began_at = now(device)
-    pack = open_pack(runner, len(trials), with_graph=job.with_graph)
-    for trial in trials:
-        pack.admit(trial)
-    advance(pack, _WARM_STEPS)
-    warm_at = now(device)
-    advance(pack, timed)
-    trained_at = now(device)
-    scores = advance(pack, job.setting.steps) if is_whole else {}
-    return Timing(
-        trials=numbers,
-        seconds=now(device) - began_at if is_whole else 0.0,
-        step_seconds=(trained_at - warm_at) / timed,
-        peak_bytes=peak_bytes(device),
-        scores=tuple(scores[number] for number in numbers) if is_whole else (),
-    )
+class Training:
+    """One pack, which is trained in parts; what it took."""
+
+    def __init__(self, job: Job, kind: str, numbers: tuple[int, ...], runner: TorchRunner) -> None:
+        """Nothing is trained yet."""
+        self._numbers = numbers
+        self._runner = runner
+        self._setting = job.setting
+        self._with_graph = job.with_graph
+        self._trials = requests(kind, numbers, job.setting)
+        self._pack: TrialPack | None = None
+        self._step, self._timed_steps = 0, 0
+        self._seconds, self._timed_seconds = 0.0, 0.0
+        self._peak_bytes = 0
+        self._scores: dict[int, float] = {}
+
+    def train(self, goal: int) -> None:
+        """Up to a step; the trials are admitted at the first call, and let go of at their end."""
+        device, last = self._setting.device, self._setting.steps
+        reset_peak(device)
+        began_at = now(device)
+        pack = self._pack = self._pack or self._admitted()
+        for until in sorted({min(_WARM_STEPS, goal), min(last - 1, goal), goal}):
+            if until <= self._step:
+                continue
+            here_at = now(device)
+            self._scores |= advance(pack, until - self._step)
+            if self._step >= _WARM_STEPS and until < last:
+                self._timed_seconds += now(device) - here_at
+                self._timed_steps += until - self._step
+            self._step = until
+        self._seconds += now(device) - began_at
+        self._peak_bytes = max(self._peak_bytes, peak_bytes(device))
+        if self._step == last:
+            self._pack = None
+
+    def _admitted(self) -> TrialPack:
+        pack = open_pack(self._runner, len(self._trials), with_graph=self._with_graph)
+        for trial in self._trials:
+            pack.admit(trial)
+        return pack
+
+    def timing(self) -> Timing:
+        """What it took so far."""
+        return Timing(
+            trials=self._numbers,
+            seconds=self._seconds,
+            step_seconds=self._timed_seconds / self._timed_steps,
+            peak_bytes=self._peak_bytes,
+            scores=tuple(self._scores[number] for number in self._numbers if number in self._scores),
+        )
+
+
+def few_steps(setting: Setting) -> int:
+    """Of a pack that is not trained to its end."""
+    return min(setting.steps - 1, _WARM_STEPS + _TIMED_STEPS)
 
 
 def counted(job: Job, runner: TorchRunner) -> dict[str, Any] | None:
@@ -124,18 +158,36 @@ def product(setting: Setting, runner: TorchRunner, rows: int) -> float:
     return product_flops(setting.device, shape, torch.bfloat16 if runner.precision == "bf16" else torch.float32)
 
 
-def answer(job: Job, runner: TorchRunner) -> dict[str, Any]:
-    """Everything the job asks for."""
+def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str, Any]:
+    """Everything the job asks for.
+
+    Args:
+        job: What is asked.
+        runner: With its backbone.
+        rest: Called between the turns of training to the end.
+    """
     held, first = held_bytes(job.setting.device), job.packs[0]
     if job.kind == "mixed":
         warm_up(job, runner)
-    flops = product(job.setting, runner, len(first) * job.setting.batch_size) if job.kind == "mixed" else 0.0
-    whole = [] if job.extent == "none" else [measured(job, job.kind, numbers, runner) for numbers in job.packs]
+    few = few_steps(job.setting)
+    last = {"whole": job.setting.steps, "steps": few, "none": 0}[job.extent]
+    trainings = [Training(job, job.kind, numbers, runner) for numbers in job.packs] if last else []
+    beside = {kind: Training(job, kind, first, runner) for kind in job.beside}
+    products: list[float] = []
+    for turn in range(1, job.turns + 1):
+        if job.kind == "mixed":
+            products.append(product(job.setting, runner, len(first) * job.setting.batch_size))
+        for training in trainings:
+            training.train(last * turn // job.turns)
+        for training in beside.values():
+            training.train(few * turn // job.turns)
+        if turn < job.turns:
+            rest()
     return {
         "held_bytes": held,
-        "timings": [asdict(timing) for timing in whole],
-        "beside": {kind: asdict(measured(job, kind, first, runner)) for kind in job.beside},
-        "product_flops": flops,
+        "timings": [asdict(training.timing()) for training in trainings],
+        "beside": {kind: asdict(training.timing()) for kind, training in beside.items()},
+        "product_flops": harmonic_mean(products) if products else 0.0,
         "counts": counted(job, runner),
         "trained_parameters": trained_parameters(job, runner),
     }
@@ -146,6 +198,12 @@ def warm_up(job: Job, runner: TorchRunner) -> None:
     pack = runner.open_pack(1)
     pack.admit(requests("mixed", (0,), job.setting)[0])
     advance(pack, _WARM_STEPS)
+
+
+def rested() -> None:
+    """Say that a turn is over, and wait for the next one."""
+    say("rested", {})
+    wait()
 
 
 def main() -> None:
@@ -159,11 +217,10 @@ def main() -> None:
             "load_seconds": time.perf_counter() - began_at,
             "precision": runner.precision,
             "backbone_bytes": backbone_bytes,
-            "validation_examples": len(runner.task.splits["validation"]),
         },
     )
     wait()
-    say("answer", answer(job, runner))
+    say("answer", answer(job, runner, rested))
 
 
 if __name__ == "__main__":

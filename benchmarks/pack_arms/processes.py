@@ -1,11 +1,11 @@
-"""Starts the processes of the arms, all of an arm at a time, and reads what they answer."""
+"""Starts the processes of the arms, lets them work in turns, and reads what they answer."""
 
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import IO, Any
@@ -13,7 +13,7 @@ from typing import IO, Any
 from pack_arms.setting import Job, Setting
 from pack_arms.wire import MARK
 
-__all__ = ["Answer", "run_alone", "run_jobs"]
+__all__ = ["Answer", "run_alone", "run_in_turns", "run_jobs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +87,46 @@ class _Process:
 
 def run_jobs(jobs: Sequence[Job]) -> list[Answer]:
     """Every job in a process of its own, all at once; they begin when the last one has loaded."""
-    processes = [_Process("pack_arms.own", job.to_json(), job.setting) for job in jobs]
+    return run_in_turns([jobs], lambda turn: None)[0]
+
+
+def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) -> list[list[Answer]]:
+    """Every job in a process of its own: those of an arm at once, the arms in turns, every other time backwards.
+
+    So all arms see the machine at the same speeds, which change within minutes where others use it too.
+
+    Args:
+        arms: Their jobs, all of as many turns.
+        between: Called after each turn of all arms, with its number from 0 on.
+    """
+    turns = arms[0][0].turns
+    processes: list[list[_Process]] = []
     try:
-        ready = [process.hear("ready") for process in processes]
-        for process in processes:
-            process.tell()
-        with ThreadPoolExecutor(len(processes)) as pool:
-            answers = list(pool.map(lambda process: process.hear("answer"), processes))
-        seconds = [process.end() for process in processes]
+        processes.extend([_Process("pack_arms.own", job.to_json(), job.setting) for job in jobs] for jobs in arms)
+        ready = [[process.hear("ready") for process in arm] for arm in processes]
+        answers: list[list[dict[str, Any]]] = [[] for _ in arms]
+        for turn in range(turns):
+            numbers = range(len(arms)) if turn % 2 == 0 else reversed(range(len(arms)))
+            for number in numbers:
+                answers[number] = _one_turn(processes[number], "rested" if turn < turns - 1 else "answer")
+            between(turn)
+        seconds = [[process.end() for process in arm] for arm in processes]
     except BaseException:
-        for process in processes:
+        for process in (process for arm in processes for process in arm):
             process.stop()
         raise
     return [
-        Answer(wall_seconds=wall, ready=first, answer=last)
-        for wall, first, last in zip(seconds, ready, answers, strict=True)
+        [Answer(wall_seconds=wall, ready=first, answer=last) for wall, first, last in zip(*of_arm, strict=True)]
+        for of_arm in zip(seconds, ready, answers, strict=True)
     ]
+
+
+def _one_turn(arm: Sequence[_Process], word: str) -> list[dict[str, Any]]:
+    """Let all processes of an arm work at once; what they say when they have done."""
+    for process in arm:
+        process.tell()
+    with ThreadPoolExecutor(len(arm)) as pool:
+        return list(pool.map(lambda process: process.hear(word), arm))
 
 
 def run_alone(numbers: Sequence[int], setting: Setting, at_once: int) -> list[Answer]:

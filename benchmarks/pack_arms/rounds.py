@@ -1,12 +1,12 @@
 """One round: every arm once, over the same trials; and the rates that follow from it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from pack_arms.mix import MIX
-from pack_arms.processes import Answer, run_alone, run_jobs
+from pack_arms.processes import Answer, run_alone, run_in_turns
 from pack_arms.setting import Job, Setting
 
 __all__ = ["Plan", "Round", "run_round"]
@@ -22,6 +22,8 @@ class Plan:
         packs: Sizes of packs, ascending.
         alone_trials: How many trials arm (a) trains, from the beginning of the mix.
         with_graph: Whether arms (b) and (c) replay their steps as a CUDA graph.
+        turns: Parts of the training in which the arms take turns. With 1, the processes of an arm start when those of
+            the one before have ended; with more, those of arms (b) and (c) live side by side.
     """
 
     setting: Setting
@@ -29,6 +31,7 @@ class Plan:
     packs: tuple[int, ...]
     alone_trials: int
     with_graph: bool = False
+    turns: int = 1
 
     def job(self, packs: Sequence[Sequence[int]], *, counts: str, beside: tuple[str, ...] = ()) -> Job:
         """Mixed trials, whole, for arm (b) or (c)."""
@@ -39,6 +42,7 @@ class Plan:
             beside=beside,
             counts=counts,
             with_graph=self.with_graph,
+            turns=self.turns,
         )
 
 
@@ -120,29 +124,37 @@ def run_round(plan: Plan, note: Callable[[str], None], *, with_counts: bool) -> 
 
     Args:
         plan: What is compared.
-        note: Told which arm begins.
+        note: Told what begins.
         with_counts: Whether FLOPs and launches are counted too.
     """
-    numbers = range(max(plan.packs))
-    workers = range(plan.workers)
     counts = "all" if with_counts else "none"
-    note("arm (b)")
-    shares = [[[number] for number in numbers[worker :: plan.workers]] for worker in workers]
-    singles = run_jobs([plan.job(share, counts=counts) for share in shares if share])
-    note("arm (a)")
-    same = replace(plan.setting, precision=singles[0].ready["precision"])
-    alone = run_alone(range(plan.alone_trials), same, plan.workers)
-    timings = [timing for one in singles for timing in one.answer["timings"]]
-    packs = {}
+    workers = range(plan.workers)
+    shares = [[[number] for number in range(max(plan.packs))[worker :: plan.workers]] for worker in workers]
+    arms = {"arm (b)": [plan.job(share, counts=counts) for share in shares if share]}
     for size in plan.packs:
-        note(f"pack of {size}")
         # each worker trains the same structures with seeds of its own
         mine = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
-        packs[size] = run_jobs([plan.job(one, counts=counts, beside=("equal", "wide")) for one in mine])
+        arms[f"pack of {size}"] = [plan.job(one, counts=counts, beside=("equal", "wide")) for one in mine]
+    alone: list[Answer] = []
+
+    def some_alone(turn: int) -> None:
+        """As much of arm (a) as is due after a turn, as many trials as there are workers at once."""
+        due = -(-plan.alone_trials * (turn + 1) // (plan.turns * plan.workers)) * plan.workers
+        numbers = range(len(alone), min(plan.alone_trials, due))
+        note(f"turn {turn + 1} of {plan.turns} done" + (f"; arm (a): {len(numbers)} trials" if numbers else ""))
+        alone.extend(run_alone(numbers, plan.setting, plan.workers) if numbers else ())
+
+    if plan.turns > 1:
+        note(", ".join(arms))
+        answers = run_in_turns(list(arms.values()), some_alone)
+    else:
+        answers = [run_in_turns([jobs], lambda _, name=name: note(name))[0] for name, jobs in arms.items()]
+        some_alone(0)
+    singles, *packs = answers
     return Round(
         plan=plan,
         alone=dict(enumerate(alone)),
-        single={timing["trials"][0]: timing for timing in timings},
+        single={timing["trials"][0]: timing for one in singles for timing in one.answer["timings"]},
         singles=singles,
-        packs=packs,
+        packs=dict(zip(plan.packs, packs, strict=True)),
     )

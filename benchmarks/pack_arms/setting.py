@@ -32,7 +32,7 @@ class Setting:
         batch_size: Examples of a trial's step.
         steps: Of a trial.
         threads: Of a process.
-        precision: One of ``trial_runner.runner.PRECISIONS``.
+        precision: Of products, ``fp32`` or ``bf16``.
     """
 
     device: str
@@ -42,7 +42,7 @@ class Setting:
     batch_size: int
     steps: int
     threads: int
-    precision: str = "auto"
+    precision: str = "fp32"
 
     @property
     def plan(self) -> TrainingPlan:
@@ -77,6 +77,7 @@ class Job:
         extent: ``whole``: packs train to the end and are evaluated; ``steps``: a few steps are timed; ``none``.
         counts: What is counted of a step of the first pack: ``all``, bytes ``kept`` for the way back, or ``none``.
         with_graph: Whether steps are replayed as a CUDA graph.
+        turns: Parts in which the packs are trained; between them the process waits.
     """
 
     setting: Setting
@@ -86,6 +87,7 @@ class Job:
     extent: str = "whole"
     counts: str = "none"
     with_graph: bool = False
+    turns: int = 1
 
     def to_json(self) -> str:
         """As it travels to the process."""
