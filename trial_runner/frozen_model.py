@@ -1,6 +1,6 @@
 """The frozen backbone as packs use it: where and how it computes, and a pass of it with deltas on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +112,12 @@ class FrozenModel:
         most = min(_EVALUATED, _EVALUATED_TOGETHER // slots)
         of_one = self.widest_bytes(slots, tokens)
         return max(8, most if of_one == 0 else min(most, CACHED_BYTES // of_one))
+
+    def hidden(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Last hidden states of the base model, ``(B, T, D)``; it keeps no keys and values for tokens to come."""
+        no_cache = {} if self.shape.kind is StackKind.ENCODER else {"use_cache": False}
+        hidden: Tensor = self.model(**inputs, **no_cache).last_hidden_state
+        return hidden
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""

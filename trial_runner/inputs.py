@@ -31,7 +31,7 @@ def model_inputs(
         inputs["token_type_ids"] = torch.from_numpy(batch.token_type_ids).to(device)
     if kind is StackKind.ENCODER_DECODER:
         later = np.roll(batch.input_ids, 1, axis=1)  # (B, T)
-        later[:, 0] = decoder_start_token_id
+        later[:, :1] = decoder_start_token_id
         inputs["decoder_input_ids"] = torch.from_numpy(later).to(device)
         inputs["decoder_attention_mask"] = inputs["attention_mask"]
     return inputs

@@ -1,14 +1,29 @@
-"""When steps are recorded, and that a recording is run on the inputs of the moment. Graphs themselves need a GPU."""
+"""When steps are recorded, that a recording is run on the inputs of the moment, and that every step could be recorded.
+
+Graphs themselves need a GPU; what a GPU refuses to record is seen without one.
+"""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from contract.backbones import EVERY_BACKBONE, parameters
+from packing_cases import EVEN_TASK, TASK, every_structure, request_for, runner_of
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from search_space.dimensions import Site
+from trial_runner.packing import lane
 from trial_runner.packing.graphs import StepGraphs
+from trial_runner.tasks import PreparedTask
 
 Tensors = Mapping[str, Tensor]
+
+WAITING = frozenset({"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "item", "unique"})
+FROM_THE_HOST = frozenset({"lift_fresh", "lift"})
+"""What numbers of Python become: a copy from memory that a graph cannot read again."""
 
 
 class Replayer:
@@ -70,3 +85,87 @@ def test_running_out_of_memory_is_the_pack_s_matter() -> None:
         graphs.run(batch(value))
     with pytest.raises(torch.OutOfMemoryError):
         graphs.run(batch(3))
+
+
+class Refused(TorchDispatchMode):
+    """Finds the operations that cannot be part of a graph: they wait for the device, or read numbers of the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        is_by_mask = name in ("index", "index_put", "index_put_", "_index_put_impl_") and any(
+            one is not None and one.dtype == torch.bool for one in args[1]
+        )
+        if name in WAITING | FROM_THE_HOST or is_by_mask:
+            self.found.add(name)
+        return func(*args, **(kwargs or {}))
+
+
+class Watcher:
+    """Computes where a GPU would record, and as libraries then do; keeps what a GPU would refuse."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+        self.refused: set[str] = set()
+
+    def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
+        self.recorded += 1
+        with pytest.MonkeyPatch.context() as patch, Refused() as refused:
+            patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+            results = function()
+        self.refused |= refused.found
+        return lambda: None, results
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (lambda x: x * torch.tensor(2.0), {"lift_fresh"}),
+        (lambda x: x * float(x[0]), {"_local_scalar_dense"}),
+        (lambda x: x[x > 0], {"index"}),
+        (lambda x: x[torch.arange(2)] * 2.0, set()),
+    ],
+)
+def test_what_a_gpu_refuses_to_record_is_seen(function: Callable[[Tensor], Tensor], found: set[str]) -> None:
+    watcher = Watcher()
+    inputs = torch.ones(3)
+    watcher.record(lambda: {"losses": function(inputs)})
+    assert watcher.refused == found
+
+
+@pytest.mark.parametrize(
+    ("task", "dropout", "steps"), [(TASK, 0.1, 16), (EVEN_TASK, 0.0, 4)], ids=["padded_with_dropout", "even"]
+)
+@pytest.mark.parametrize("family", parameters(*EVERY_BACKBONE, at_once=("roberta", "qwen3")))
+def test_every_step_could_be_recorded(
+    family: str,
+    task: PreparedTask,
+    dropout: float,
+    steps: int,
+    tiny_backbone: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
+    watcher = Watcher()
+    monkeypatch.setattr(lane, "CudaRecorder", lambda: watcher)
+    requests = [
+        request_for(one, trial, steps=100)
+        for trial, one in enumerate(every_structure(runner.backbone.shape))
+        if not any(edit.site is Site.GLOBAL for edit in one.edits)
+    ]
+    pack = runner.open_pack(len(requests))
+    for request in requests:
+        pack.admit(request)
+    pack.advance(1)
+    for one in pack._lanes:
+        if one._optimizer is not None:
+            one._graphs = one._new_graphs(one._optimizer)
+    pack.advance(steps)
+    runner.close()
+    assert watcher.recorded >= 1
+    assert not watcher.refused

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from search_space.dimensions import StackKind
 from trial_runner.delta_set import DeltaSet
 from trial_runner.frozen_model import FrozenModel, Pass
 from trial_runner.objectives.objective import TrainingBatch
@@ -19,7 +20,7 @@ from trial_runner.tasks.metrics import METRICS, compute
 __all__ = ["ClassificationHead", "ClassificationObjective"]
 
 _GPU_TOKENS = 8
-_LABELS = "labels"
+_LABELS, _MASK = "labels", "attention_mask"
 
 
 class ClassificationHead(nn.Module):
@@ -33,10 +34,11 @@ class ClassificationHead(nn.Module):
         self.weight = nn.Parameter(weight.to(dtype))
         self.bias = nn.Parameter(torch.zeros(labels, dtype=dtype))
 
-    def forward(self, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-        """``(B, T, D)`` and ``(B, T)`` to logits ``(B, labels)``."""
+    def forward(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """``(B, T, D)`` and ``(B, T)``, None where all tokens are real, to logits ``(B, labels)``."""
         wide = hidden.to(self.weight.dtype)
-        mask = attention_mask.to(wide.dtype).unsqueeze(-1)  # (B, T, 1)
+        real = wide.new_ones(wide.shape[:2]) if attention_mask is None else attention_mask.to(wide.dtype)
+        mask = real.unsqueeze(-1)  # (B, T, 1)
         pooled = (wide * mask).sum(dim=1) / mask.sum(dim=1)  # (B, D)
         return torch.nn.functional.linear(pooled, self.weight, self.bias)
 
@@ -85,7 +87,7 @@ class ClassificationObjective:
         """See `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
         labels = torch.from_numpy(batch.labels).to(self._frozen.device.device)
-        return TrainingBatch(tensors={**self._frozen.inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
+        return TrainingBatch(tensors={**self._inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
@@ -102,14 +104,23 @@ class ClassificationObjective:
             batch: ``K B`` examples, slot by slot; or B that all slots get.
             is_shared: Whether it is the latter.
         """
-        return self._predicted(together, self._frozen.inputs(batch, copies=together.slots if is_shared else 1))
+        return self._predicted(together, self._inputs(batch, copies=together.slots if is_shared else 1))
+
+    def _inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
+        """See `FrozenModel.inputs`; an encoder gets no mask that hides nothing.
+
+        A GPU's fastest attention takes none, and whoever looks at the mask to find that out waits for the device.
+        """
+        inputs = self._frozen.inputs(batch, copies=copies)
+        if self._frozen.shape.kind is StackKind.ENCODER and batch.attention_mask.all():
+            del inputs[_MASK]
+        return inputs
 
     def _predicted(self, together: Pass, inputs: Mapping[str, Tensor]) -> Tensor:
         with together.applied():
-            hidden: Tensor = self._frozen.model(**inputs).last_hidden_state  # (K B, T, D)
-        mask = inputs["attention_mask"]
-        by_slot = [by_slots(tensor, together.slots) for tensor in (hidden, mask)]
-        logits: Tensor = together.heads.call(ClassificationHead.forward, *by_slot)
+            hidden = self._frozen.hidden(inputs)  # (K B, T, D)
+        mask = by_slots(inputs[_MASK], together.slots) if _MASK in inputs else None
+        logits: Tensor = together.heads.call(ClassificationHead.forward, by_slots(hidden, together.slots), mask)
         return logits
 
     def score(self, metrics: Mapping[str, float]) -> float:

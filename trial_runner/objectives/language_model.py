@@ -130,7 +130,7 @@ class LanguageModelObjective:
         inputs = {name: tensor for name, tensor in tensors.items() if name not in (_PLACES, _TOKENS)}
         places = tensors[_PLACES]
         with together.applied(), self._head.tied():
-            hidden: Tensor = self._frozen.model(**inputs, use_cache=False).last_hidden_state
+            hidden = self._frozen.hidden(inputs)  # (K B, T, D)
             found = hidden.flatten(0, 1).index_select(0, places)  # (N, D)
             each = self._head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
         everywhere = hidden.shape[0] * hidden.shape[1]
