@@ -116,6 +116,8 @@ def compare(plan: Plan, rounds: int | None) -> Iterator[str]:
     apart = max(one.score_difference(size) for one in done for size in plan.packs)
     yield f"scores of packed trials differ from those of (b) by at most {apart:.4f}"
     is_gpu = setting.device == "cuda"
+    if setting.precision != "bf16":
+        yield f"the aims are those of bf16; this run's products are {setting.precision}"
     yield from aim_lines(done, _GPU_AIMS.get(setting.tokens, _GPU_AIMS[_LONG_TOKENS]) if is_gpu else _CPU_AIMS)
 
 

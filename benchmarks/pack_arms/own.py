@@ -164,7 +164,7 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
     Args:
         job: What is asked.
         runner: With its backbone.
-        rest: Called between the turns of training to the end.
+        rest: Called between the turns.
     """
     held, first = held_bytes(job.setting.device), job.packs[0]
     if job.kind == "mixed":

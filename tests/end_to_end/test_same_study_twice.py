@@ -134,6 +134,7 @@ def check_is_a_real_search(file: Path) -> None:
     assert modelled(file) >= MODELLED
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_table_twice(first: Path, launched: Launch) -> None:
     check_is_a_real_search(first)
     assert table_of(launched("second")) == table_of(first)

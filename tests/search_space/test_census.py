@@ -57,7 +57,10 @@ def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[S
         SMALL,
         dataclasses.replace(SMALL, near_duplicates=True),
         dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), layers=("all", "range")),
-        SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate", layers=("all", "range")),
+        pytest.param(
+            SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate", layers=("all", "range")),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["plain", "near-duplicates", "layers", "separate"],
 )

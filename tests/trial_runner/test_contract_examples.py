@@ -18,7 +18,9 @@ from search_space.form import FORMS, LowRank
 from search_space.gate import GATES, Add
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
+@pytest.fixture(
+    scope="module", params=parameters(*EVERY_BACKBONE, at_once=("roberta", "distilbert", "bart", "gpt2", "qwen3"))
+)
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))

@@ -141,7 +141,7 @@ def test_what_a_gpu_refuses_to_record_is_seen(function: Callable[[Tensor], Tenso
 @pytest.mark.parametrize(
     ("task", "dropout", "steps"), [(TASK, 0.1, 16), (EVEN_TASK, 0.0, 4)], ids=["padded_with_dropout", "even"]
 )
-@pytest.mark.parametrize("family", parameters(*EVERY_BACKBONE, at_once=("roberta", "qwen3")))
+@pytest.mark.parametrize("family", parameters(*EVERY_BACKBONE, at_once=("roberta",)))
 def test_every_step_could_be_recorded(
     family: str,
     task: PreparedTask,
