@@ -120,10 +120,16 @@ class FrozenModel:
         return hidden
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
-        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""
+        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on.
+
+        An encoder gets no mask that hides nothing: a GPU's fastest attention takes none, and whoever looks at the mask
+        to find that out waits for the device.
+        """
         inputs = model_inputs(
             batch, self.shape.kind, self.device.device, decoder_start_token_id=self.decoder_start_token_id
         )
+        if self.shape.kind is StackKind.ENCODER and batch.attention_mask.all():
+            del inputs["attention_mask"]
         return {name: tensor.repeat(copies, 1) for name, tensor in inputs.items()} if copies > 1 else inputs
 
 

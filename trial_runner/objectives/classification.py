@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from search_space.dimensions import StackKind
 from trial_runner.delta_set import DeltaSet
 from trial_runner.frozen_model import FrozenModel, Pass
 from trial_runner.objectives.objective import TrainingBatch
@@ -87,7 +86,7 @@ class ClassificationObjective:
         """See `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
         labels = torch.from_numpy(batch.labels).to(self._frozen.device.device)
-        return TrainingBatch(tensors={**self._inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
+        return TrainingBatch(tensors={**self._frozen.inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
@@ -104,17 +103,7 @@ class ClassificationObjective:
             batch: ``K B`` examples, slot by slot; or B that all slots get.
             is_shared: Whether it is the latter.
         """
-        return self._predicted(together, self._inputs(batch, copies=together.slots if is_shared else 1))
-
-    def _inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
-        """See `FrozenModel.inputs`; an encoder gets no mask that hides nothing.
-
-        A GPU's fastest attention takes none, and whoever looks at the mask to find that out waits for the device.
-        """
-        inputs = self._frozen.inputs(batch, copies=copies)
-        if self._frozen.shape.kind is StackKind.ENCODER and batch.attention_mask.all():
-            del inputs[_MASK]
-        return inputs
+        return self._predicted(together, self._frozen.inputs(batch, copies=together.slots if is_shared else 1))
 
     def _predicted(self, together: Pass, inputs: Mapping[str, Tensor]) -> Tensor:
         with together.applied():
