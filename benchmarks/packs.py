@@ -69,6 +69,12 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     if arguments.steps < _FEWEST_STEPS:
         parser.error(f"--steps must be at least {_FEWEST_STEPS}: the first are not timed; got {arguments.steps}.")
+    if arguments.alone < 1:
+        parser.error(f"--alone must be at least 1; got {arguments.alone}.")
+    if min(arguments.packs) < 2:
+        parser.error(f"--packs must be sizes of at least 2, arm (b) being packs of 1; got {min(arguments.packs)}.")
+    if arguments.quick and min(arguments.packs) > _QUICK_PACK:
+        parser.error(f"--quick needs a size of --packs of at most {_QUICK_PACK}; got {min(arguments.packs)}.")
     return arguments
 
 
@@ -80,7 +86,7 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
     folder = {_EMBEDDED: embedded_folder(), "random": scratch / "random"}.get(name, Path(name))
     if name == "random":
         new_backbone(folder, width=arguments.width, layers=arguments.layers, tokens=max(lengths))
-    packs = tuple(sorted(size for size in arguments.packs if size > 1))
+    packs = tuple(sorted(arguments.packs))
     for tokens in lengths:
         setting = Setting(
             device="cuda" if has_gpu else "cpu",

@@ -102,6 +102,96 @@ def test_rates_are_those_of_the_whole_machine(arms: Any) -> None:
     assert one.score_difference(2) == pytest.approx(0.1)
 
 
+class Clock:
+    """Tells the seconds that a pack says to have worked: 1 an admission, 2 a step, 5 an evaluation at the end."""
+
+    def __init__(self, steps: int) -> None:
+        self.seconds, self.step, self.steps = 0.0, 0, steps
+
+    def open_pack(self, runner: Any, trials: Any, *, with_graph: bool) -> "Clock":
+        self.seconds += len(trials)
+        return self
+
+    def advance(self, pack: Any, steps: int) -> dict[int, float]:
+        self.step += steps
+        self.seconds += 2 * steps + (5 if self.step == self.steps else 0)
+        return {0: 0.5, 1: 0.75} if self.step == self.steps else {}
+
+
+@pytest.mark.parametrize("goals", [(9,), (2, 4, 9), (3, 8, 9), (1, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
+def test_a_pack_takes_what_its_parts_take(arms: Any, goals: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    own, setting = arms("own"), tiny_setting(arms, embedded_folder())
+    clock = Clock(setting.steps)
+    monkeypatch.setattr(own, "open_pack", clock.open_pack)
+    monkeypatch.setattr(own, "advance", clock.advance)
+    monkeypatch.setattr(own, "now", lambda device: clock.seconds)
+    job = arms("setting").Job(setting=setting, kind="mixed", packs=((0, 1),))
+    training = own.Training(job, "mixed", (0, 1), None)
+    for goal in goals:
+        training.train(goal)
+        clock.seconds += 100  # others' turns
+    timing = training.timing()
+    assert (timing.seconds, timing.step_seconds, timing.scores) == (2 + 9 * 2 + 5, 2, (0.5, 0.75))
+
+
+def test_arms_take_turns_backwards_every_other_time(arms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    processes, rounds = arms("processes"), arms("rounds")
+    said: list[str] = []
+
+    class Process:
+        def __init__(self, module: str, argument: str, setting: Any) -> None:
+            self.name = f"pack of {len(json.loads(argument)['packs'][0])}"
+
+        def hear(self, word: str) -> dict[str, Any]:
+            said.append(f"{self.name} {word}")
+            timing = {"trials": [0]}
+            return {"name": self.name, "timings": [timing]}
+
+        def tell(self) -> None:
+            pass
+
+        def end(self) -> float:
+            return 1.0
+
+    def alone(numbers: Any, setting: Any, at_once: int) -> list[int]:
+        said.append(f"alone {list(numbers)}")
+        return list(numbers)
+
+    monkeypatch.setattr(processes, "_Process", Process)
+    monkeypatch.setattr(rounds, "run_alone", alone)
+    setting = tiny_setting(arms, embedded_folder())
+    plan = rounds.Plan(setting=setting, workers=1, packs=(2, 3), alone_trials=2, turns=2)
+    done = rounds.run_round(plan, lambda line: None, with_counts=False)
+    sizes = [f"pack of {size}" for size in (1, 2, 3)]
+    assert said == [
+        *(f"{size} ready" for size in sizes),
+        *(f"{size} rested" for size in sizes),
+        "alone [0]",
+        *(f"{size} answer" for size in reversed(sizes)),
+        "alone [1]",
+    ]
+    assert done.alone == {0: 0, 1: 1}
+    assert {size: one.answer["name"] for size, (one,) in done.packs.items()} == {2: "pack of 2", 3: "pack of 3"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--steps 7", "--steps must be at least 8"),
+        ("--alone 0", "--alone must be at least 1; got 0"),
+        ("--packs 1", "sizes of at least 2"),
+        ("--quick --packs 8", "at most 4; got 8"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_a_line(
+    options: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    with pytest.raises(SystemExit, match="2"):
+        importlib.import_module("packs").arguments_of(options.split())
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
 def tiny_setting(arms: Any, folder: Path) -> Any:
     return arms("setting").Setting(
         device="cpu", backbone=str(folder), embedded_task=False, tokens=8, batch_size=2, steps=9, threads=1

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import harmonic_mean
@@ -46,9 +46,12 @@ class Timing:
     scores: tuple[float, ...]
 
 
-def open_pack(runner: TorchRunner, slots: int, *, with_graph: bool) -> TrialPack:
-    """An empty pack, whose steps on a GPU are CUDA graphs or launched kernel by kernel."""
-    return runner.open_pack(slots, uses_graphs=with_graph)
+def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest], *, with_graph: bool) -> TrialPack:
+    """A pack of trials, whose steps on a GPU are CUDA graphs or launched kernel by kernel."""
+    pack = runner.open_pack(len(trials), uses_graphs=with_graph)
+    for trial in trials:
+        pack.admit(trial)
+    return pack
 
 
 def requests(kind: str, numbers: tuple[int, ...], setting: Setting) -> list[TrialRequest]:
@@ -82,7 +85,7 @@ class Training:
         self._with_graph = job.with_graph
         self._trials = requests(kind, numbers, job.setting)
         self._pack: TrialPack | None = None
-        self._step, self._timed_steps = 0, 0
+        self._step = 0
         self._seconds, self._timed_seconds = 0.0, 0.0
         self._peak_bytes = 0
         self._scores: dict[int, float] = {}
@@ -92,7 +95,7 @@ class Training:
         device, last = self._setting.device, self._setting.steps
         reset_peak(device)
         began_at = now(device)
-        pack = self._pack = self._pack or self._admitted()
+        pack = self._pack = self._pack or open_pack(self._runner, self._trials, with_graph=self._with_graph)
         for until in sorted({min(_WARM_STEPS, goal), min(last - 1, goal), goal}):
             if until <= self._step:
                 continue
@@ -100,25 +103,19 @@ class Training:
             self._scores |= advance(pack, until - self._step)
             if self._step >= _WARM_STEPS and until < last:
                 self._timed_seconds += now(device) - here_at
-                self._timed_steps += until - self._step
             self._step = until
         self._seconds += now(device) - began_at
         self._peak_bytes = max(self._peak_bytes, peak_bytes(device))
         if self._step == last:
             self._pack = None
 
-    def _admitted(self) -> TrialPack:
-        pack = open_pack(self._runner, len(self._trials), with_graph=self._with_graph)
-        for trial in self._trials:
-            pack.admit(trial)
-        return pack
-
     def timing(self) -> Timing:
         """What it took so far."""
+        timed_steps = min(self._step, self._setting.steps - 1) - _WARM_STEPS
         return Timing(
             trials=self._numbers,
             seconds=self._seconds,
-            step_seconds=self._timed_seconds / self._timed_steps,
+            step_seconds=self._timed_seconds / timed_steps,
             peak_bytes=self._peak_bytes,
             scores=tuple(self._scores[number] for number in self._numbers if number in self._scores),
         )
@@ -134,9 +131,7 @@ def counted(job: Job, runner: TorchRunner) -> dict[str, Any] | None:
     if job.counts == "none":
         return None
     trials = requests(job.kind, job.packs[0], job.setting)
-    pack = runner.open_pack(len(trials))
-    for trial in trials:
-        pack.admit(trial)
+    pack = open_pack(runner, trials, with_graph=job.with_graph)
     known = [*runner.backbone.model.parameters(), *runner.backbone.model.buffers()]
     storages = {tensor.untyped_storage().data_ptr() for tensor in known}
     kept = kept_bytes(partial(advance, pack, 1), storages)
@@ -195,9 +190,7 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
 
 def warm_up(job: Job, runner: TorchRunner) -> None:
     """Let the process do once what it does only once; a worker of a study lives long."""
-    pack = runner.open_pack(1)
-    pack.admit(requests("mixed", (0,), job.setting)[0])
-    advance(pack, _WARM_STEPS)
+    advance(open_pack(runner, requests("mixed", (0,), job.setting), with_graph=job.with_graph), _WARM_STEPS)
 
 
 def rested() -> None:

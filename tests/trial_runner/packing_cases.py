@@ -33,6 +33,7 @@ __all__ = [
     "BATCH",
     "EVEN_TASK",
     "TASK",
+    "WAITING",
     "Way",
     "every_structure",
     "legal",
@@ -44,6 +45,8 @@ __all__ = [
 ]
 
 BATCH = 4
+WAITING = frozenset({"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "item", "unique"})
+"""Operations that wait for the device."""
 _LABELS = ("high", "low", "middle")
 
 
