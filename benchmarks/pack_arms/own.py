@@ -147,10 +147,11 @@ def trained_parameters(job: Job, runner: TorchRunner) -> int:
     return count(configuration, shape).trained + len(runner.task.labels) * (shape.width + 1)
 
 
-def product(setting: Setting, runner: TorchRunner, rows: int) -> float:
+def product(setting: Setting, rows: int) -> float:
     """FLOP/s of the widest product of a pass over so many examples, as the backbone computes it."""
-    shape = (rows * setting.tokens, runner.backbone.shape.width, runner.backbone.shape.ffn_width)
-    return product_flops(setting.device, shape, torch.bfloat16 if runner.precision == "bf16" else torch.float32)
+    backbone = setting.shape()
+    shape = (rows * setting.tokens, backbone.width, backbone.ffn_width)
+    return product_flops(setting.device, shape, torch.bfloat16 if setting.precision == "bf16" else torch.float32)
 
 
 def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str, Any]:
@@ -171,7 +172,7 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
     products: list[float] = []
     for turn in range(1, job.turns + 1):
         if job.kind == "mixed":
-            products.append(product(job.setting, runner, len(first) * job.setting.batch_size))
+            products.append(product(job.setting, len(first) * job.setting.batch_size))
         for training in trainings:
             training.train(last * turn // job.turns)
         for training in beside.values():
@@ -208,7 +209,6 @@ def main() -> None:
         "ready",
         {
             "load_seconds": time.perf_counter() - began_at,
-            "precision": runner.precision,
             "backbone_bytes": backbone_bytes,
         },
     )

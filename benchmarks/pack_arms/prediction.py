@@ -46,13 +46,13 @@ def large_lines(setting: Setting, *, with_run: bool) -> Iterator[str]:
         kept,
         _ROWS,
         trained=answers[0].answer["trained_parameters"],
-        hidden_bytes=setting.tokens * shape.ffn_width * (2 if answers[0].ready["precision"] == "bf16" else 4),
+        hidden_bytes=setting.tokens * shape.ffn_width * (2 if setting.precision == "bf16" else 4),
     )
     backbone = answers[0].ready["backbone_bytes"]
     total = backbone + _TRIALS * slot.total
     yield (
         f"{_TRIALS} trials of 0.5% on {Path(setting.backbone).name} ({shape.parameters:,} parameters), batch {_ROWS} "
-        f"x {setting.tokens} tokens, {answers[0].ready['precision']}: {size_text(total)}, "
+        f"x {setting.tokens} tokens, {setting.precision}: {size_text(total)}, "
         f"{'fits' if total <= _ROOM_GIB * 2**30 else 'does not fit'} in {_ROOM_GIB} GiB"
     )
     parts = " + ".join(
