@@ -152,7 +152,8 @@ def _about(first: Round) -> Iterator[str]:
     whose = [one.answer["whose"] for one in first.alone.values()]
     yield (
         f"{first.plan.setting.precision}; (a): {len(whose)} trials, {whose.count('peft')} of them peft's, the others "
-        f"this library's deltas in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s not counted"
+        f"this library's deltas in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s not "
+        "counted"
     )
     yield f"the mix of {largest}: {describe(largest, first.plan.setting.shape())}"
 
