@@ -30,13 +30,13 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(TRIVIAL), os.environ.get("PYTHON
 import optuna  # noqa: E402
 from trivial_runner import TrivialFactory  # noqa: E402
 
-from search_space.families import shape_of  # noqa: E402
-from search_space.space import SearchSpace  # noqa: E402
-from studies.candidates import new_trial  # noqa: E402
-from studies.keeper import StudyKeeper  # noqa: E402
-from studies.launch import launch, plan_of  # noqa: E402
-from studies.proposing import Proposal, Proposer  # noqa: E402
-from studies.replaying import replayed  # noqa: E402
+from search_space.backbones import shape_of  # noqa: E402
+from search_space.space.space import SearchSpace  # noqa: E402
+from studies.keeping.keeper import StudyKeeper  # noqa: E402
+from studies.launching import launch, plan_of  # noqa: E402
+from studies.search.candidates import new_trial  # noqa: E402
+from studies.search.proposer import Proposal, Proposer  # noqa: E402
+from studies.search.replaying import replayed  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
@@ -284,7 +284,10 @@ def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
         yield Line(f"takeover of {count:,} trials by a keeper", takeover, "s")
         yield Line(f"ledger, per trial with {len(STEPS)} readings, of {count:,}", size, "bytes")
     yield Line(
-        "deltaspace --help", command_seconds("-c", "from studies.cli.main import main; main(['--help'])"), "s", 0.6
+        "deltaspace --help",
+        command_seconds("-c", "from deltaspace.commands.main import main; main(['--help'])"),
+        "s",
+        0.6,
     )
     yield Line("python -c pass", command_seconds("-c", "pass"), "s")
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, Port, Positions, Site, StackKind
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Form, LowRank, SoftmaxMemory
-from search_space.gate import Add, FixedScale, Multiply
+from search_space.forms.form import Bottleneck, Form, LowRank, SoftmaxMemory
+from search_space.gates.gate import Add, FixedScale, Multiply
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.validity import canonical_read, check_on, sublayers_of
 

@@ -9,8 +9,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError, InvalidEditError
-from search_space.form import FORMS, Form, Init, OwnNorm, PromptEncoder
-from search_space.gate import GATES, Gate
+from search_space.forms.form import FORMS, Form, Init, OwnNorm, PromptEncoder
+from search_space.gates.gate import GATES, Gate
 from search_space.layers import LAYER_CHOICES, AllLayers, Layers
 
 __all__ = ["SCHEMA_VERSION", "configuration_from_json", "configuration_to_json"]

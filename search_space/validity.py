@@ -8,10 +8,10 @@ others by `check_on`.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
-from search_space.form import (
+from search_space.forms.form import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -27,7 +27,7 @@ from search_space.form import (
     Sparse,
     width_step,
 )
-from search_space.gate import (
+from search_space.gates.gate import (
     Add,
     ConvexGate,
     ConvexInducerGate,

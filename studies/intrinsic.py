@@ -8,8 +8,8 @@ full fine-tuning and one point per dimension, all run to the end.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from search_space.backbone_shape import BackboneShape
-from search_space.counting import count
+from search_space.backbones.shape import BackboneShape
+from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
 from search_space.published import published_method
 from studies.errors import LaunchError

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from search_space.families import shape_of
-from search_space.space import SearchSpace
-from studies.candidates import new_trial
-from studies.proposing import Proposal
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 
@@ -306,7 +306,7 @@ def tiny_language_model(tiny_backbone: TinyBackbone) -> TinyLanguageModel:
     def load(family: str, dtype: str = "float32") -> Any:
         import transformers
 
-        from trial_runner.attention import ATTENTION, register_attention
+        from trial_runner.attachment.attention import ATTENTION, register_attention
         from trial_runner.huggingface import quiet_transformers
 
         register_attention()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from search_space.families import shape_of
+from search_space.backbones import shape_of
 from trial_runner.backbones.locate import embedded_folder
 
 ROOT = Path(__file__).parents[1]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from search_space.form import FORMS
-from search_space.gate import GATES
+from deltaspace.commands.main import main
+from search_space.forms.form import FORMS
+from search_space.gates.gate import GATES
 from search_space.validity import RULES
-from studies.cli.main import main
 from studies.specification import read_specification
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("search_space", "trial_runner", "studies", "dashboards")
+PACKAGES = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
 HEAVY = ("torch", "transformers", "ray")
 # Packages and modules that answer questions about studies at once, so must not wait for a deep-learning stack.
 LIGHT = (
@@ -34,7 +34,7 @@ for module in pkgutil.walk_packages(getattr(package, "__path__", []), package.__
 """
 ASK_FOR_HELP = """
 import sys
-from studies.cli.main import COMMANDS, main
+from deltaspace.commands.main import COMMANDS, main
 for page in [[], *([name] for name in COMMANDS)]:
     if main([*page, "--help"]) != 0:
         sys.exit(f"no help for {page}")
@@ -71,7 +71,7 @@ def test_a_light_package_loads_no_deep_learning_library(package: str) -> None:
     assert heavy_modules_after(IMPORT_ALL.format(package=package)) == []
 
 
-@pytest.mark.skipif(not (ROOT / "studies/cli/main.py").exists(), reason="there is no command line")
+@pytest.mark.skipif(not (ROOT / "deltaspace/commands/main.py").exists(), reason="there is no command line")
 def test_the_help_of_every_command_loads_no_deep_learning_library() -> None:
     assert heavy_modules_after(ASK_FOR_HELP) == []
 

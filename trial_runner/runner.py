@@ -12,10 +12,11 @@ from accelerate import PartialState
 from accelerate.utils import is_bf16_available
 from torch import nn
 
-from search_space.families import shape_of
+from search_space.backbones import shape_of
 from search_space.published import published_method
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import (
     Backbone,
     LanguageModel,
@@ -28,12 +29,11 @@ from trial_runner.backbones import (
     tokenizer_id,
 )
 from trial_runner.errors import RequestError
-from trial_runner.frozen_model import Device, FrozenModel
 from trial_runner.objectives import ClassificationObjective, LanguageModelObjective, Objective
-from trial_runner.pack import TrialPack
-from trial_runner.packing.memory import available_bytes
+from trial_runner.packs.memory import available_bytes
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
-from trial_runner.snapshots import load_snapshot, save_snapshot
 from trial_runner.tasks import PreparedTask, PreparedTextTask, TaskSource, TextTaskSource, prepare_task
 
 __all__ = ["PRECISIONS", "TorchRunner", "chosen_precision", "open_runner"]
@@ -52,8 +52,8 @@ class TorchRunner:
     """See `trial_runner.requests.PackRunner`.
 
     Args:
-        model: Loaded with the attention implementation of `trial_runner.attention`; with its language-model head
-            for a task whose answer is a text.
+        model: Loaded with the attention implementation of `trial_runner.attachment.attention`; with its
+            language-model head for a task whose answer is a text.
         task: What its trials learn.
         precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
             needs a backbone loaded in float64.

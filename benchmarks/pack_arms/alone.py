@@ -18,10 +18,10 @@ from pack_arms.meters import peak_bytes
 from pack_arms.mix import Member, member, mixed_configuration, request
 from pack_arms.setting import Setting
 from pack_arms.wire import say
-from trial_runner.attach import Attachment
+from trial_runner.attachment.attach import Attachment
 from trial_runner.backbones import Backbone
 from trial_runner.backbones.locate import config_of, padding_token
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.seeds import derived_seed
 from trial_runner.tasks import PreparedTask
 

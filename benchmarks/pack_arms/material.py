@@ -10,7 +10,7 @@ import torch
 from pack_arms.setting import Setting
 from studies.specification import read_specification
 from studies.specification.shipped import study_file
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
 from trial_runner.backbones.tokenizer import load_tokenizer
 from trial_runner.huggingface import quiet_transformers

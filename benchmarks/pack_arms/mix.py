@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pack_arms.setting import BUDGET, HEAD_RATE, Setting
-from search_space.backbone_shape import BackboneShape
-from search_space.budget import solve
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
+from search_space.counting.budget import solve
 from search_space.published import published_method
 from search_space.validity import check_on
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest

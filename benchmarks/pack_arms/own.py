@@ -15,8 +15,8 @@ from pack_arms.meters import counts_of, held_bytes, kept_bytes, now, peak_bytes,
 from pack_arms.mix import budget_configuration, equal_configuration, mixed_configuration, request
 from pack_arms.setting import Job, Setting
 from pack_arms.wire import say, wait
-from search_space.counting import count
-from trial_runner.pack import TrialPack
+from search_space.counting.counts import count
+from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 

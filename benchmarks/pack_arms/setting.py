@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from search_space.backbone_shape import BackboneShape
-from search_space.families import shape_of
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
 from trial_runner.requests import TrainingPlan
 
 __all__ = ["BUDGET", "HEAD_RATE", "Job", "Setting"]

@@ -7,7 +7,7 @@ code has beside it (unused networks, norms, biases of the task head); nothing is
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.conventions.case import MethodCase
 from search_space.conventions.codes import (
     LI_MIDDLE,

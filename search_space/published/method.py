@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError, UnknownMethodError
-from search_space.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
 from search_space.validity import check_on
 
 __all__ = ["HyperParameter", "PublishedMethod", "Values"]

@@ -1,7 +1,7 @@
 """Citations and hyper-parameters that several published methods share."""
 
 from search_space.dimensions import Activation, Port
-from search_space.form import Init, OwnNorm
+from search_space.forms.form import Init, OwnNorm
 from search_space.published.method import HyperParameter
 
 __all__ = [

@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields, replace
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.form import Full
-from search_space.options import parse_point
+from search_space.forms.form import Full
 from search_space.published import published_method
-from search_space.space import Candidate, SearchSpace
-from studies.candidates import new_trial
-from studies.proposing import Proposal
+from search_space.space.options import parse_point
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
 from studies.store.records import NewTrial, TrialRecord, TrialState
 
 __all__ = ["Contender", "Entry", "best_first", "entries_of", "trials_of"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
-from search_space.options import parse_point
+from search_space.space.options import parse_point
 from studies.errors import ConfirmationError
 from studies.specification.fields import Name
 

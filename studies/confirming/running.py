@@ -5,18 +5,18 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from search_space.families import shape_of
-from search_space.space import SearchSpace
-from studies.artefacts import study_folder
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
 from studies.confirming.contenders import entries_of, trials_of
 from studies.confirming.record import ConfirmationRecord, record_of
 from studies.confirming.request import ConfirmationRequest
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
-from studies.launch import LaunchResult, absolute_url, label_count, run_fleet
-from studies.plan import StudyPlan
-from studies.rungs import RungPlan
-from studies.samplers import derived_seed
+from studies.keeping.artefacts import study_folder
+from studies.keeping.plan import StudyPlan
+from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
+from studies.search.rungs import RungPlan
+from studies.search.samplers import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from studies.interrupts import Interrupts
-from studies.plan import StudyPlan
-from studies.progress import Progress, Standing
+from studies.fleet.interrupts import Interrupts
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Progress, Standing
 from trial_runner.requests import PackRunner, TrainingPlan
 
 __all__ = ["Backend", "FleetOptions", "Observer", "RunnerFactory", "Watch", "pack_size"]

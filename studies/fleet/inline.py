@@ -4,10 +4,10 @@ import os
 import uuid
 
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
-from studies.keeper import StudyKeeper
-from studies.plan import StudyPlan
-from studies.progress import Standing
-from studies.worker import PackWorker
+from studies.fleet.worker import PackWorker
+from studies.keeping.keeper import StudyKeeper
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Standing
 
 __all__ = ["run_inline"]
 

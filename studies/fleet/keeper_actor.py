@@ -8,10 +8,10 @@ import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.keeper import StudyKeeper
-from studies.leasing import Answer, Report
-from studies.plan import StudyPlan
-from studies.progress import Standing
+from studies.keeping.keeper import StudyKeeper
+from studies.keeping.messages import Answer, Report
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Standing
 
 __all__ = ["KeeperActor", "KeeperClient"]
 
@@ -61,48 +61,48 @@ def _refuse_stolen_study(plan: StudyPlan, launch_name: str) -> None:
 
 
 class KeeperClient:
-    """The keeper as workers and the launching process see it (`studies.leasing.Keeper`)."""
+    """The keeper as workers and the launching process see it (`studies.keeping.messages.Keeper`)."""
 
     def __init__(self, handle: Any) -> None:
         """Speak to an actor."""
         self._handle = handle
 
     def join(self, worker: str) -> None:
-        """See `studies.leasing.Keeper`."""
+        """See `studies.keeping.messages.Keeper`."""
         self._call("join", worker)
 
     def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
-        """See `studies.leasing.Keeper`."""
+        """See `studies.keeping.messages.Keeper`."""
         answer: Answer = self._call("exchange", worker, reports, free_slots)
         return answer
 
     def heartbeat(self, worker: str) -> bool:
-        """See `studies.leasing.Keeper`."""
+        """See `studies.keeping.messages.Keeper`."""
         return bool(self._call("heartbeat", worker))
 
     def leave(self, worker: str, reports: Sequence[Report]) -> None:
-        """See `studies.leasing.Keeper`."""
+        """See `studies.keeping.messages.Keeper`."""
         self._call("leave", worker, reports)
 
     def crash(self, worker: str, text: str) -> None:
-        """See `studies.keeper.StudyKeeper.crash`."""
+        """See `studies.keeping.keeper.StudyKeeper.crash`."""
         self._call("crash", worker, text)
 
     def halt(self, error: StudiesError) -> None:
-        """See `studies.keeper.StudyKeeper.halt`."""
+        """See `studies.keeping.keeper.StudyKeeper.halt`."""
         self._call("halt", error)
 
     def drain(self, reason: str) -> None:
-        """See `studies.keeper.StudyKeeper.drain`."""
+        """See `studies.keeping.keeper.StudyKeeper.drain`."""
         self._call("drain", reason)
 
     def standing(self) -> Standing:
-        """See `studies.keeper.StudyKeeper.standing`."""
+        """See `studies.keeping.keeper.StudyKeeper.standing`."""
         standing: Standing = self._call("standing")
         return standing
 
     def finish(self, text: str) -> None:
-        """See `studies.keeper.StudyKeeper.finish`."""
+        """See `studies.keeping.keeper.StudyKeeper.finish`."""
         self._call("finish", text)
 
     def _call(self, method: str, *arguments: object) -> Any:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from trial_runner.requests import PackRunner
-from trial_runner.tasks.source import TaskSource
-from trial_runner.tasks.text_source import TextTaskSource
+from trial_runner.tasks.classification.source import TaskSource
+from trial_runner.tasks.generation.source import TextTaskSource
 
 __all__ = ["TorchRunnerFactory"]
 

@@ -25,8 +25,8 @@ from studies.errors import LaunchError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
 from studies.fleet.keeper_actor import KeeperActor, KeeperClient
 from studies.fleet.tune_worker import PackTrainable
-from studies.plan import StudyPlan
-from studies.progress import Standing
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Standing
 
 __all__ = ["run_tune"]
 

@@ -10,8 +10,8 @@ from ray.tune import Trainable
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
-from studies.plan import StudyPlan
-from studies.worker import PackWorker
+from studies.fleet.worker import PackWorker
+from studies.keeping.plan import StudyPlan
 from trial_runner.errors import RunnerError
 from trial_runner.requests import TrainingPlan
 

@@ -6,15 +6,15 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from search_space.budget import ParameterBudget
+from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
-from search_space.form import FORMS
-from search_space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
+from search_space.forms.form import FORMS
 from search_space.published import PUBLISHED
+from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
 from studies.specification.presets import PRESETS
 from studies.specification.units import parse_duration
-from trial_runner.tasks.metrics import METRICS
-from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_METRICS
+from trial_runner.tasks.classification.metrics import METRICS
+from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_METRICS
 
 __all__ = [
     "Betas",

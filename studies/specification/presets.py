@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trial_runner.tasks.text_metrics import TEXT_KINDS, metrics_of_kind
+from trial_runner.tasks.generation.metrics import TEXT_KINDS, metrics_of_kind
 
 __all__ = ["PRESETS", "Preset", "with_task_preset", "with_training_preset"]
 

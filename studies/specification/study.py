@@ -6,15 +6,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from search_space.budget import ParameterBudget
-from search_space.options import SpaceOptions
-from studies.rungs import RungPlan
+from search_space.counting.budget import ParameterBudget
+from search_space.space.options import SpaceOptions
+from studies.search.rungs import RungPlan
 from studies.specification.fields import Budget, Name, Text, Whole
 from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search, Section, Task, Training
 from trial_runner.requests import TrainingPlan
-from trial_runner.tasks.source import TaskSource
-from trial_runner.tasks.text_source import TextTaskSource
+from trial_runner.tasks.classification.source import TaskSource
+from trial_runner.tasks.generation.source import TextTaskSource
 
 __all__ = ["LAUNCH_KEYS", "Specification"]
 

@@ -19,10 +19,10 @@ from studies.specification.fields import (
 from studies.specification.presets import with_task_preset
 from studies.specification.section import Section
 from trial_runner.errors import RunnerError
-from trial_runner.tasks.groups import Grouping
-from trial_runner.tasks.source import TaskSource
-from trial_runner.tasks.text_metrics import TextKind
-from trial_runner.tasks.text_source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks.classification.source import TaskSource
+from trial_runner.tasks.data.groups import Grouping
+from trial_runner.tasks.generation.metrics import TextKind
+from trial_runner.tasks.generation.source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
 
 __all__ = ["Generation", "Task"]
 

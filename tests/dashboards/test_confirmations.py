@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dashboards.confirmations import confirmation_renderable
+from dashboards.terminal.confirmations import confirmation_renderable
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import spread
 from studies.confirming.verdicts import compare

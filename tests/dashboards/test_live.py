@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-import dashboards.live
-from dashboards.live import live_renderable, progress_line, progress_view
-from studies.progress import BestTrial, Progress, RunningTrial
+import dashboards.terminal.live
+from dashboards.terminal.live import live_renderable, progress_line, progress_view
+from studies.keeping.progress import BestTrial, Progress, RunningTrial
 from studies.store.records import TrialState
 
 
@@ -80,7 +80,7 @@ def test_many_running_trials_are_cut_and_counted() -> None:
 
 def test_lines_are_written_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 101.0, 109.9, 110.0])
-    monkeypatch.setattr(dashboards.live.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(dashboards.terminal.live.time, "monotonic", lambda: next(clock))
     file = io.StringIO()
     with progress_view(file) as observe:
         for complete in (1, 2, 3, 4):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dashboards.queries import leaderboard, scored_by, study_summaries, study_summary, trial_page
 from studies.errors import StudiesError, UnknownStudyError
+from studies.queries.leaderboard import leaderboard, scored_by, study_summaries, study_summary, trial_page
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from dashboards.queries import leaderboard, study_summaries, trial_page
-from dashboards.tables import leaderboard_table, rows_table, studies_table, trial_renderable
+from dashboards.terminal.tables import leaderboard_table, rows_table, studies_table, trial_renderable
+from studies.queries.leaderboard import leaderboard, study_summaries, trial_page
 from studies.store.ledger import Ledger
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.text import duration_text, rate_text, score_text, share_text, states_text
+from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, states_text
 from studies.store.records import TrialState
 
 

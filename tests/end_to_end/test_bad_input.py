@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 
@@ -250,7 +250,7 @@ def test_a_refusal_is_one_line_and_exit_status_two_in_a_shell(study: dict[str, A
     command = [
         sys.executable,
         "-c",
-        "from studies.cli.main import main; raise SystemExit(main())",
+        "from deltaspace.commands.main import main; raise SystemExit(main())",
         "launch",
         "study.yaml",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState

@@ -9,7 +9,7 @@ import sacrebleu
 import yaml
 from rouge_score.rouge_scorer import RougeScorer
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 from trial_runner.tasks import PROXY_LOSS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from search_space.families import shape_of
-from search_space.space import SearchSpace
-from studies.artefacts import study_folder
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
-from studies.launch import plan_of
-from studies.replaying import replay_violations, replayed
+from studies.keeping.artefacts import study_folder
+from studies.launching import plan_of
+from studies.search.replaying import replay_violations, replayed
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord

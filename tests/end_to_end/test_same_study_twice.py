@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from studies.cli.main import main
-from studies.samplers import STARTUP_TRIALS
+from deltaspace.commands.main import main
+from studies.search.samplers import STARTUP_TRIALS
 
 Row = dict[str, Any]
 Table = list[Row]
@@ -49,7 +49,7 @@ def _launch_here(arguments: list[str]) -> None:
 
 def _launch_elsewhere(arguments: list[str]) -> None:
     """In a process of its own, whose sets have another order."""
-    script = "import sys; from studies.cli.main import main; sys.exit(main())"
+    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True, timeout=240)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from trivial_runner import TrivialFactory
 
-from studies.launch import launch
-from studies.progress import Progress
+from studies.keeping.progress import Progress
+from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
-from search_space.families import shape_of
-from search_space.space import Candidate, SearchSpace
+from search_space.space.space import Candidate, SearchSpace
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, NormPlacement, Port, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.budget import ParameterBudget, smallest_count, solve
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import affine_count, count, count_edits
+from search_space.counting.budget import ParameterBudget, smallest_count, solve
+from search_space.counting.counts import affine_count, count, count_edits
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, Gate, LearnedScale
+from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import largest_width
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
+from search_space.forms.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
-from search_space.space import Candidate
+from search_space.space.space import Candidate
 
 
 def edit(site: Site, write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
-from search_space.census import Census, census, dimension_values
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation
-from search_space.drawing import RandomTrial
-from search_space.layer_choice import depth_of, every_choice
-from search_space.options import SpaceOptions
-from search_space.space import FFN, SearchSpace
+from search_space.space.census import Census, census, dimension_values
+from search_space.space.layer_choice import depth_of, every_choice
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import FFN, SearchSpace
 
 SMALL = SpaceOptions(
     attention_forms=("diag", "bottleneck"),

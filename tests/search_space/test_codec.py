@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.codec import SCHEMA_VERSION, configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
-from search_space.form import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, LearnedScale
+from search_space.forms.form import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, LearnedScale
 from search_space.layers import AllLayers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
-from search_space.space import Candidate
+from search_space.space.space import Candidate
 
 CONFIGURATION = Configuration(
     edits=(

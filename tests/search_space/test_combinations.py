@@ -6,24 +6,14 @@ from itertools import combinations as subsets
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.choices import DIMENSIONS, EVERYTHING, edit_of, form_dimensions, gate_of, site_values
-from search_space.combinations import (
-    Combination,
-    combinations,
-    covering_configurations,
-    legal_combinations,
-    pairwise_cover,
-    product_size,
-    refusals,
-)
-from search_space.counting import count
+from search_space.backbones.shape import BackboneShape
+from search_space.counting.counts import count
 from search_space.dimensions import Heads, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import FORMS, Bottleneck, Full, Intrinsic, LowRank, OwnNorm, Phm, Prompt, Sparse
-from search_space.form import EncodedPrompt as Encoded
-from search_space.gate import (
+from search_space.forms.form import FORMS, Bottleneck, Full, Intrinsic, LowRank, OwnNorm, Phm, Prompt, Sparse
+from search_space.forms.form import EncodedPrompt as Encoded
+from search_space.gates.gate import (
     GATES,
     ConvexInducerGate,
     FixedScale,
@@ -33,6 +23,16 @@ from search_space.gate import (
     TanhGate,
 )
 from search_space.layers import LayerRange
+from search_space.space.choices import DIMENSIONS, EVERYTHING, edit_of, form_dimensions, gate_of, site_values
+from search_space.space.product import (
+    Combination,
+    combinations,
+    covering_configurations,
+    legal_combinations,
+    pairwise_cover,
+    product_size,
+    refusals,
+)
 from search_space.validity import RULES, check_on
 
 FEW = {

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.errors import InvalidEditError, UnknownMethodError
 from search_space.published import PUBLISHED, published_method
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import AffineCount, Counts, affine_count, block_widths, count, count_edits, widths
+from search_space.counting.counts import AffineCount, Counts, affine_count, block_widths, count, count_edits, widths
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
-from search_space.space import Candidate
+from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.space.space import Candidate
 
 # Sizes of the made-up backbone of the fixture ``odd``.
 D, H, N_KV, D_H, D_M = 11, 6, 2, 5, 17

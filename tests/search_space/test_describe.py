@@ -7,22 +7,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import affine_count
-from search_space.describe import (
-    SideView,
-    difference,
-    formula,
-    nearest_published,
-    ranked_published,
-    sentence,
-    side_view,
-)
+from search_space.counting.counts import affine_count
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import (
+from search_space.forms.form import (
     FORMS,
     Bottleneck,
     Constant,
@@ -39,7 +30,7 @@ from search_space.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gate import (
+from search_space.gates.gate import (
     GATES,
     Add,
     ConvexGate,
@@ -56,7 +47,16 @@ from search_space.gate import (
 )
 from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import PUBLISHED, published_method
-from search_space.space import Candidate, SearchSpace
+from search_space.space.space import Candidate, SearchSpace
+from search_space.words.describe import (
+    SideView,
+    difference,
+    formula,
+    nearest_published,
+    ranked_published,
+    sentence,
+    side_view,
+)
 
 WITH_EDITS = [method.name for method in PUBLISHED if method.name != "head_only"]
 

@@ -9,8 +9,8 @@ from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gate import GATES, Add, ConvexGate, FixedScale, LearnedScale
+from search_space.forms.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import GATES, Add, ConvexGate, FixedScale, LearnedScale
 
 
 def edit_of(form: Form, *, site: Site = Site.ATTENTION, write: Port = Port.O, read: Port | None = Port.O) -> Edit:

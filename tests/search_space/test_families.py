@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
-from search_space.families import FAMILIES, REFUSED, Family, family_of, shape_of
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "golden_params.yaml").read_text())["backbones"]

@@ -13,9 +13,9 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 from transformers.activations import ACT2FN
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.backbones import FAMILIES, PortLocation, PortTable, family_of, shape_of
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
-from search_space.families import FAMILIES, PortLocation, PortTable, family_of, shape_of
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from search_space.backbone_shape import BackboneShape
+from deltaspace.commands.main import main
+from search_space.backbones.shape import BackboneShape
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
 from search_space.published import PUBLISHED, published_method
-from studies.cli.main import main
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN: dict[str, Any] = yaml.safe_load((DATA / "golden_params.yaml").read_text())

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.layer_choice import available_layers, depth_of, every_choice, group_choices, suggest_layers
+from search_space.backbones.shape import BackboneShape
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.space.layer_choice import available_layers, depth_of, every_choice, group_choices, suggest_layers
 
 ALL = ("all", "range", "spindle")
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.combinations import legal_combinations
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Positions, Site
 from search_space.errors import InvalidEditError
-from search_space.form import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, SoftmaxMemory
-from search_space.gate import GATES, Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply
-from search_space.leaves import Leaf, side_leaves
+from search_space.forms.form import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, SoftmaxMemory
+from search_space.gates.gate import GATES, Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply
+from search_space.space.leaves import Leaf, side_leaves
+from search_space.space.product import legal_combinations
 from search_space.validity import check_on
 
 FORM_NAMES = tuple(form.name for form in FORMS)

@@ -6,9 +6,9 @@ import pytest
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
-from search_space.form import FORMS, Init, OwnNorm
-from search_space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions, parse_point
+from search_space.forms.form import FORMS, Init, OwnNorm
 from search_space.published import COMPARED
+from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions, parse_point
 
 FORM_NAMES = tuple(form.name for form in FORMS)
 

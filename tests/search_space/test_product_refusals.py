@@ -1,16 +1,16 @@
 """Every combination of the product is legal, or refused by a rule that it breaks: rules as this test has them.
 
-The product is that of `search_space.combinations`; one activation stands for all, for no rule is about activations.
+The product is that of `search_space.space.product`; one activation stands for all, for no rule is about activations.
 """
 
 from collections.abc import Callable, Mapping
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.choices import EVERYTHING
-from search_space.combinations import combinations
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
+from search_space.space.choices import EVERYTHING
+from search_space.space.product import combinations
 from search_space.validity import RULES
 
 PLACES = [

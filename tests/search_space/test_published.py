@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.budget import ParameterBudget, solve
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.budget import ParameterBudget, solve
+from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, UnknownMethodError
-from search_space.form import (
+from search_space.forms.form import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -28,7 +28,7 @@ from search_space.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gate import (
+from search_space.gates.gate import (
     Add,
     ConvexGate,
     ConvexInducerGate,

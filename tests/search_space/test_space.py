@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 import optuna
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.budget import ParameterBudget
+from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
-from search_space.counting import count, count_edits
+from search_space.counting.budget import ParameterBudget
+from search_space.counting.counts import count, count_edits
 from search_space.dimensions import Activation, ScalePer, Site
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
-from search_space.form import FORMS, Init, OwnNorm, SoftmaxMemory
-from search_space.gate import FixedScale
+from search_space.forms.form import FORMS, Init, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
-from search_space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.published import COMPARED, PUBLISHED, published_method
-from search_space.space import Candidate, Choice, FloatRange, SearchSpace, Trial
-from search_space.tree import points_of
+from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
+from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace, Trial
+from search_space.space.tree import points_of
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.budget import smallest_count
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.form import Bottleneck, Init, Phm
-from search_space.leaves import Leaf
-from search_space.options import SpaceOptions
-from search_space.tree import Point, Tree, least_cost, points_of
+from search_space.counting.budget import smallest_count
+from search_space.forms.form import Bottleneck, Init, Phm
+from search_space.space.leaves import Leaf
+from search_space.space.options import SpaceOptions
+from search_space.space.tree import Point, Tree, least_cost, points_of
 
 DEPENDENT = SpaceOptions(
     attention_forms=("softmax_memory", "bottleneck", "phm"),

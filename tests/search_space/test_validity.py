@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import (
+from search_space.forms.form import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -28,7 +28,7 @@ from search_space.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gate import (
+from search_space.gates.gate import (
     GATES,
     Add,
     ConvexGate,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from search_space.families import shape_of
-from search_space.space import SearchSpace, SpaceOptions
-from studies.artefacts import study_folder
-from studies.keeper import StudyKeeper
-from studies.plan import StudyPlan
-from studies.rungs import RungPlan
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace, SpaceOptions
+from studies.keeping.artefacts import study_folder
+from studies.keeping.keeper import StudyKeeper
+from studies.keeping.plan import StudyPlan
+from studies.search.rungs import RungPlan
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy
 from trial_runner.requests import TrainingPlan

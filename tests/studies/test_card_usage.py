@@ -11,7 +11,7 @@ import pytest
 import torch
 import yaml
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 from studies.store.ledger import Ledger
 
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deltaspace.commands.main import COMMANDS, cli, main
 from search_space.published import PUBLISHED
-from studies.cli.main import COMMANDS, cli, main
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")

@@ -11,10 +11,10 @@ import pytest
 from trivial_runner import TrivialFactory, TrivialRunner
 
 import studies.confirming.running
-from studies.cli.confirm import command
-from studies.cli.main import main
+from deltaspace.commands.confirm import command
+from deltaspace.commands.main import main
 from studies.confirming.request import AGAINST, ConfirmationRequest
-from studies.launch import LaunchResult, launch
+from studies.launching import LaunchResult, launch
 from studies.specification import specification_from_mapping
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dashboards.configurations import view_configuration
+from dashboards.terminal.configurations import view_configuration
+from deltaspace.commands.main import main
+from search_space.backbones import shape_of
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS
-from search_space.families import shape_of
 from search_space.layers import LayerRange
 from search_space.published import PUBLISHED, published_method
-from studies.cli.main import main
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import studies.cli.best
-from studies.cli.main import main
+import deltaspace.commands.best
+from deltaspace.commands.main import main
 
 ROBERTA = str(Path(__file__).parents[1] / "data" / "backbones" / "roberta_base")
 
@@ -99,7 +99,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(studies.cli.best.command, "callback", fail)
+    monkeypatch.setattr(deltaspace.commands.best.command, "callback", fail)
     with pytest.raises(ZeroDivisionError):
         main(["best", "sample"])
 
@@ -108,7 +108,7 @@ def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(studies.cli.best.command, "callback", interrupt)
+    monkeypatch.setattr(deltaspace.commands.best.command, "callback", interrupt)
     assert main(["best", "sample"]) == 130
     assert capsys.readouterr().err.strip() == "deltaspace: interrupted."
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-import studies.interrupts
-import studies.launch
+import studies.fleet.interrupts
+import studies.launching
+from deltaspace.commands.launch import _SIGNALS
+from deltaspace.commands.main import main
 from search_space.errors import BudgetError
-from studies.cli.launch import _SIGNALS
-from studies.cli.main import main
 from studies.errors import LaunchError, StudyChangedError
-from studies.launch import LaunchResult
-from studies.progress import Progress
+from studies.keeping.progress import Progress
+from studies.launching import LaunchResult
 from studies.specification import Specification
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
@@ -33,7 +33,7 @@ PROGRESS = Progress(
 
 
 class FakeLaunch:
-    """Stands where `studies.launch.launch` does: keeps what it is given and ends as it is told."""
+    """Stands where `studies.launching.launch` does: keeps what it is given and ends as it is told."""
 
     def __init__(self, storage: str) -> None:
         self.reason = "finished: all 6 trials have ended"
@@ -59,7 +59,7 @@ class FakeLaunch:
 def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch:
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
     fake = FakeLaunch(sample_storage)
-    monkeypatch.setattr(studies.launch, "launch", fake)
+    monkeypatch.setattr(studies.launching, "launch", fake)
     return fake
 
 
@@ -119,7 +119,7 @@ def test_what_fails_later_is_a_failure(launched: FakeLaunch, capsys: pytest.Capt
     assert capsys.readouterr().err.splitlines()[-1] == "deltaspace: the workers cannot be started."
 
 
-@pytest.mark.parametrize("reason", studies.interrupts._REASONS.values())
+@pytest.mark.parametrize("reason", studies.fleet.interrupts._REASONS.values())
 def test_an_interrupted_launch_says_how_to_go_on(
     launched: FakeLaunch, capsys: pytest.CaptureFixture[str], reason: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from studies.cli.main import main
+from deltaspace.commands.main import main
 
 Predict = Callable[..., tuple[int, str, str]]
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]

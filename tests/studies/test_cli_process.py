@@ -13,7 +13,7 @@ ROBERTA = str(Path(__file__).parents[1] / "data" / "backbones" / "roberta_base")
 def run(*arguments: str, folder: Path, **kwargs: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environment.pop("DELTASPACE_STORAGE", None)
-    script = "import sys; from studies.cli.main import main; sys.exit(main())"
+    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],
         capture_output=True,
@@ -51,7 +51,7 @@ def test_a_refused_launch_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    script = "import sys; from studies.cli.main import main; sys.exit(main())"
+    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", script, "methods", "--backbone", ROBERTA, "--json"],
         stdout=subprocess.PIPE,
@@ -70,7 +70,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
 def test_help_loads_nothing_that_takes_long() -> None:
     script = (
         "import sys\n"
-        "from studies.cli.main import main\n"
+        "from deltaspace.commands.main import main\n"
         "main(['--help'])\n"
         "slow = ('torch', 'ray', 'transformers', 'optuna', 'pydantic', 'sqlalchemy', 'rich', 'yaml', 'numpy')\n"
         "print([name for name in slow if name in sys.modules], file=sys.stderr)"
@@ -82,7 +82,7 @@ def test_help_loads_nothing_that_takes_long() -> None:
 def test_counting_loads_neither_torch_nor_the_database(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from studies.cli.main import main\n"
+        "from deltaspace.commands.main import main\n"
         f"main(['count', 'mam_adapter', '--backbone', {ROBERTA!r}, '--json'])\n"
         "slow = ('torch', 'ray', 'transformers', 'optuna', 'pydantic', 'sqlalchemy')\n"
         "print([name for name in slow if name in sys.modules], file=sys.stderr)"

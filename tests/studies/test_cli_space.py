@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from deltaspace.commands.main import main
 from search_space.validity import RULES
-from studies.cli.main import main
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
@@ -142,7 +142,7 @@ def test_what_cannot_be_shown_is_said(
 def test_showing_a_space_loads_neither_torch_nor_the_sampler(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from studies.cli.main import main\n"
+        "from deltaspace.commands.main import main\n"
         f"main(['space', 'docstrings', '--set', 'backbone={ROBERTA}', '--draw', '1', '--json'])\n"
         "slow = ('torch', 'ray', 'transformers', 'optuna', 'sqlalchemy')\n"
         "print([name for name in slow if name in sys.modules], file=sys.stderr)"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from deltaspace.commands.main import main
 from search_space.codec import configuration_from_json
-from studies.cli.main import main
 from studies.specification.shipped import example_names
 from trial_runner.tasks import EMBEDDED_TASKS
 

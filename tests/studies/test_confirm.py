@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 from trivial_runner import TrivialFactory, TrivialRunner, score_at
 
-from dashboards.queries import leaderboard, study_summaries
+from search_space.backbones import shape_of
 from search_space.errors import UnknownMethodError
-from search_space.families import shape_of
-from search_space.space import SearchSpace
-from studies.artefacts import study_folder
+from search_space.space.space import SearchSpace
 from studies.confirming.record import record_of
 from studies.confirming.request import AGAINST, ConfirmationRequest
 from studies.confirming.results import ConfirmationResult, confirmation_result, confirmation_results
@@ -25,8 +23,10 @@ from studies.errors import (
     StudyChangedError,
     UnknownStudyError,
 )
-from studies.launch import LaunchResult, launch
-from studies.replaying import replay_violations, replayed
+from studies.keeping.artefacts import study_folder
+from studies.launching import LaunchResult, launch
+from studies.queries.leaderboard import leaderboard, study_summaries
+from studies.search.replaying import replay_violations, replayed
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger

@@ -8,10 +8,10 @@ import pytest
 
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
-from search_space.space import Candidate, SearchSpace
-from studies.candidates import new_trial
+from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.contenders import Contender, best_first, entries_of, trials_of
-from studies.proposing import Proposal, Proposer
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal, Proposer
 from studies.store.records import NewTrial, TrialRecord, TrialState
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 from optuna.trial import FrozenTrial
 from trivial_runner import TrivialFactory
 
-from studies.cli.main import main
-from studies.launch import launch
+from deltaspace.commands.main import main
+from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
@@ -83,11 +83,11 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
 
 
 def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> None:
-    from search_space.families import shape_of
-    from search_space.space import SearchSpace
-    from studies.candidates import new_trial
-    from studies.optuna_export import export_optuna
-    from studies.proposing import Proposer
+    from search_space.backbones import shape_of
+    from search_space.space.space import SearchSpace
+    from studies.exports.optuna import export_optuna
+    from studies.search.candidates import new_trial
+    from studies.search.proposer import Proposer
     from trial_runner.backbones import config_of
 
     with Ledger.open(url) as ledger:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from deltaspace.commands.main import main
 from search_space.published import PUBLISHED
-from studies.cli.main import main
 from studies.confirming.request import ConfirmationRequest
 from studies.confirming.results import confirmation_results
 from studies.confirming.running import confirm
 from studies.confirming.wording import verdict_sentences
 from studies.errors import StudiesError
-from studies.exporting import export_trial
-from studies.launch import launch
+from studies.exports.exporting import export_trial
+from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy, TrialRecord, TrialState

@@ -8,7 +8,7 @@ import pytest
 from trivial_runner import TrivialRunner
 
 from studies.errors import LaunchError
-from studies.launch import LaunchResult, launch
+from studies.launching import LaunchResult, launch
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from search_space.backbone_shape import BackboneShape
-from search_space.families import shape_of
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
 from studies.errors import LaunchError
 from studies.intrinsic import DIMENSIONS, FULL, Dimension, Sweep, dimension_of, sweep_of
 from studies.specification import Specification, specification_from_mapping

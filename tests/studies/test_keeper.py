@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from studies.artefacts import attempt_folder, describe_file, is_whole
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
-from studies.leasing import Decision, Lease, Report
-from studies.plan import StudyPlan
-from studies.replaying import replay_violations
+from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
+from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
+from studies.keeping.messages import Decision, Lease, Report
+from studies.keeping.plan import StudyPlan
+from studies.search.replaying import replay_violations
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, TrialState
@@ -402,7 +402,7 @@ def test_of_equal_scores_the_first_trial_is_the_best(new_plan, keep):
 
 
 def test_a_study_whose_space_is_exhausted_is_done_before_its_target(new_plan, keep, space):
-    from search_space.space import SearchSpace, SpaceOptions
+    from search_space.space.space import SearchSpace, SpaceOptions
 
     options = SpaceOptions(
         attention_forms=(), ffn_forms=("const",), learning_rates={"const": (1e-3, 1e-3)}, published=()

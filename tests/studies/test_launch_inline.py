@@ -11,8 +11,8 @@ from trivial_runner import TrivialFactory
 
 from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StorageError, StudyChangedError
-from studies.launch import launch
-from studies.progress import Progress
+from studies.keeping.progress import Progress
+from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import optuna
 import pytest
 
-from search_space.space import SearchSpace, SpaceOptions
-from studies.candidates import new_trial
+from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
-from studies.proposing import Proposal, Proposer, SpaceExhausted
-from studies.samplers import SAMPLERS, STARTUP_TRIALS, derived_seed, make_sampler
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, derived_seed, make_sampler
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

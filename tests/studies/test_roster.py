@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from search_space.budget import solve
+from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
-from search_space.families import shape_of
+from search_space.counting.budget import solve
 from search_space.published import published_method
-from studies.roster import OpenTrial, Roster
+from studies.keeping.roster import OpenTrial, Roster
 from studies.store.records import NewTrial
 
 METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")

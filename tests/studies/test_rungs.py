@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from studies.errors import LaunchError
-from studies.rungs import RungBoard, RungPlan
+from studies.search.rungs import RungBoard, RungPlan
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from search_space.dimensions import Activation, ScalePer
-from search_space.form import Init, OwnNorm
-from search_space.options import SpaceOptions
+from search_space.forms.form import Init, OwnNorm
 from search_space.published import COMPARED, PUBLISHED
+from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError
 from studies.specification import (
     Specification,
@@ -388,7 +388,7 @@ def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, na
 
 
 def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
-    from studies.samplers import SAMPLERS
+    from studies.search.samplers import SAMPLERS
 
     for sampler in SAMPLERS:
         assert Search(sampler=sampler).sampler == sampler  # type: ignore[arg-type]

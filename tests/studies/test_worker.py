@@ -7,20 +7,20 @@ import pytest
 from trivial_runner import TrivialRunner, score_at
 
 from studies.errors import LaunchError
-from studies.keeper import StudyKeeper
-from studies.plan import StudyPlan
-from studies.replaying import replay_violations
-from studies.rungs import RungPlan
+from studies.fleet.worker import PackWorker
+from studies.keeping.keeper import StudyKeeper
+from studies.keeping.plan import StudyPlan
+from studies.search.replaying import replay_violations
+from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
-from studies.worker import PackWorker
 
 
 @pytest.fixture
 def one_step_at_a_time(monkeypatch):
     """The worker looks up after every step."""
-    monkeypatch.setattr("studies.worker.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("studies.fleet.worker.CHUNK_SECONDS", 0.0)
 
 
 def worker_of(keeper: StudyKeeper, plan: StudyPlan, runner: TrivialRunner, **given: object) -> PackWorker:
@@ -102,7 +102,7 @@ def test_a_diverging_trial_fails_with_reason_and_step_and_is_not_tried_again(new
 def test_what_a_worker_hands_in_and_when_depends_on_no_clock(new_plan, keep, monkeypatch, fails_at):
     told: list[list[tuple[int, int | None]]] = []
     for seconds in (0.0, 60.0):
-        monkeypatch.setattr("studies.worker.CHUNK_SECONDS", seconds)
+        monkeypatch.setattr("studies.fleet.worker.CHUNK_SECONDS", seconds)
         plan = new_plan(study=f"chunks-{seconds:g}")
         keeper = keep(plan)
         told.append([])

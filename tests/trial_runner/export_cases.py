@@ -14,11 +14,11 @@ from torch import Tensor
 from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.edit import Edit
+from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.inputs import model_inputs
 from trial_runner.requests import Snapshot
 from trial_runner.seeds import derived_seed
 from trial_runner.tasks import Batch

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from contract.examples import FORM_EXAMPLES
 
-from search_space.backbone_shape import BackboneShape
-from search_space.choices import EVERYTHING
-from search_space.combinations import Combination, legal_combinations
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Bottleneck, LowRank, Phm, SoftmaxMemory
-from search_space.gate import ConvexGate
+from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory
+from search_space.gates.gate import ConvexGate
 from search_space.layers import AllLayers, LayerRange
+from search_space.space.choices import EVERYTHING
+from search_space.space.product import Combination, legal_combinations
 from search_space.validity import check_on
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner

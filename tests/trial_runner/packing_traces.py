@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from trial_runner.pack import TrialPack
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.slots import TrialSlot
 
 __all__ = [
     "Deviation",

@@ -15,11 +15,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_space.families import FAMILIES, Family, shape_of
+from search_space.backbones import FAMILIES, Family, shape_of
 from search_space.published import published_method
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
-from trial_runner.delta_set import DeltaSet
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.deltas.delta_set import DeltaSet
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import torch
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import trial_runner.huggingface
+from search_space.backbones import FAMILIES
 from search_space.dimensions import Positions, StackKind
 from search_space.errors import UnsupportedBackboneError
-from search_space.families import FAMILIES
 from trial_runner.backbones import (
     config_of,
     embedded_folder,

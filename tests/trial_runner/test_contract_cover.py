@@ -15,14 +15,14 @@ import torch
 from contract.backbones import EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
 from contract.promises import build, check_everything
 
-from search_space.backbone_shape import BackboneShape
-from search_space.combinations import covering_configurations, legal_combinations
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import PUBLISHED
+from search_space.space.product import covering_configurations, legal_combinations
 
 CONFIGURATIONS = 1_000
 WIDTH = 3

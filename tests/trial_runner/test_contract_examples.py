@@ -9,13 +9,13 @@ from contract.backbones import BACKBONES, EVERY_BACKBONE, Rig, parameters, rig_o
 from contract.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
 from contract.promises import build, check_everything, moved
 
+from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.families import FAMILIES
-from search_space.form import FORMS, LowRank
-from search_space.gate import GATES, Add
+from search_space.forms.form import FORMS, LowRank
+from search_space.gates.gate import GATES, Add
 
 
 @pytest.fixture(

@@ -14,16 +14,16 @@ from contract.promises import build, check_everything, moved
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
+from search_space.backbones import family_of
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.families import family_of
-from search_space.form import LowRank
-from search_space.gate import Add
+from search_space.forms.form import LowRank
+from search_space.gates.gate import Add
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
-from trial_runner.delta_set import DeltaSet
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.deltas.delta_set import DeltaSet
 
 FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 
 # Relative to how far the frozen backbone itself is off. Measured: 20 and 6 at most.
 BOUNDS = {"float32": 100, "bfloat16": 20}

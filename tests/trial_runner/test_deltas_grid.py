@@ -6,13 +6,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape
-from search_space.counting import affine_count, count_edits, widths
+from search_space.backbones.shape import BackboneShape
+from search_space.counting.counts import affine_count, count_edits, widths
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, ScalePer, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import FORMS, Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gate import (
+from search_space.forms.form import (
+    FORMS,
+    Bottleneck,
+    Constant,
+    Diagonal,
+    Form,
+    Init,
+    LowRank,
+    OwnNorm,
+    Phm,
+    SoftmaxMemory,
+)
+from search_space.gates.gate import (
     GATES,
     Add,
     ConvexGate,

@@ -15,7 +15,7 @@ from export_cases import TEXTS, every_example, head_logits, hidden_of, logits_of
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.form import (
+from search_space.forms.form import (
     FORMS,
     Bottleneck,
     Constant,
@@ -27,8 +27,8 @@ from search_space.form import (
     Prompt,
     Sparse,
 )
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
-from trial_runner.delta_set import DeltaSet
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import load_head, merge, new_folder, unmergeable, write_merged
 from trial_runner.huggingface import quiet_transformers

@@ -8,9 +8,9 @@ import torch
 from export_cases import facts_of
 from halves_task import halves_task
 
-from search_space.budget import solve
+from search_space.counting.budget import solve
 from search_space.published import published_method
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.export import load_delta, new_folder, trained_delta, write_delta
 from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest

@@ -9,13 +9,13 @@ import torch
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.form import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
-from search_space.gate import Add, ConvexGate, Gate, Prepend
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
+from search_space.gates.gate import Add, ConvexGate, Gate, Prepend
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
-from trial_runner.delta_set import DeltaSet
-from trial_runner.fold import fold, folded_configuration
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.fold import fold, folded_configuration
 
 
 def at_heads(form: Form, gate: Gate) -> Edit:

@@ -10,17 +10,17 @@ from contract.promises import build, moved
 from torch import Tensor, nn
 from torch.nn import functional
 
-from search_space.backbone_shape import Sublayer
+from search_space.backbones import PortLocation
+from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
-from search_space.families import PortLocation
-from search_space.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import READS
 from trial_runner.backbones import load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 
 Seen = dict[tuple[str, str], Tensor]
 

@@ -12,16 +12,16 @@ from contract.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
 from contract.promises import moved
 from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import family_of
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site, StackKind
 from search_space.edit import Edit
-from search_space.families import family_of
-from search_space.form import FORMS
-from search_space.gate import GATES, ConvexInducerGate, InducerGate
+from search_space.forms.form import FORMS
+from search_space.gates.gate import GATES, ConvexInducerGate, InducerGate
 from search_space.published import published_method
-from trial_runner.attach import Attachment
-from trial_runner.delta_set import DeltaSet
+from trial_runner.attachment.attach import Attachment
+from trial_runner.deltas.delta_set import DeltaSet
 
 NEW_TOKENS = 5
 SEARCHES = {"greedy": 1, "beam": 3}

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Constant, Diagonal, Form, LowRank, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, FixedScale, Gate, Multiply
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import Bottleneck, Constant, Diagonal, Form, LowRank, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, Multiply
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 
 INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))

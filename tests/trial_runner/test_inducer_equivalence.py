@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Init, LowRank
-from search_space.gate import Add, ConvexInducerGate, Gate, InducerGate
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import Bottleneck, Init, LowRank
+from search_space.gates.gate import Add, ConvexInducerGate, Gate, InducerGate
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 
 TOKENS = 12

@@ -15,10 +15,10 @@ from text_cases import WRITERS, admitted, language_model, objective_of, plain_pa
 from torch import Tensor
 
 from search_space.published import published_method
-from trial_runner.attention import ATTENTION
+from trial_runner.attachment.attention import ATTENTION
+from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
-from trial_runner.frozen_model import FrozenModel
 from trial_runner.objectives import output_head
 from trial_runner.objectives.output_head import OutputHead, token_losses
 from trial_runner.requests import Reading

@@ -9,7 +9,7 @@ from contract.backbones import parameters
 from packing_traces import alone, measured, train, worst
 from text_cases import METHODS, WRITERS, moved_pass, objective_of, requests
 
-from trial_runner.frozen_model import FrozenModel
+from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from trial_runner.errors import RequestError
-from trial_runner.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.requests import TrainingPlan
 
 

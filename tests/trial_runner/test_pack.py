@@ -9,16 +9,16 @@ import pytest
 import torch
 from halves_task import halves_task
 
-from search_space.budget import solve
 from search_space.configuration import Configuration
+from search_space.counting.budget import solve
 from search_space.published import published_method
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.errors import AttachError, RequestError, SnapshotError
-from trial_runner.pack import TrialPack
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import Failure, LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.slots import learning_rate_factor
 
 STEPS = 20
 PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(5, 10, STEPS), weight_decay=0.01)

@@ -10,8 +10,8 @@ from packing_cases import request_for, runner_of, sized
 
 from search_space.published import published_method
 from trial_runner import runner as runners
-from trial_runner.frozen_model import CACHED_BYTES
-from trial_runner.packing.memory import MemoryModel, saved_bytes
+from trial_runner.attachment.frozen_model import CACHED_BYTES
+from trial_runner.packs.memory import MemoryModel, saved_bytes
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 
@@ -78,7 +78,7 @@ def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_w
     requests.append(request_for(published_method("ia3").configuration(shape), len(widths), steps=2))
     together = {}
     for bound in (0, 1 << 40):
-        monkeypatch.setattr("trial_runner.pack._WIDE_BYTES", bound)
+        monkeypatch.setattr("trial_runner.packs.pack._WIDE_BYTES", bound)
         pack = runner.open_pack(len(requests))
         for request in requests:
             pack.admit(request)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from trial_runner.packing.dropout import SlotDropout, current, dropping
 from trial_runner.seeds import derived_seed
+from trial_runner.stacking.dropout import SlotDropout, current, dropping
 
 FIRST, SECOND, THIRD = (derived_seed(seed, "dropout", 3) for seed in range(3))
 SHAPES = [(4,), (4, 9), (4, 7, 16), (4, 7, 5), (4, 2, 7, 7), (4, 2, 7, 8)]

@@ -14,16 +14,16 @@ from packing_cases import BATCH, every_structure, legal, request_for, runner_of,
 from packing_traces import alone, deviation, measured, train, worst
 
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Site
-from search_space.form import FORMS
-from search_space.gate import GATES
+from search_space.forms.form import FORMS
+from search_space.gates.gate import GATES
 from search_space.published import published_method
-from trial_runner.delta_set import DeltaSet
-from trial_runner.pack import TrialPack
-from trial_runner.packing.packed_deltas import PackedDeltas
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
+from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.tasks import Split
 
 EXACT = 1e-9

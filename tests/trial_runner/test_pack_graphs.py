@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from search_space.dimensions import Site
-from trial_runner.packing import lane
-from trial_runner.packing.graphs import StepGraphs
+from trial_runner.packs.graphs import StepGraphs
+from trial_runner.stacking import lane
 from trial_runner.tasks import PreparedTask
 
 Tensors = Mapping[str, Tensor]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from search_space.configuration import Configuration
 from search_space.published import published_method
-from trial_runner.pack import TrialPack
+from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import Failure, LearningRates, Reading, Snapshot, TrialRequest
 from trial_runner.runner import TorchRunner
 

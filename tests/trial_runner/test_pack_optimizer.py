@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trial_runner.errors import RequestError
-from trial_runner.packing import optimizer as module
-from trial_runner.packing.optimizer import Owned, PackAdamW, SlotRule
+from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
+from trial_runner.stacking import optimizer as module
 
 SLOTS, SIDES = 4, 3
 STEPS = 50

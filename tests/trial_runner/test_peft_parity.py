@@ -17,19 +17,19 @@ from peft import BeftConfig, IA3Config, LoraConfig, get_peft_model
 from peft_modules import FUSED, MODULES, STACK_NORMS
 from torch import Tensor, nn
 
-from search_space.backbone_shape import Sublayer
+from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import Constant, Diagonal, LowRank
-from search_space.gate import Add, FixedScale, Multiply
+from search_space.forms.form import Constant, Diagonal, LowRank
+from search_space.gates.gate import Add, FixedScale, Multiply
 from search_space.published import published_method
 from search_space.validity import sublayers_of
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 
 # This release of peft asks transformers for a property by its old name.

@@ -19,12 +19,12 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.form import EncodedPrompt, Prompt, PromptEncoder, SoftmaxMemory
-from search_space.gate import ConvexGate, Prepend, TanhGate
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder, SoftmaxMemory
+from search_space.gates.gate import ConvexGate, Prepend, TanhGate
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.softmax_memory import PrefixStack
 

@@ -12,17 +12,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Form, Init, SoftmaxMemory
-from search_space.gate import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
-from trial_runner.attention import attend, tap_attention, untap_attention
-from trial_runner.attention_tap import HeadEdits
-from trial_runner.delta_set import SublayerPlan
+from search_space.forms.form import Bottleneck, Form, Init, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
+from trial_runner.attachment.attention import attend, tap_attention, untap_attention
+from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.deltas import build_form
+from trial_runner.deltas.delta_set import SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.packing.packed_deltas import PackedDeltas, SlotRows
+from trial_runner.stacking.packed_deltas import PackedDeltas, SlotRows
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 GROUP = HEADS // KV_HEADS

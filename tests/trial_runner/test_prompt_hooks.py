@@ -11,12 +11,12 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.form import Prompt
-from search_space.gate import Prepend
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import Prompt
+from search_space.gates.gate import Prepend
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 
 LENGTH = 3
 ENCODERS = ("roberta", "bert", "distilbert", "electra")

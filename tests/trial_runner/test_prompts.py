@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from search_space.backbones import family_of
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.families import family_of
-from search_space.form import EncodedPrompt, Prompt, PromptEncoder
-from search_space.gate import Prepend
-from trial_runner.prompts import PromptDelta
+from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
+from search_space.gates.gate import Prepend
+from trial_runner.deltas.prompt import PromptDelta
 
 CONFIG = {
     "model_type": "roberta",

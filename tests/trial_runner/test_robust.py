@@ -12,15 +12,12 @@ import torch
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.form import SoftmaxMemory
-from search_space.gate import ConvexGate
+from search_space.forms.form import SoftmaxMemory
+from search_space.gates.gate import ConvexGate
 from search_space.layers import AllLayers, LayerRange, Layers
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
-from trial_runner.pack import TrialPack
-from trial_runner.packing.lane import pass_of
-from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
-from trial_runner.robust import (
+from trial_runner.objectives.robust import (
     Manifold,
     RobustPredictor,
     RobustTuning,
@@ -28,6 +25,9 @@ from trial_runner.robust import (
     activations_of,
     has_robust_prefix,
 )
+from trial_runner.packs.lane import pass_of
+from trial_runner.packs.pack import TrialPack
+from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Batch, PreparedTask, Split
 

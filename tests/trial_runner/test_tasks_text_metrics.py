@@ -9,8 +9,8 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks import TEXT_KINDS, compute, compute_loss, compute_text, metrics_of_kind, score_of, signature
-from trial_runner.tasks.answers import exact_match, normalise_answer, token_f1
-from trial_runner.tasks.text_metrics import LOSS_METRICS, TEXT_METRICS
+from trial_runner.tasks.generation.answers import exact_match, normalise_answer, token_f1
+from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_METRICS
 
 PREDICTIONS = ["the cats sat on the mat", "a dog barked at two old men", "nothing here"]
 REFERENCES = [("the cat sat on a mat", "two cats sat on the mat"), ("two old men were barked at by a dog",), ("x y",)]

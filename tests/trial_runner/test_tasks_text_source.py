@@ -2,7 +2,7 @@ import pytest
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks import Decoding, Grouping, QuestionColumns, TaskSource, TextColumns, TextTaskSource
-from trial_runner.tasks.linearise import linearise
+from trial_runner.tasks.data.linearise import linearise
 
 COLUMNS = TextColumns(source="en", target="de")
 VALID = {

@@ -8,18 +8,18 @@ import torch
 from torch import Tensor, nn
 from transformers import BartConfig, BartForConditionalGeneration, BartModel, RobertaConfig, RobertaModel
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import family_of
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.families import family_of
-from search_space.form import Full, GlobalForm, Intrinsic, Sparse
-from search_space.gate import Add
+from search_space.forms.form import Full, GlobalForm, Intrinsic, Sparse
+from search_space.gates.gate import Add
+from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, build_whole, swapped
+from trial_runner.deltas.whole_model.fastfood import Fastfood, walsh_hadamard
+from trial_runner.deltas.whole_model.sparse import hard_concrete
 from trial_runner.errors import AttachError
-from trial_runner.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, build_whole, swapped
-from trial_runner.whole_model.fastfood import Fastfood, walsh_hadamard
-from trial_runner.whole_model.sparse import hard_concrete
 
 DID = Intrinsic(width=80)
 SAID = Intrinsic(width=300, per_tensor=True)

@@ -11,16 +11,16 @@ from halves_task import halves_task
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.form import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
-from search_space.gate import Add, Prepend
-from trial_runner.attention import ATTENTION, register_attention
+from search_space.forms.form import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
+from search_space.gates.gate import Add, Prepend
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
-from trial_runner.pack import TrialPack
+from trial_runner.deltas.whole_model import SparseDelta
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.seeds import derived_seed
-from trial_runner.slots import learning_rate_factor
-from trial_runner.whole_model import SparseDelta
 
 STEPS = 7
 HALF = 4

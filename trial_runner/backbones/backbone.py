@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import Family, family_of
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from search_space.families import Family, family_of
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
 from trial_runner.backbones.tokenizer import load_tokenizer
 from trial_runner.errors import BackboneError

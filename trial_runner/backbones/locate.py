@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from search_space.backbones import shape_of
 from search_space.dimensions import Positions
-from search_space.families import shape_of
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 

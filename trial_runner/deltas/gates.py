@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
 from trial_runner.deltas.blocks import Blocks, block_product, remainder_normal
 

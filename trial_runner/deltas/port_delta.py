@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
-from search_space.gate import (
+from search_space.gates.gate import (
     ConvexInducerGate,
     FixedScale,
     InducerGate,

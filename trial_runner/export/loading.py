@@ -13,22 +13,22 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones import Family, family_of
+from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
-from search_space.families import Family, family_of
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.backbones.backbone import tensors_sha256
 from trial_runner.backbones.locate import padding_token
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import PREFIX, load_tensors
 from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
-from trial_runner.inputs import model_inputs
 from trial_runner.tasks import Batch
 
 __all__ = ["LoadedDelta", "load_delta", "open_delta"]

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.backbones import Family, PortTable
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.families import Family, PortTable
-from search_space.form import (
+from search_space.forms.form import (
     Bottleneck,
     Constant,
     EncodedPrompt,
@@ -25,9 +25,9 @@ from search_space.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gate import Multiply
+from search_space.gates.gate import Multiply
 from trial_runner.backbones import Backbone
-from trial_runner.delta_set import DeltaSet, SublayerPlan
+from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 from trial_runner.export.heads import TaskHead, write_head

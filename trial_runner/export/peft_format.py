@@ -13,15 +13,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape, Sublayer
+from search_space.backbones import Family, PortLocation
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Positions, StackKind
 from search_space.edit import Edit
-from search_space.families import Family, PortLocation
-from search_space.form import Diagonal, EncodedPrompt, LowRank, Prompt
-from search_space.gate import FixedScale
+from search_space.forms.form import Diagonal, EncodedPrompt, LowRank, Prompt
+from search_space.gates.gate import FixedScale
 from trial_runner.backbones.locate import source_of
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, write_json

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta
 from trial_runner.errors import ExportError
-from trial_runner.whole_model import IntrinsicDelta, SparseDelta
 
 __all__ = ["PREFIX", "load_tensors", "number_stored", "stored_tensors"]
 

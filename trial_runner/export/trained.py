@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
-from search_space.counting import Counts, count
-from trial_runner.delta_set import DeltaSet
+from search_space.counting.counts import Counts, count
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.fold import fold
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import number_stored, stored_tensors
-from trial_runner.fold import fold
 from trial_runner.requests import Snapshot
 from trial_runner.seeds import derived_seed
 
@@ -69,7 +69,7 @@ class TrainedDelta:
         if held != counted:
             raise ExportError(
                 f"an export must hold the {counted:,} parameters that its configuration counts; got {held:,}. "
-                "This is a bug in trial_runner/export or search_space/counting.py."
+                "This is a bug in trial_runner/export or search_space/counting/counts.py."
             )
         return tensors
 

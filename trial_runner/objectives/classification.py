@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trial_runner.delta_set import DeltaSet
-from trial_runner.frozen_model import FrozenModel, Pass
+from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.objectives.objective import TrainingBatch
-from trial_runner.packing.stacks import by_slots
-from trial_runner.robust import RobustPredictor
+from trial_runner.objectives.robust import RobustPredictor
+from trial_runner.stacking.stacks import by_slots
 from trial_runner.tasks import Batch, PreparedTask, Split
-from trial_runner.tasks.metrics import METRICS, compute
+from trial_runner.tasks.classification.metrics import METRICS, compute
 
 __all__ = ["ClassificationHead", "ClassificationObjective"]
 

@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.backbones import LanguageModel
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
-from trial_runner.frozen_model import FrozenModel, Pass
 from trial_runner.objectives.objective import TrainingBatch
 from trial_runner.objectives.output_head import OutputHead
+from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.objectives.writing import Writer
-from trial_runner.robust import has_robust_prefix
 from trial_runner.tasks import (
     IGNORED,
     PROXY_LOSS,

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trial_runner.delta_set import DeltaSet
-from trial_runner.frozen_model import Pass
+from trial_runner.attachment.frozen_model import Pass
+from trial_runner.deltas.delta_set import DeltaSet
 
 __all__ = ["Objective", "TrainingBatch"]
 

@@ -25,13 +25,12 @@
 """
 
 from trial_runner.tasks.cache import default_cache_folder
-from trial_runner.tasks.groups import Grouping
-from trial_runner.tasks.metrics import METRICS, Metric, compute, metric
-from trial_runner.tasks.place import SPLITS, SourceKind
-from trial_runner.tasks.prepare import prepare_task
-from trial_runner.tasks.source import EMBEDDED_TASKS, TaskSource
-from trial_runner.tasks.split import Batch, PreparedTask, Split
-from trial_runner.tasks.text_metrics import (
+from trial_runner.tasks.classification.metrics import METRICS, Metric, compute, metric
+from trial_runner.tasks.classification.source import EMBEDDED_TASKS, TaskSource
+from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
+from trial_runner.tasks.data.groups import Grouping
+from trial_runner.tasks.data.place import SPLITS, SourceKind
+from trial_runner.tasks.generation.metrics import (
     PROXY_LOSS,
     TEXT_KINDS,
     TextKind,
@@ -41,8 +40,9 @@ from trial_runner.tasks.text_metrics import (
     score_of,
     signature,
 )
-from trial_runner.tasks.text_source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
-from trial_runner.tasks.text_split import IGNORED, PreparedTextTask, Prompts, TextBatch, TextSplit
+from trial_runner.tasks.generation.source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, Prompts, TextBatch, TextSplit
+from trial_runner.tasks.prepare import prepare_task
 
 __all__ = [
     "EMBEDDED_TASKS",

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, overload
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks import classification, generation
 from trial_runner.tasks.cache import default_cache_folder, read_cached, write_cached
-from trial_runner.tasks.docstrings import docstrings_digest, read_docstrings
-from trial_runner.tasks.folder import files_digest, find_files, read_folder
-from trial_runner.tasks.hub import read_hub
-from trial_runner.tasks.place import Place
-from trial_runner.tasks.raw import RawSplit, read_split
-from trial_runner.tasks.rows import RawTask, RowsReader, RowsT
-from trial_runner.tasks.source import TaskSource
-from trial_runner.tasks.split import PreparedTask
-from trial_runner.tasks.text_encode import TextEncoder
-from trial_runner.tasks.text_raw import RawTextSplit, read_text_split
-from trial_runner.tasks.text_source import TextTaskSource
-from trial_runner.tasks.text_split import PreparedTextTask
+from trial_runner.tasks.classification import preparing as classification
+from trial_runner.tasks.classification.raw import RawSplit, read_split
+from trial_runner.tasks.classification.source import TaskSource
+from trial_runner.tasks.classification.split import PreparedTask
+from trial_runner.tasks.data.docstrings import docstrings_digest, read_docstrings
+from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
+from trial_runner.tasks.data.hub import read_hub
+from trial_runner.tasks.data.place import Place
+from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT
+from trial_runner.tasks.generation import preparing as generation
+from trial_runner.tasks.generation.encode import TextEncoder
+from trial_runner.tasks.generation.raw import RawTextSplit, read_text_split
+from trial_runner.tasks.generation.source import TextTaskSource
+from trial_runner.tasks.generation.split import PreparedTextTask
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -4,8 +4,8 @@ import hashlib
 from collections import Counter
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.place import SPLITS, Place, title_of
-from trial_runner.tasks.rows import RawTask, RowsT
+from trial_runner.tasks.data.place import SPLITS, Place, title_of
+from trial_runner.tasks.data.rows import RawTask, RowsT
 
 __all__ = ["complete_splits", "drop_repeated", "subsample", "text_hash"]
 

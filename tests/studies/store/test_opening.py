@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from studies.errors import StorageError
+from studies.queries.sql import run_query
 from studies.store import engine
 from studies.store.address import StorageAddress
 from studies.store.ledger import Ledger
-from studies.store.reading import run_query
 
 NOBODY = 65534
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from studies.errors import QueryError, StorageError
+from studies.queries.sql import QueryResult, run_query
 from studies.store.ledger import Ledger
-from studies.store.reading import QueryResult, run_query
 
 WRITES = {
     "delete": "DELETE FROM trials",

@@ -14,10 +14,10 @@ from _pytest.mark import ParameterSet
 from torch import Tensor
 
 from search_space.dimensions import Site, StackKind
-from trial_runner.attach import Attachment
-from trial_runner.attention import ATTENTION, register_attention
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 
 __all__ = [
     "BACKBONES",

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.form import (
+from search_space.forms.form import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -23,7 +23,7 @@ from search_space.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gate import (
+from search_space.gates.gate import (
     Add,
     ConvexGate,
     ConvexInducerGate,

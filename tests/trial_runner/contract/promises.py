@@ -5,13 +5,13 @@ from contract.backbones import Rig
 from safetensors.torch import load, save
 from torch import Tensor
 
-from search_space.backbone_shape import BackboneShape
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting import count
+from search_space.counting.counts import count
 from search_space.dimensions import Port, Positions
 from search_space.edit import Edit
-from search_space.form import Bottleneck, Constant, OwnNorm
-from search_space.gate import (
+from search_space.forms.form import Bottleneck, Constant, OwnNorm
+from search_space.gates.gate import (
     ConvexGate,
     ConvexInducerGate,
     InducerGate,
@@ -22,7 +22,7 @@ from search_space.gate import (
     WeightedGate,
 )
 from search_space.validity import starts_at_zero, sublayers_of
-from trial_runner.delta_set import DeltaSet
+from trial_runner.deltas.delta_set import DeltaSet
 
 __all__ = ["build", "check_everything", "is_inert", "moved", "starts_as_nothing"]
 

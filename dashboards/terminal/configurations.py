@@ -1,0 +1,292 @@
+"""Configurations for the terminal: published methods, counts, and what a configuration does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.layout import plain_table
+from dashboards.terminal.text import share_text
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.conventions import CONVENTIONS, conventions
+from search_space.counting.counts import Counts, count, places
+from search_space.edit import Edit
+from search_space.published import PUBLISHED, PublishedMethod, Values
+from search_space.words.describe import Difference, SideView, formula, ranked_published, sentence, side_view
+
+__all__ = [
+    "ConfigurationView",
+    "CountView",
+    "EditView",
+    "MethodView",
+    "configuration_renderable",
+    "count_renderable",
+    "counts_table",
+    "method_views",
+    "methods_table",
+    "view_configuration",
+    "view_count",
+]
+
+_NEAREST = 3
+_CODE = ", released code"
+_DIMENSIONS = {
+    "functional form": "form",
+    "modified representation": "write",
+    "insertion form": "insertion",
+    "composition function": "gate",
+}
+_DETAILS = ("read", "heads", "bottleneck", "activation", "scale", "variant", "site", "layers")
+_CONVENTIONS = {
+    "stored": "stored (the budget binds these)",
+    "trained": "trained",
+    "weights_only": "weights only",
+    "with_bias": "weights and biases",
+}
+_OUTSIDE = {"embed": "input", "global": "weights"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodView:
+    """A published method on a backbone.
+
+    Attributes:
+        method: The method.
+        attention: Its dimensions at attention; None without edits there.
+        ffn: Its dimensions at the FFN; None without edits there.
+        invalid: Why it is not valid on the backbone; None if it is.
+    """
+
+    method: PublishedMethod
+    attention: SideView | None
+    ffn: SideView | None
+    invalid: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditView:
+    """An edit and what it computes.
+
+    Attributes:
+        site: Kind of sublayer.
+        sublayers: At how many of them (for ``stack``: norms; outside the sublayers: once).
+        formula: With the shapes of its matrices.
+    """
+
+    site: str
+    sublayers: int
+    formula: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationView:
+    """What a configuration does on a backbone.
+
+    Attributes:
+        sentence: In words.
+        attention: Dimensions at attention; None without edits there.
+        ffn: Dimensions at the FFN; None without edits there.
+        edits: What every edit computes.
+        counts: Parameters.
+        backbone_parameters: The denominator of percentages.
+        nearest: The published methods that differ least, nearest first.
+    """
+
+    sentence: str
+    attention: SideView | None
+    ffn: SideView | None
+    edits: tuple[EditView, ...]
+    counts: Counts
+    backbone_parameters: int
+    nearest: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountView:
+    """What a published method counts on a backbone.
+
+    Attributes:
+        method: The method.
+        settings: Every hyper-parameter by its full name; None for what is absent.
+        counts: Of what is attached; nothing where the method is not valid.
+        conventions: Parameters by every convention that concerns the method.
+        meanings: What each of these conventions counts.
+        backbone_parameters: The denominator of percentages.
+        invalid: Why the method is not valid on the backbone; None if it is.
+    """
+
+    method: PublishedMethod
+    settings: Mapping[str, float | str | None]
+    counts: Counts
+    conventions: Mapping[str, int]
+    meanings: Mapping[str, str]
+    backbone_parameters: int
+    invalid: str | None
+
+
+def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) -> CountView:
+    """What a published method counts on a backbone.
+
+    Raises:
+        UnknownMethodError: If a setting is not one of the method's, or cannot be.
+        InvalidEditError: If the method is not valid there with these settings, unless there is nothing to count.
+    """
+    found = conventions(method.name, shape, settings)
+    invalid = None if any(found.values()) else method.validity(shape)
+    counts = Counts(weights_only=0, with_bias=0, stored=0, trained=0)
+    return CountView(
+        method=method,
+        settings=method.values(settings),
+        counts=count(method.configuration(shape, settings), shape) if invalid is None else counts,
+        conventions=found,
+        meanings={one.name: one.meaning for one in CONVENTIONS if one.name in found},
+        backbone_parameters=shape.parameters,
+        invalid=invalid,
+    )
+
+
+def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
+    """Every published method on a backbone, those that are not valid there with the reason."""
+    views = []
+    for method in PUBLISHED:
+        invalid = method.validity(shape)
+        if invalid is not None:
+            views.append(MethodView(method=method, attention=None, ffn=None, invalid=invalid))
+            continue
+        configuration = method.configuration(shape)
+        attention, ffn = side_view(configuration.attention), side_view(configuration.ffn)
+        views.append(MethodView(method=method, attention=attention, ffn=ffn, invalid=None))
+    return tuple(views)
+
+
+def view_configuration(configuration: Configuration, shape: BackboneShape) -> ConfigurationView:
+    """What a configuration does on a backbone.
+
+    Raises:
+        InvalidEditError: If it is not valid there.
+    """
+    return ConfigurationView(
+        sentence=sentence(configuration, shape),
+        attention=side_view(configuration.attention),
+        ffn=side_view(configuration.ffn),
+        edits=tuple(_edit_view(edit, shape) for edit in configuration.edits),
+        counts=count(configuration, shape),
+        backbone_parameters=shape.parameters,
+        nearest=tuple(ranked_published(configuration, shape)[:_NEAREST]),
+    )
+
+
+def _edit_view(edit: Edit, shape: BackboneShape) -> EditView:
+    return EditView(site=edit.site.value, sublayers=places(edit, shape), formula=formula(edit, shape))
+
+
+def methods_table(views: Sequence[MethodView]) -> RenderableType:
+    """The published methods, their four dimensions at either sublayer, and what can be set."""
+    table = plain_table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("at")
+    for dimension in _DIMENSIONS:
+        table.add_column(dimension)
+    table.add_column("hyper-parameters")
+    table.add_column("published in", no_wrap=True)
+    for view in views:
+        method = view.method
+        settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
+        name, citation = method.name, escape(method.citation.partition(", ")[0])
+        if view.invalid is not None:
+            table.add_row(name, Text("not valid here", "red"), "", "", "", "", settings, citation)
+            continue
+        for place, side in (("attention", view.attention), (_elsewhere(view.ffn), view.ffn)):
+            if side is not None:
+                table.add_row(name, place, *(getattr(side, key) for key in _DIMENSIONS.values()), settings, citation)
+                name = settings = citation = ""
+        if name:
+            table.add_row(name, "nowhere", "", "", "", "", settings, citation)
+    sources = dict.fromkeys(view.method.citation.partition(", table")[0].removesuffix(_CODE) for view in views)
+    parameters = [one for view in views for one in view.method.hyperparameters if one.choices]
+    choices = dict.fromkeys(f"{one.alias}: {', '.join(one.choices)} ({one.meaning})" for one in parameters)
+    invalid = [Text(f"{view.method.name}: {view.invalid}", "red") for view in views if view.invalid is not None]
+    return Group(table, Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
+
+
+def counts_table(counts: Counts, backbone_parameters: int) -> Table:
+    """Parameters by counting convention, and their percentage of the backbone."""
+    table = plain_table()
+    table.add_column("parameters")
+    table.add_column("", justify="right")
+    table.add_column("of the backbone", justify="right")
+    for convention, name in _CONVENTIONS.items():
+        number = getattr(counts, convention)
+        table.add_row(name, f"{number:,}", share_text(number / backbone_parameters, digits=4))
+    return table
+
+
+def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
+    """What a published method counts: what is attached, then the conventions that count something else."""
+    total = view.backbone_parameters
+    shown = ", ".join(f"{name}={_number(value)}" for name, value in view.settings.items() if value is not None)
+    head = f"{view.method.title} ({shown or 'nothing to set'}) on {backbone}, {total:,} parameters"
+    parts: list[RenderableType] = [Text(head, "bold"), *([] if view.invalid is None else [Text(view.invalid, "red")])]
+    parts += [Text(), counts_table(view.counts, total)]
+    attached = {name: getattr(view.counts, name) for name in _CONVENTIONS}
+    others = {name: number for name, number in view.conventions.items() if attached.get(name) != number}
+    if others:
+        parts += [Text(), _conventions_table(others, view)]
+    return Group(*parts)
+
+
+def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table:
+    table = plain_table()
+    table.add_column("convention")
+    table.add_column("", justify="right")
+    table.add_column("of the backbone", justify="right")
+    table.add_column("what it counts")
+    for name, number in conventions.items():
+        share = share_text(number / view.backbone_parameters, digits=4)
+        table.add_row(name, f"{number:,}", share, view.meanings[name])
+    return table
+
+
+def configuration_renderable(view: ConfigurationView, *, title: str, subtitle: str | None = None) -> RenderableType:
+    """What a configuration does: sentence, dimensions, formulas, counts, nearest published methods."""
+    head = Text.assemble((title, "bold"), f": {view.sentence}")
+    edits = plain_table()
+    for name in ("site", "sublayers", "what it computes"):
+        edits.add_column(name, overflow="fold")
+    for edit in view.edits:
+        edits.add_row(edit.site, str(edit.sublayers), Text(edit.formula))
+    near = plain_table()
+    for name in ("nearest published", "what differs"):
+        near.add_column(name)
+    for one in view.nearest:
+        near.add_row(one.method.name, Text("; ".join(one.differences) or "nothing but sizes"))
+    parts: list[RenderableType] = [head, *([Text(subtitle)] if subtitle else [])]
+    for part in (_dimensions(view), edits, counts_table(view.counts, view.backbone_parameters), near):
+        parts += [Text(), part]
+    return Group(*parts)
+
+
+def _dimensions(view: ConfigurationView) -> Table:
+    table = plain_table()
+    for name in ("", "attention", _elsewhere(view.ffn)):
+        table.add_column(name)
+    rows: Mapping[str, str] = {**_DIMENSIONS, **{name: name for name in _DETAILS}}
+    for title, key in rows.items():
+        cells = [getattr(side, key) if side is not None else None for side in (view.attention, view.ffn)]
+        table.add_row(title, *("-" if cell is None else escape(str(cell)) for cell in cells))
+    return table
+
+
+def _elsewhere(side: SideView | None) -> str:
+    """Where the edits are that are not at attention."""
+    return _OUTSIDE.get(side.site or "", "FFN") if side is not None else "FFN"
+
+
+def _number(value: float | str | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:g}"

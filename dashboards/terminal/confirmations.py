@@ -1,0 +1,106 @@
+"""A confirmation for the terminal, as a rich renderable."""
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.layout import plain_table
+from dashboards.terminal.text import rate_text, share_text
+from studies.confirming.results import ConfirmationResult, ContenderResult
+from studies.confirming.verdicts import Comparison
+from studies.confirming.wording import notes, verdict_sentences
+
+__all__ = ["confirmation_renderable"]
+
+_SENTENCE = "what it is"
+_TEXTS = ("configuration", _SENTENCE)
+_MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
+
+
+def confirmation_renderable(result: ConfirmationResult) -> RenderableType:
+    """Every contender, the winner beside every baseline, what follows, and what must be known."""
+    head = Text.from_markup(
+        f"[bold]{escape(result.name)}[/]: {len(result.contenders)} configurations of {escape(result.study)}, "
+        f"{len(result.seeds)} seeds each, {result.metric} on the test split"
+    )
+    parts: list[RenderableType] = [head, Text(), _Contenders(result)]
+    if result.comparisons:
+        parts += [Text(), _comparisons(result)]
+    sentences = verdict_sentences(result)
+    if sentences:
+        parts += [Text(), *(Text(sentence, "bold") for sentence in sentences)]
+    said = notes(result)
+    if said:
+        parts += [Text(), *(Text(note, "dim") for note in said)]
+    return Group(*parts)
+
+
+class _Contenders:
+    """The contenders in as many columns as fit; sentences fold, numbers never do."""
+
+    def __init__(self, result: ConfirmationResult) -> None:
+        self._result = result
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = _columns(options.max_width)
+        table = plain_table()
+        for name in columns:
+            is_text = name in _TEXTS
+            table.add_column(
+                name,
+                justify="left" if is_text else "right",
+                no_wrap=name != _SENTENCE,
+                ratio=1 if name == _SENTENCE else None,
+            )
+        for one in self._result.contenders:
+            cells = _cells(one, self._result)
+            table.add_row(*(cells[name] for name in columns), style=None if one.is_published else "bold")
+        yield table
+
+
+def _columns(width: int) -> tuple[str, ...]:
+    scores = ("validation", "test mean", "deviation", "median", "seeds")
+    if width < _MIDDLE_WIDTH:
+        return _TEXTS[0], *scores
+    if width < _FULL_WIDTH:
+        return *_TEXTS, *scores, "of budget"
+    return *_TEXTS, *scores, "of budget", "lr attention", "lr FFN"
+
+
+def _cells(one: ContenderResult, result: ConfirmationResult) -> dict[str, str]:
+    measured = one.spread
+    ended = sum(score is not None for score in one.scores)
+    return {
+        "configuration": escape(one.label),
+        _SENTENCE: escape(one.description),
+        "validation": _score(one.validation_score),
+        "test mean": _score(measured.mean if measured else None),
+        "deviation": _score(measured.deviation if measured else None),
+        "median": _score(measured.median if measured else None),
+        "seeds": str(ended) if ended == len(one.scores) else f"{ended} of {len(one.scores)}",
+        "of budget": share_text(one.stored_parameters / result.budget_parameters),
+        "lr attention": rate_text(one.attention_learning_rate),
+        "lr FFN": rate_text(one.ffn_learning_rate),
+    }
+
+
+def _comparisons(result: ConfirmationResult) -> Table:
+    table = plain_table()
+    table.add_column(f"{escape(result.winner.label)} minus", no_wrap=True)
+    for name in ("difference", "95% interval", "p", "Holm's p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for one in result.comparisons:
+        table.add_row(escape(one.baseline), *_figures(one), one.verdict.value)
+    return table
+
+
+def _figures(one: Comparison) -> tuple[str, ...]:
+    if one.difference is None or one.p_value is None or one.adjusted_p is None:
+        return "-", "-", "-", "-"
+    return f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}", f"{one.p_value:.2g}", f"{one.adjusted_p:.2g}"
+
+
+def _score(score: float | None) -> str:
+    return "-" if score is None else f"{score:.4f}"

@@ -1,0 +1,229 @@
+"""Tables for the terminal, as rich renderables."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.layout import plain_table
+from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, state_text, states_text
+from studies.queries.leaderboard import Leaderboard, LeaderboardRow, StudySummary, TrialPage, scored_by
+from studies.store.records import SiteDimensions, TrialRecord, TrialState
+from trial_runner.tasks.generation.metrics import PROXY_LOSS
+
+__all__ = ["leaderboard_table", "rows_table", "studies_table", "summary_text", "trial_renderable"]
+
+_DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
+_MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
+
+
+def summary_text(summary: StudySummary) -> Text:
+    """Three lines on how a study stands."""
+    share = share_text(summary.budget_parameters / summary.backbone_parameters, digits=3)
+    confirms = f"confirms {escape(summary.confirms)} on the test split, " if summary.confirms else ""
+    lines = [
+        f"[bold]{escape(summary.name)}[/]: {confirms}{escape(summary.task)} on {escape(summary.backbone)}, "
+        f"budget {summary.budget_parameters:,} parameters ({share} of {summary.backbone_parameters:,})",
+        f"trials: {states_text(dict(summary.counts))}",
+    ]
+    if summary.best is not None:
+        best = summary.best
+        lines.append(
+            f"best {summary.metric}: [bold]{score_text(best.score, best.state, best.steps)}[/], "
+            f"trial {best.number}: {escape(best.description)}"
+        )
+    return Text.from_markup("\n".join(lines))
+
+
+def leaderboard_table(board: Leaderboard) -> RenderableType:
+    """How the study stands, and its trials best first; discoveries are bold."""
+    if not board.rows:
+        return Group(summary_text(board.summary), Text("no trial has ended yet."))
+    parts: list[RenderableType] = [summary_text(board.summary), Text(), _BoardRows(board)]
+    if board.hidden:
+        parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
+    return Group(*parts)
+
+
+class _BoardRows:
+    """The rows of a leaderboard in as many columns as fit; sentences fold, numbers never do."""
+
+    def __init__(self, board: Leaderboard) -> None:
+        self._board = board
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = _columns(self._board.summary.metric, options.max_width)
+        table = plain_table()
+        for name in columns:
+            is_text = name in ("method", "what it is")
+            table.add_column(
+                name,
+                justify="left" if is_text else "right",
+                no_wrap=name != "what it is",
+                ratio=1 if name == "what it is" else None,
+            )
+        for row in self._board.rows:
+            cells = _cells(row, self._board.summary.metric)
+            if "method" not in columns:
+                cells["what it is"] = f"{cells['method']}: {cells['what it is']}"
+            table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
+        yield table
+
+
+def _columns(metric: str, width: int) -> tuple[str, ...]:
+    if width < _MIDDLE_WIDTH:
+        return "trial", metric, "parameters", "of budget", "what it is"
+    details = ("attention", "lr attention", "lr FFN")
+    if width < _FULL_WIDTH:
+        return "trial", metric, "parameters", "of budget", *details, "what it is"
+    return "place", "trial", metric, "method", "what it is", "parameters", "of budget", *details
+
+
+def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
+    score = score_text(row.score, row.state, row.steps, early_by_loss=row.scored_by != metric)
+    if row.state is not TrialState.COMPLETE:
+        score = f"{state_text(row.state)} {score}" if row.score is not None else state_text(row.state)
+    return {
+        "place": str(row.place),
+        "trial": str(row.number),
+        metric: score,
+        "method": escape(row.method),
+        "what it is": escape(row.sentence),
+        "parameters": f"{row.parameters:,}",
+        "of budget": share_text(row.budget_fraction),
+        "attention": share_text(row.attention_share, digits=0),
+        "lr attention": rate_text(row.attention_learning_rate),
+        "lr FFN": rate_text(row.ffn_learning_rate),
+    }
+
+
+def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
+    """Every study of a storage."""
+    if not summaries:
+        return Text("no studies yet.")
+    table = plain_table()
+    for name in ("study", "task", "backbone"):
+        table.add_column(name, overflow="fold")
+    table.add_column("budget", justify="right", no_wrap=True)
+    table.add_column("trials")
+    table.add_column("best", justify="right", no_wrap=True)
+    table.add_column("begun", no_wrap=True)
+    for summary in summaries:
+        table.add_row(
+            escape(summary.name) + (f" (confirms {escape(summary.confirms)})" if summary.confirms else ""),
+            escape(summary.task),
+            escape(summary.backbone),
+            f"{summary.budget_parameters:,}",
+            states_text(dict(summary.counts)),
+            f"{summary.best.score:.4f}" if summary.best and summary.best.score is not None else "-",
+            f"{summary.created_at:%Y-%m-%d %H:%M}",
+        )
+    return table
+
+
+def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
+    """The rows of a query."""
+    table = plain_table()
+    for column in columns:
+        table.add_column(escape(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("-" if value is None else str(value)) for value in row))
+    return table
+
+
+def trial_renderable(page: TrialPage) -> RenderableType:
+    """One trial: what it is, how it went, its attempts and files."""
+    return Group(
+        _trial_head(page.trial, page),
+        Text(),
+        _dimensions_table(page.trial),
+        *_readings(page),
+        *_attempts(page),
+        *_files(page),
+        *_events(page),
+    )
+
+
+def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
+    study = page.study
+    newest = trial.score if trial.score is not None else trial.last_score
+    is_by_loss = scored_by(trial, study) != study.metric
+    score = score_text(newest, trial.state, trial.steps, early_by_loss=is_by_loss)
+    of_budget = share_text(trial.stored_parameters / study.budget_parameters)
+    of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
+    lines = [
+        f"[bold]trial {trial.number} of {escape(study.name)}[/]: {escape(trial.description)}",
+        f"{escape(trial.method) if trial.method else 'discovered'}, {state_text(trial.state)}, "
+        f"{escape(study.metric)} [bold]{score}[/]",
+        f"{trial.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
+        f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
+        f"attention share {share_text(trial.attention_share)}, seed {trial.seed}, fingerprint {trial.fingerprint}",
+    ]
+    if trial.reason:
+        lines.append(f"reason: {escape(trial.reason)}")
+    return Text.from_markup("\n".join(lines))
+
+
+def _dimensions_table(trial: TrialRecord) -> Table:
+    table = plain_table()
+    for name in ("", "attention", "ffn"):
+        table.add_column(name)
+    for name in _DIMENSIONS:
+        table.add_row(name.replace("_", " "), *(_dimension(site, name) for site in (trial.attention, trial.ffn)))
+    return table
+
+
+def _dimension(site: SiteDimensions | None, name: str) -> str:
+    value = getattr(site, name) if site is not None else None
+    if value is None:
+        return "-"
+    return rate_text(value) if name == "learning_rate" else escape(str(value))
+
+
+def _readings(page: TrialPage) -> list[RenderableType]:
+    if not page.readings:
+        return []
+    table = plain_table()
+    for name in ("step", "rung", "attempt", page.study.metric, "train loss", "time"):
+        table.add_column(name, justify="right")
+    for reading in page.readings:
+        table.add_row(
+            str(reading.step),
+            "-" if reading.rung is None else str(reading.rung),
+            str(reading.attempt),
+            f"loss {reading.metrics[PROXY_LOSS]:.4f}" if PROXY_LOSS in reading.metrics else f"{reading.score:.4f}",
+            f"{reading.train_loss:.4f}",
+            f"{reading.seconds:.1f}s",
+        )
+    return [Text(), table]
+
+
+def _attempts(page: TrialPage) -> list[RenderableType]:
+    if not page.attempts:
+        return []
+    table = plain_table()
+    for name in ("attempt", "worker", "begun", "took", "ending"):
+        table.add_column(name)
+    for attempt in page.attempts:
+        took = duration_text((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else "-"
+        begun = f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"
+        table.add_row(str(attempt.attempt), escape(attempt.worker), begun, took, attempt.ending or "running")
+    return [Text(), table]
+
+
+def _files(page: TrialPage) -> list[RenderableType]:
+    if not page.artefacts:
+        return []
+    table = plain_table()
+    for name in ("file", "step", "bytes", "path"):
+        table.add_column(name, overflow="fold")
+    for artefact in page.artefacts:
+        table.add_row(artefact.kind, str(artefact.step), f"{artefact.size_bytes:,}", escape(artefact.path))
+    return [Text(), table]
+
+
+def _events(page: TrialPage) -> list[RenderableType]:
+    lines = [f"{event.at:%Y-%m-%d %H:%M:%S}  {event.kind}: {event.text}" for event in page.events]
+    return [Text(), Text("\n".join(lines))] if lines else []

@@ -1,0 +1,139 @@
+"""``deltaspace confirm``."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.launch import exit_code
+from deltaspace.commands.options import json_option, storage_option
+from search_space.errors import SearchSpaceError
+from search_space.space.options import parse_point
+
+if TYPE_CHECKING:
+    from studies.confirming.request import ConfirmationRequest
+    from studies.launching import LaunchResult
+
+__all__ = ["command"]
+
+_FROM_STUDY = "[default: as in the study]"
+
+
+def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    """The names of a list; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
+    names: list[str] = []
+    for part in [] if text.strip() == "none" else text.split(","):
+        if names and "=" in part and ":" not in part:
+            names[-1] += f",{part.strip()}"
+        else:
+            names.append(part.strip())
+    for name in names:
+        try:
+            parse_point(name)
+        except SearchSpaceError as error:
+            raise click.BadParameter(str(error)) from None
+    return tuple(dict.fromkeys(names))
+
+
+@click.command(
+    "confirm",
+    epilog=examples(
+        "deltaspace confirm docstrings",
+        "deltaspace confirm docstrings --top 1 --seeds 10 --against mam_adapter --name docstrings-mam",
+        "deltaspace confirm docstrings --json",
+    ),
+)
+@click.argument("study")
+@click.option(
+    "--top", type=click.IntRange(1), default=5, show_default=True, help="How many of the best configurations."
+)
+@click.option("--seeds", type=click.IntRange(2), default=5, show_default=True, help="How often each is trained.")
+@click.option(
+    "--against",
+    metavar="METHOD,…",
+    default="mam_adapter,lora_qv,full_finetuning",
+    show_default=True,
+    callback=_methods,
+    help="Published methods to hold the winner against, or none.",
+)
+@click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
+@click.option(
+    "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_STUDY}"
+)
+@click.option(
+    "--pack", metavar="N|auto", help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_STUDY}"
+)
+@click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_STUDY}")
+@click.option(
+    "--time-budget", metavar="TIME", help="Stop after 90s, 5m or 1h30m; calling again continues.  [default: none]"
+)
+@storage_option
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(  # noqa: PLR0913 - one argument per option
+    study: str,
+    top: int,
+    seeds: int,
+    against: tuple[str, ...],
+    name: str | None,
+    storage: str,
+    quiet: bool,
+    as_json: bool,
+    **fleet: str | None,
+) -> int:
+    """Confirm the winners of a study on the test split, which the search never saw.
+
+    The best configurations and the baselines are trained from scratch with fresh seeds, at full length and without
+    pruning. Printed are mean, standard deviation and median over the seeds, and for the best configuration minus each
+    baseline a paired bootstrap interval and a permutation test, corrected for the number of baselines.
+
+    A baseline is the study's own best trial of that method; where there is none it is resized to the budget, with
+    learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
+    trials. One that was stopped is continued by calling the command again; one that is finished is only printed.
+    """
+    from studies.confirming.request import ConfirmationRequest
+    from studies.confirming.wording import power_note
+
+    request = ConfirmationRequest(
+        study=study,
+        top=top,
+        seeds=seeds,
+        against=against,
+        name=name,
+        fleet={key: value for key, value in fleet.items() if value is not None},
+    )
+    warning = power_note(seeds, len(against))
+    if warning is not None:
+        click.echo(f"{request.confirmation}: {warning}", err=True)
+    launched = _launched(request, storage, quiet=quiet)
+    _report(launched, storage, as_json=as_json)
+    return exit_code(launched)
+
+
+def _launched(request: "ConfirmationRequest", storage: str, *, quiet: bool) -> "LaunchResult":
+    from dashboards.terminal.live import progress_view
+    from studies.confirming.running import confirm
+
+    with progress_view(sys.stderr, quiet=quiet) as observe:
+        return confirm(request, storage_url=storage, observer=observe)
+
+
+def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
+    """The result to stdout, and how the launch ended to stderr."""
+    from dashboards.terminal.confirmations import confirmation_renderable
+    from deltaspace.commands.output import echo_json, show
+    from studies.confirming.results import confirmation_result
+    from studies.confirming.wording import notes, verdict_sentences
+    from studies.store.ledger import Ledger
+
+    name = launched.study.name
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        result = confirmation_result(ledger, name)
+    if as_json:
+        said = {"sentences": verdict_sentences(result), "notes": notes(result)}
+        echo_json({"finished": result.is_finished, "winner": result.winner.label, **said, "confirmation": result})
+    else:
+        show(confirmation_renderable(result))
+    advice = "" if launched.finished else " Call the command again to continue."
+    click.echo(f"{name}: {launched.reason}.{advice} See 'deltaspace show {name}'.", err=True)

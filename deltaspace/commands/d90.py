@@ -1,0 +1,165 @@
+"""``deltaspace d90``."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.launch import exit_code
+from deltaspace.commands.options import json_option, set_option, storage_option
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from studies.intrinsic import Dimension, Sweep
+    from studies.launching import LaunchResult
+    from studies.specification import Specification
+
+__all__ = ["command"]
+
+
+def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+    parts = [part.strip().replace("_", "") for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        raise click.BadParameter(f"must be whole numbers from 1, separated by commas; got {text!r}")
+    return tuple(int(part) for part in parts)
+
+
+@click.command(
+    "d90",
+    epilog=examples(
+        "deltaspace d90 docstrings",
+        "deltaspace d90 study.yaml --method intrinsic_did --dimensions 100,1000,10000",
+        "deltaspace d90 sst2 --set task.folder=./data/sst2 --tries 3 --json",
+    ),
+)
+@click.argument("study", metavar="STUDY.yaml")
+@click.option(
+    "--method",
+    type=click.Choice(["intrinsic_said", "intrinsic_did"]),
+    default="intrinsic_said",
+    show_default=True,
+    help="With one more factor per tensor (SAID) or without (DID).",
+)
+@click.option(
+    "--fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    help="Share of the score of full fine-tuning that a dimension must reach.",
+)
+@click.option(
+    "--dimensions",
+    metavar="N,N,…",
+    default="10,30,100,300,1000,3000,10000",
+    show_default=True,
+    callback=_whole_numbers,
+    help="Dimensions to try; those that the backbone does not allow are left out.",
+)
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Studies of the sweep, each with a seed and learning rates of its own; the best score of a point counts.",
+)
+@set_option("Any key of the study file, such as training.steps=300; repeatable.")
+@storage_option
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(  # noqa: PLR0913 - one argument per option
+    study: str,
+    method: str,
+    fraction: float,
+    dimensions: tuple[int, ...],
+    tries: int,
+    settings: tuple[str, ...],
+    storage: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Find the intrinsic dimension of a study's task.
+
+    It is the smallest dimension of a random subspace in which training reaches 90% of the score of full fine-tuning.
+
+    STUDY.yaml is a study file or the name of a shipped example; of it the backbone, the task, the training, the
+    learning rates and the fleet are taken. The trials, full fine-tuning and one per dimension, are a study of their
+    own, NAME-d90-said or NAME-d90-did. Calling the command again continues what was stopped; of what is finished it
+    only prints the result.
+    """
+    from deltaspace.commands.backbones import shape_named
+    from deltaspace.commands.output import echo_json, show
+    from studies.intrinsic import Sweep, dimension_of, sweep_of
+    from studies.specification import parse_override, read_specification
+    from studies.specification.shipped import study_file
+    from studies.store.ledger import Ledger
+
+    overrides = dict(parse_override(setting) for setting in settings)
+    specification = read_specification(study_file(study), overrides)
+    sweep = Sweep.on(shape_named(specification.backbone), method, dimensions)
+    sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in range(1, tries + 1)]
+    results = _launched(sweeps, storage, quiet=quiet)
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        trials = [trial for result in results for trial in ledger.trials(result.study.id)]
+    outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries)
+    names = [result.study.name for result in results]
+    if as_json:
+        left_out = {str(dimension): why for dimension, why in sweep.left_out}
+        is_finished = len(results) == tries and all(result.finished for result in results)
+        found = {"d90": outcome.dimension, "finished": is_finished, "studies": names, "left_out": left_out}
+        echo_json({**found, "metric": specification.task.metric, "outcome": outcome})
+    else:
+        show(_table(outcome, sweep, specification.task.metric))
+    last = results[-1]
+    click.echo(f"{last.study.name}: {last.reason}. See 'deltaspace show {last.study.name}'.", err=True)
+    return exit_code(last)
+
+
+def _launched(sweeps: "list[Specification]", storage: str, *, quiet: bool) -> "list[LaunchResult]":
+    """Run the studies one after another, up to the first that does not come to its end."""
+    from dashboards.terminal.live import progress_view
+    from studies.launching import launch
+
+    results: list[LaunchResult] = []
+    for specification in sweeps:
+        with progress_view(sys.stderr, quiet=quiet) as observe:
+            results.append(launch(specification, storage_url=storage, observer=observe))
+        if not results[-1].finished:
+            break
+    return results
+
+
+def _table(outcome: "Dimension", sweep: "Sweep", metric: str) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    from dashboards.terminal.layout import plain_table
+
+    table = plain_table()
+    table.add_column("dimension", justify="right")
+    for name in (metric, "of full", "trials", "failed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for point in (outcome.full, *outcome.points):
+        table.add_row(
+            "full fine-tuning" if point.dimension is None else f"{point.dimension:,}",
+            "-" if point.score is None else f"{point.score:.4f}",
+            "-" if point.fraction_of_full is None else f"{point.fraction_of_full:.1%}",
+            str(point.trials),
+            str(point.failed),
+            style="bold" if point.dimension is not None and point.dimension == outcome.dimension else None,
+        )
+    left_out = [Text(f"left out {dimension:,}: {why}", "dim") for dimension, why in sweep.left_out]
+    return Group(table, *left_out, Text(), Text(_sentence(outcome)))
+
+
+def _sentence(outcome: "Dimension") -> str:
+    """The result in words."""
+    name = f"d{100 * outcome.fraction:g} of {outcome.method}"
+    if outcome.threshold is None:
+        return f"{name}: not known, because full fine-tuning has no positive score yet."
+    wanted = f"{outcome.fraction:.0%} of full fine-tuning ({outcome.threshold:.4f})"
+    so_far = "" if outcome.is_final else " so far"
+    if outcome.dimension is None:
+        return f"{name}: above {outcome.points[-1].dimension:,}{so_far}; no dimension reached {wanted}."
+    return f"{name}: {outcome.dimension:,}{so_far}, the smallest dimension that reached {wanted}."

@@ -1,0 +1,110 @@
+"""``deltaspace export``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, storage_option
+
+if TYPE_CHECKING:
+    from studies.exports.exporting import Export
+    from studies.store.ledger import Ledger
+    from trial_runner.requests import Reading
+
+__all__ = ["command"]
+
+_BEST = "best"
+
+
+@click.command(
+    "export",
+    epilog=examples(
+        "deltaspace export docstrings best winner",
+        "deltaspace export docstrings 17 lora --format peft",
+        "deltaspace export docstrings 17 merged --merge",
+        "deltaspace export docstrings 3 pruned-once --retrain",
+        "deltaspace export docstrings trials.db --format optuna",
+    ),
+)
+@click.argument("study")
+@click.argument("target", metavar="NUMBER|best DIR", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["deltaspace", "peft", "optuna"]),
+    default="deltaspace",
+    show_default=True,
+    help="deltaspace: safetensors and JSON; peft: an adapter of peft; optuna: the whole study as a database.",
+)
+@click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")
+@click.option("--retrain", is_flag=True, help="Train the trial from scratch to the end first; nothing is recorded.")
+@storage_option
+@json_option
+def command(  # noqa: PLR0913 - one argument per option
+    study: str, target: tuple[str, ...], form: str, merge: bool, retrain: bool, storage: str, as_json: bool
+) -> None:
+    """Take a trial away: trained weights, what they are, a model card.
+
+    The trial is a NUMBER or the best one, and goes to a new folder DIR. With --format optuna the whole study goes to a
+    new SQLite file instead: deltaspace export STUDY FILE --format optuna.
+    """
+    from deltaspace.commands.output import echo_json
+    from studies.store.ledger import Ledger
+
+    if form == "optuna":
+        if merge or retrain or len(target) != 1:
+            raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and neither flag.")
+        with Ledger.open(storage, create=False, read_only=True) as ledger:
+            _export_optuna(ledger, study, Path(target[0]), as_json=as_json)
+        return
+    if merge and form == "peft":
+        raise click.UsageError("--merge and --format peft exclude each other.")
+    number, folder = _parse(target)
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        done = _export(ledger, study, number, folder, form="merged" if merge else form, retrain=retrain)
+    if as_json:
+        echo_json(done)
+    else:
+        click.echo(_sentence(done))
+
+
+def _parse(target: tuple[str, ...]) -> tuple[int | None, Path]:
+    """Number of the trial, None for the best, and the folder."""
+    if len(target) != 2:
+        raise click.UsageError(f"an export takes NUMBER|best and DIR; got {' '.join(target)!r}.")
+    which, folder = target
+    if which != _BEST and not which.isdecimal():
+        raise click.UsageError(f"a trial is a number or 'best'; got {which!r}.")
+    return None if which == _BEST else int(which), Path(folder)
+
+
+def _export(ledger: "Ledger", study: str, number: int | None, folder: Path, *, form: str, retrain: bool) -> "Export":
+    from studies.exports.exporting import export_trial
+
+    def tell(reading: "Reading") -> None:
+        click.echo(f"step {reading.step}: score {reading.score:.4f}", err=True)
+
+    return export_trial(ledger, study, number, folder, kind=form, anew=tell if retrain else None)  # type: ignore[arg-type]
+
+
+def _export_optuna(ledger: "Ledger", study: str, file: Path, *, as_json: bool) -> None:
+    from deltaspace.commands.output import echo_json
+    from studies.exports.optuna import export_optuna
+
+    trials = export_optuna(ledger, study, file)
+    if as_json:
+        echo_json({"file": str(file), "format": "optuna", "study": study, "trials": trials})
+        return
+    url = f"sqlite:///{file}"
+    click.echo(f"{trials} trials of {study} are in {file}: optuna.load_study(study_name={study!r}, storage={url!r}).")
+
+
+def _sentence(done: "Export") -> str:
+    score = "" if done.score is None else f", {done.metric} {done.score:.4f}"
+    folded = " Its networks were folded into tables; outputs agree within 1e-6." if done.is_folded else ""
+    return (
+        f"trial {done.trial} of {done.study} ({done.stored_parameters:,} parameters{score}) is in {done.folder}: "
+        f"{', '.join(done.files)}. How to load it: {done.folder / 'README.md'}.{folded}"
+    )

@@ -1,0 +1,119 @@
+"""``deltaspace launch``."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, set_option, storage_option
+from search_space.errors import SearchSpaceError
+from studies.errors import StudiesError
+from trial_runner.errors import RunnerError
+
+if TYPE_CHECKING:
+    from studies.keeping.progress import Progress
+    from studies.launching import LaunchResult
+
+__all__ = ["command", "exit_code"]
+
+_ROWS = 20
+_EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
+_SIGNALS = ("Ctrl-C", "SIGTERM")
+_OVERRIDES = {
+    "trials": "trials",
+    "budget": "budget",
+    "seed": "seed",
+    "workers": "fleet.workers",
+    "pack": "fleet.pack",
+    "backend": "fleet.backend",
+    "time_budget": "fleet.time_budget",
+}
+_FROM_FILE = "[default: as in the study file]"
+
+
+@click.command(
+    "launch",
+    epilog=examples(
+        "deltaspace launch docstrings",
+        "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
+        "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
+    ),
+)
+@click.argument("study", metavar="STUDY.yaml")
+@click.option("--trials", metavar="N", help=f"Trials in all.  {_FROM_FILE}")
+@click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {_FROM_FILE}")
+@click.option("--seed", metavar="N", help=f"Everything random derives from it.  {_FROM_FILE}")
+@click.option(
+    "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_FILE}"
+)
+@click.option(
+    "--pack", metavar="N|auto", help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_FILE}"
+)
+@click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_FILE}")
+@click.option(
+    "--time-budget", metavar="TIME", help=f"Stop after 90s, 5m or 1h30m; launching again continues.  {_FROM_FILE}"
+)
+@set_option("Any other key of the study file, such as training.steps=300; repeatable.")
+@storage_option
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(
+    study: str, settings: tuple[str, ...], storage: str, quiet: bool, as_json: bool, **given: str | None
+) -> int:
+    """Launch a study, or continue it.
+
+    STUDY.yaml is a study file or the name of a shipped example: docstrings, sst2. A study that was stopped, by a crash,
+    Ctrl-C or its time budget, goes on where it was when it is launched again. At the end the published methods,
+    resized to the same budget, stand beside what was discovered.
+    """
+    from dashboards.terminal.live import progress_view
+    from studies.specification import parse_override, read_specification
+    from studies.specification.shipped import study_file
+
+    overrides = dict(parse_override(setting) for setting in settings)
+    overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
+    specification = read_specification(study_file(study), overrides)
+
+    from studies.launching import launch
+
+    has_begun = False
+    with progress_view(sys.stderr, quiet=quiet) as show_progress:
+
+        def observe(progress: "Progress") -> None:
+            nonlocal has_begun
+            has_begun = True
+            show_progress(progress)
+
+        try:
+            result = launch(specification, storage_url=storage, observer=observe)
+        except (SearchSpaceError, RunnerError, StudiesError) as error:
+            if has_begun:
+                raise
+            click.echo(f"deltaspace: {error}", err=True)
+            return _EXIT_MISUSED
+    _report(result, storage, as_json=as_json)
+    return exit_code(result)
+
+
+def exit_code(result: "LaunchResult") -> int:
+    """130 for a launch that a signal ended, else 0."""
+    return _EXIT_INTERRUPTED if any(name in result.reason for name in _SIGNALS) else 0
+
+
+def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:
+    """The leaderboard to stdout, and how the launch ended to stderr."""
+    from dashboards.terminal.tables import leaderboard_table
+    from deltaspace.commands.output import echo_json, show
+    from studies.queries.leaderboard import leaderboard
+    from studies.store.ledger import Ledger
+
+    name = result.study.name
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        board = leaderboard(ledger, name, top=_ROWS)
+    if as_json:
+        echo_json({"study": name, "finished": result.finished, "reason": result.reason, "leaderboard": board})
+    else:
+        show(leaderboard_table(board))
+    advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
+    click.echo(f"{name}: {result.reason}. {advice} See 'deltaspace show {name}'.", err=True)

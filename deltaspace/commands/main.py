@@ -1,0 +1,108 @@
+"""The command line: ``deltaspace COMMAND``. A command's module is imported when the command is called, not before."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from deltaspace.commands.help import examples
+from search_space.errors import SearchSpaceError
+from studies.errors import SpecificationError, StudiesError, StudyChangedError
+from trial_runner.errors import RunnerError
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS: dict[str, str] = {
+    "launch": "Launch a study, or continue it.",
+    "studies": "List the studies of a storage.",
+    "show": "Show the leaderboard of a study.",
+    "best": "Show the best trial of a study.",
+    "trial": "Show one trial of a study.",
+    "query": "Ask the database with SQL, read-only.",
+    "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
+    "export": "Take a trial away: trained weights, what they are, a model card.",
+    "train": "Train one configuration without a search.",
+    "predict": "Predict the lines of a file with an export.",
+    "methods": "List the published methods and their four dimensions.",
+    "count": "Count the parameters of a published method on a backbone.",
+    "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
+    "d90": "Find the intrinsic dimension of a study's task.",
+    "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
+}
+"""Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""
+
+_EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported one at a time, when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"deltaspace.commands.{cmd_name}").command
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"commands: {', '.join(COMMANDS)}."
+            raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=examples("deltaspace launch docstrings", "deltaspace show docstrings --top 10", "deltaspace methods"),
+)
+@click.version_option(package_name="deltaspace")
+def cli() -> None:
+    """Search the design space of parameter-efficient fine-tuning under a budget of parameters."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code: 0 done, 1 failed, 2 misused, 130 interrupted.
+
+    Errors that are meant for the user become one line on stderr; any other exception is a bug and keeps its
+    traceback.
+    """
+    try:
+        outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("deltaspace: interrupted.", err=True)
+        return _EXIT_INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show(sys.stderr)
+        return _EXIT_MISUSED
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "deltaspace"
+        advice = f"See '{where} --help'."
+        return _fail(f"{_sentence(error.format_message())} {advice}", error.exit_code)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except (SpecificationError, StudyChangedError) as error:
+        return _fail(str(error), _EXIT_MISUSED)
+    except (SearchSpaceError, RunnerError, StudiesError) as error:
+        return _fail(str(error), _EXIT_FAILED)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"deltaspace: {message}", err=True)
+    return code
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -1,0 +1,38 @@
+"""``deltaspace show``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, storage_option
+
+__all__ = ["command"]
+
+
+@click.command("show", epilog=examples("deltaspace show docstrings", "deltaspace show docstrings --top 5 --json"))
+@click.argument("study")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Rows; the best trial of every published method is shown whatever its place.",
+)
+@storage_option
+@json_option
+def command(study: str, top: int, storage: str, as_json: bool) -> None:
+    """Show the leaderboard of a study.
+
+    The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first,
+    by score; pruned ones follow with their newest score and the step it was measured at.
+    """
+    from dashboards.terminal.tables import leaderboard_table
+    from deltaspace.commands.output import echo_json, show
+    from studies.queries.leaderboard import leaderboard
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        board = leaderboard(ledger, study, top=top)
+    if as_json:
+        echo_json(board)
+    else:
+        show(leaderboard_table(board))

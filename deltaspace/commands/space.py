@@ -1,0 +1,48 @@
+"""``deltaspace space``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, set_option
+
+__all__ = ["command"]
+
+
+@click.command(
+    "space",
+    epilog=examples(
+        "deltaspace space docstrings",
+        "deltaspace space study.yaml --draw 5",
+        "deltaspace space study.yaml --set search.sites=separate --json",
+    ),
+)
+@click.argument("study", metavar="STUDY.yaml")
+@click.option("--draw", metavar="N", type=click.IntRange(0, 1000), default=0, help="Sample configurations to draw.")
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the samples.")
+@set_option("Any key of the study file, such as search.sites=separate; repeatable.")
+@json_option
+def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json: bool) -> None:
+    """Show the search space of a study: dimensions, size, rules, sample configurations.
+
+    STUDY.yaml is a study file or the name of a shipped example. The size counts structures exactly, after unifying
+    what is the same function; sizes and learning rates are left aside. No weights are read.
+    """
+    from dataclasses import fields
+
+    from dashboards.terminal.spaces import space_renderable, view_space
+    from deltaspace.commands.backbones import shape_named
+    from deltaspace.commands.output import echo_json, show
+    from search_space.space.space import SearchSpace
+    from studies.specification import parse_override, read_specification
+    from studies.specification.shipped import study_file
+
+    specification = read_specification(study_file(study), dict(parse_override(setting) for setting in settings))
+    shape = shape_named(specification.backbone)
+    budget = specification.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
+    view = view_space(space, draw=draw, seed=seed)
+    if as_json:
+        shown = {field.name: getattr(view, field.name) for field in fields(view)}
+        echo_json({"study": specification.name, "backbone": specification.backbone, **shown})
+    else:
+        show(space_renderable(view, title=f"{specification.name} on {specification.backbone}"))

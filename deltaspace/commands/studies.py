@@ -1,0 +1,28 @@
+"""``deltaspace studies``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, storage_option
+
+__all__ = ["command"]
+
+
+@click.command(
+    "studies", epilog=examples("deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
+)
+@storage_option
+@json_option
+def command(storage: str, as_json: bool) -> None:
+    """List the studies of a storage."""
+    from dashboards.terminal.tables import studies_table
+    from deltaspace.commands.output import echo_json, show
+    from studies.queries.leaderboard import study_summaries
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, create=False, read_only=True) as ledger:
+        summaries = study_summaries(ledger)
+    if as_json:
+        echo_json(summaries)
+    else:
+        show(studies_table(summaries))

@@ -1,0 +1,68 @@
+"""The backbone families whose shape can be read. A new family is a module of this package and a line here."""
+
+import difflib
+from collections.abc import Mapping
+
+from search_space.backbones.bart import BART
+from search_space.backbones.bert import BERT
+from search_space.backbones.distilbert import DISTILBERT
+from search_space.backbones.electra import ELECTRA
+from search_space.backbones.family import Family, PortLocation, PortTable
+from search_space.backbones.gpt2 import GPT2
+from search_space.backbones.llama import LLAMA
+from search_space.backbones.marian import MARIAN
+from search_space.backbones.mbart import MBART
+from search_space.backbones.qwen2 import QWEN2
+from search_space.backbones.qwen3 import QWEN3
+from search_space.backbones.refused import REFUSED
+from search_space.backbones.roberta import ROBERTA
+from search_space.backbones.shape import BackboneShape
+from search_space.backbones.t5 import T5
+from search_space.errors import UnsupportedBackboneError
+
+__all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
+
+FAMILIES: tuple[Family, ...] = (
+    ROBERTA,
+    BERT,
+    DISTILBERT,
+    ELECTRA,
+    BART,
+    MBART,
+    MARIAN,
+    T5,
+    GPT2,
+    LLAMA,
+    QWEN2,
+    QWEN3,
+)
+
+
+def family_of(config: Mapping[str, object]) -> Family:
+    """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
+
+    Raises:
+        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why.
+    """
+    model_type = config.get("model_type")
+    for family in FAMILIES:
+        if model_type in family.model_types:
+            return family
+    if str(model_type) in REFUSED:
+        raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
+    known = [name for family in FAMILIES for name in family.model_types]
+    got = repr(model_type) if "model_type" in config else "no such entry"
+    close = difflib.get_close_matches(str(model_type), known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise UnsupportedBackboneError(
+        f"model_type of a backbone config must be one of {', '.join(known)}; got {got}.{hint}"
+    )
+
+
+def shape_of(config: Mapping[str, object]) -> BackboneShape:
+    """The shape of a backbone, from the entries of its ``config.json``.
+
+    Raises:
+        UnsupportedBackboneError: If the family is not supported, or an entry is missing or cannot be.
+    """
+    return family_of(config).read_shape(config)

@@ -1,0 +1,83 @@
+"""What a backbone family is: how to read its shape from a config, and where its ports are in the model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, Site
+
+__all__ = ["Family", "PortLocation", "PortTable", "ports_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortLocation:
+    """The place of a port: one side of a frozen module, or an equal slice of it.
+
+    Attributes:
+        module: Dotted path of the module, relative to its block; empty for the block itself.
+        side: Whether the port is the module's (first) input or its output. Where a module returns a tuple, its
+            output is the first entry.
+        part: Index of the slice, from 0.
+        parts: Into how many equal slices the last axis of the tensor is cut, such as 3 where one module computes
+            queries, keys and values; 1 means the whole tensor.
+    """
+
+    module: str
+    side: Literal["input", "output"]
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortTable:
+    """Where the ports of a backbone are in its base model (the model without any head).
+
+    The port ``head`` has no location: it exists only inside the attention function. Several ports may share a
+    location, such as ``res_in``, ``x_attn`` and ``ctx`` of a post-LN encoder. Stacks are ``"encoder"`` and
+    ``"decoder"``.
+
+    Attributes:
+        layers: Stack to the path of its blocks, with ``{layer}`` for the index.
+        attention_modules: Attention site to the module, relative to its block, that calls the attention
+            function.
+        ports: ``(stack, site, port)`` to the port's location; sites are concrete, never the collective ``attn``.
+        stack_norms: Absolute paths of the LayerNorms with a bias outside the blocks.
+        embeddings: Absolute path of the token embedding (of the encoder, where there is one).
+        positions: Absolute path of the module that gives positions to the input of encoders; prompts get none. None
+            in decoders, where prompts have positions as any token, and where there is no such module.
+        token_types: Absolute path of the embedding of token types; prompts get none. None without one.
+    """
+
+    layers: Mapping[str, str]
+    attention_modules: Mapping[Site, str]
+    ports: Mapping[tuple[str, Site, Port], PortLocation]
+    stack_norms: tuple[str, ...]
+    embeddings: str
+    positions: str | None = None
+    token_types: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Backbones that share their modules and the entries of their config.
+
+    Attributes:
+        name: The family's name, as in ``BackboneShape.family``.
+        model_types: Values of ``model_type`` in ``config.json`` that mean this family.
+        read_shape: Reads the shape from the entries of a ``config.json``; raises ``UnsupportedBackboneError``
+            for an entry that is missing or cannot be.
+        ports: Where the ports are in a backbone of a shape.
+    """
+
+    name: str
+    model_types: tuple[str, ...]
+    read_shape: Callable[[Mapping[str, object]], BackboneShape]
+    ports: Callable[[BackboneShape], PortTable]
+
+
+def ports_of(
+    stack: str, site: Site, locations: Mapping[Port, PortLocation]
+) -> dict[tuple[str, Site, Port], PortLocation]:
+    """The entries of `PortTable.ports` of one site of one stack."""
+    return {(stack, site, port): location for port, location in locations.items()}

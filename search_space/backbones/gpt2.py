@@ -1,0 +1,75 @@
+"""GPT-2: pre-LN decoder with learned positions and fused query, key and value projections."""
+
+from collections.abc import Mapping
+
+from search_space.backbones.entries import ConfigEntries
+from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Site, StackKind
+
+__all__ = ["GPT2"]
+
+_ATTENTION = {
+    Port.RES_IN: PortLocation("ln_1", "input"),
+    Port.X_ATTN: PortLocation("attn.c_attn", "input"),
+    Port.CTX: PortLocation("attn.c_attn", "input"),
+    Port.Q: PortLocation("attn.c_attn", "output", part=0, parts=3),
+    Port.K: PortLocation("attn.c_attn", "output", part=1, parts=3),
+    Port.V: PortLocation("attn.c_attn", "output", part=2, parts=3),
+    Port.CONCAT: PortLocation("attn.c_proj", "input"),
+    Port.O: PortLocation("attn.c_proj", "output"),
+    Port.NORM: PortLocation("ln_1", "output"),
+}
+_FFN = {
+    Port.RES_F: PortLocation("ln_2", "input"),
+    Port.X_FFN: PortLocation("mlp.c_fc", "input"),
+    Port.U: PortLocation("mlp.c_fc", "output"),
+    Port.M: PortLocation("mlp.c_proj", "input"),
+    Port.F: PortLocation("mlp.c_proj", "output"),
+    Port.SUM: PortLocation("", "output"),
+    Port.NORM: PortLocation("ln_2", "output"),
+}
+
+
+def _ports(_: BackboneShape) -> PortTable:
+    return PortTable(
+        layers={"decoder": "h.{layer}"},
+        attention_modules={Site.DECODER_SELF: "attn"},
+        ports=ports_of("decoder", Site.DECODER_SELF, _ATTENTION) | ports_of("decoder", Site.FFN, _FFN),
+        stack_norms=("ln_f",),
+        embeddings="wte",
+    )
+
+
+def _read_shape(config: Mapping[str, object]) -> BackboneShape:
+    entries = ConfigEntries("gpt2", config)
+    entries.refuse_flag("add_cross_attention")
+    width, heads, layers = entries.size("n_embd"), entries.size("n_head"), entries.size("n_layer")
+    ffn_width = entries.size_or("n_inner", 4 * width)
+    tokens = table(entries.size("vocab_size"), width)
+    head = Weights() if entries.flag("tie_word_embeddings", default=True) else tokens
+    attention = linear(width, 3 * width) + linear(width, width) + layer_norm(width)
+    ffn = linear(width, ffn_width) + linear(ffn_width, width) + layer_norm(width)
+    base = tokens + table(entries.size("n_positions"), width) + layers * (attention + ffn) + layer_norm(width)
+    return BackboneShape(
+        family="gpt2",
+        kind=StackKind.DECODER,
+        norm=NormPlacement.PRE,
+        encoder_layers=0,
+        decoder_layers=layers,
+        width=width,
+        query_heads=heads,
+        key_value_heads=heads,
+        head_width=entries.share("n_embd", "n_head"),
+        ffn_width=ffn_width,
+        gated_ffn=False,
+        parameters=base.parameters + head.parameters,
+        biased_ports=ALL_BIASED,
+        stack_norms=1,
+        unused_parameters=head.parameters,
+        parameter_tensors=base.tensors,
+    )
+
+
+GPT2 = Family(name="gpt2", model_types=("gpt2",), read_shape=_read_shape, ports=_ports)

@@ -1,0 +1,141 @@
+"""The shape of a backbone: all that counting, validity and budgets need to know of it. No weights, no torch."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site, StackKind
+from search_space.errors import UnsupportedBackboneError
+
+__all__ = ["BackboneShape", "Sublayer"]
+
+_ATTENTION_SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Sublayer:
+    """One attention or FFN sublayer of a backbone.
+
+    Attributes:
+        site: ``enc_self``, ``dec_self``, ``cross`` or ``ffn``; never the collective ``attn``.
+        stack: ``"encoder"`` or ``"decoder"``.
+        layer: Index of the block in its stack, from 0.
+    """
+
+    site: Site
+    stack: str
+    layer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackboneShape:
+    """Sizes of a pretrained transformer.
+
+    Attributes:
+        family: Name of the family in ``search_space.backbones``, such as ``"roberta"``.
+        kind: Which stacks it has.
+        norm: Post-LN or pre-LN blocks.
+        encoder_layers: Blocks of the encoder; 0 for decoders.
+        decoder_layers: Blocks of the decoder; 0 for encoders.
+        width: Residual width d.
+        query_heads: Query heads per attention.
+        key_value_heads: Key/value heads; fewer than the query heads under grouped-query attention.
+        head_width: Width of a head.
+        ffn_width: Hidden width of the FFN.
+        gated_ffn: Whether the FFN has a gate projection beside the up projection.
+        parameters: Parameters of the pretrained model (tied weights once), the denominator of percentages.
+        biased_ports: ``(site, port)`` pairs whose frozen module carries a bias; sites are ``attn`` and ``ffn``
+            (all attention kinds of a supported family agree). ``norm`` stands for the sublayer's LayerNorm.
+        stack_norms: LayerNorms with a bias outside the blocks, each ``width`` wide.
+        positions: How attention learns where a token is.
+        unused_parameters: Those of ``parameters`` that the frozen base model does not have: the pooler of encoders,
+            the untied language-model head of decoders.
+        parameter_tensors: Parameter tensors of the frozen base model (tied ones once).
+        embedding_width: Width of the embedded input where it differs from ``width``; None where it does not.
+    """
+
+    family: str
+    kind: StackKind
+    norm: NormPlacement
+    encoder_layers: int
+    decoder_layers: int
+    width: int
+    query_heads: int
+    key_value_heads: int
+    head_width: int
+    ffn_width: int
+    gated_ffn: bool
+    parameters: int
+    biased_ports: frozenset[tuple[Site, Port]]
+    stack_norms: int
+    positions: Positions = Positions.ABSOLUTE
+    unused_parameters: int = 0
+    parameter_tensors: int = 0
+    embedding_width: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the sizes can be those of a transformer."""
+        for name in ("width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"):
+            if not getattr(self, name) >= 1:
+                raise UnsupportedBackboneError(f"{name} of a backbone must be at least 1; got {getattr(self, name)}.")
+        if self.query_heads % self.key_value_heads:
+            raise UnsupportedBackboneError(
+                f"query heads must be a multiple of key/value heads; got {self.query_heads} and {self.key_value_heads}."
+            )
+        if not self.encoder_layers + self.decoder_layers >= 1:
+            raise UnsupportedBackboneError("a backbone must have at least one layer; got none.")
+
+    @property
+    def frozen_parameters(self) -> int:
+        """Parameters of the frozen base model."""
+        return self.parameters - self.unused_parameters
+
+    @property
+    def query_width(self) -> int:
+        """Width of q and of the concatenated heads."""
+        return self.query_heads * self.head_width
+
+    @property
+    def key_value_width(self) -> int:
+        """Width of k and of v."""
+        return self.key_value_heads * self.head_width
+
+    def heads(self, heads: Heads) -> int:
+        """Number of blocks that ``heads`` stands for here."""
+        return {Heads.SINGLE: 1, Heads.QUERY: self.query_heads, Heads.KEY_VALUE: self.key_value_heads}[heads]
+
+    def port_width(self, port: Port) -> int:
+        """Width of the tensor at a port."""
+        match port:
+            case Port.Q | Port.HEAD | Port.CONCAT:
+                return self.query_width
+            case Port.K | Port.V:
+                return self.key_value_width
+            case Port.G | Port.U | Port.M:
+                return self.ffn_width
+            case _:
+                return self.width
+
+    def sublayers(self, site: Site) -> tuple[Sublayer, ...]:
+        """All sublayers of a site, from the input to the output; none for ``stack``."""
+        has_cross = self.kind is StackKind.ENCODER_DECODER
+        return _sublayers(site, self.encoder_layers, self.decoder_layers, has_cross)
+
+
+@cache
+def _sublayers(site: Site, encoder_layers: int, decoder_layers: int, has_cross: bool) -> tuple[Sublayer, ...]:
+    if site is Site.ATTENTION:
+        kinds = (_sublayers(kind, encoder_layers, decoder_layers, has_cross) for kind in _ATTENTION_SITES)
+        return tuple(sublayer for kind in kinds for sublayer in kind)
+    encoder, decoder = range(encoder_layers), range(decoder_layers)
+    match site:
+        case Site.ENCODER_SELF:
+            return tuple(Sublayer(site=site, stack="encoder", layer=layer) for layer in encoder)
+        case Site.DECODER_SELF:
+            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder)
+        case Site.CROSS:
+            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder if has_cross)
+        case Site.FFN:
+            stacks = (("encoder", encoder), ("decoder", decoder))
+            return tuple(Sublayer(site=site, stack=stack, layer=layer) for stack, layers in stacks for layer in layers)
+        case _:
+            return ()

@@ -1,0 +1,115 @@
+"""T5 (1.0, 1.1, Flan) and mT5: pre-RMSNorm encoder-decoder with relative position biases and no other bias."""
+
+from collections.abc import Mapping
+
+from search_space.backbones.entries import ConfigEntries
+from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.parameters import linear, rms_norm, table
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
+from search_space.errors import UnsupportedBackboneError
+
+__all__ = ["T5"]
+
+_DEFAULT_FFN = {"t5": "relu", "mt5": "gated-gelu"}
+_DEFAULT_BUCKETS = 32
+
+
+def _ports(shape: BackboneShape) -> PortTable:
+    own = _attention("layer.0", "SelfAttention")
+    return PortTable(
+        layers={"encoder": "encoder.block.{layer}", "decoder": "decoder.block.{layer}"},
+        attention_modules={
+            Site.ENCODER_SELF: "layer.0.SelfAttention",
+            Site.DECODER_SELF: "layer.0.SelfAttention",
+            Site.CROSS: "layer.1.EncDecAttention",
+        },
+        ports=ports_of("encoder", Site.ENCODER_SELF, own)
+        | ports_of("encoder", Site.FFN, _ffn("layer.1", is_gated=shape.gated_ffn))
+        | ports_of("decoder", Site.DECODER_SELF, own)
+        | ports_of("decoder", Site.CROSS, _attention("layer.1", "EncDecAttention"))
+        | ports_of("decoder", Site.FFN, _ffn("layer.2", is_gated=shape.gated_ffn)),
+        stack_norms=(),
+        embeddings="encoder.embed_tokens",
+    )
+
+
+def _attention(sublayer: str, name: str) -> dict[Port, PortLocation]:
+    module = f"{sublayer}.{name}"
+    return {
+        Port.RES_IN: PortLocation(f"{sublayer}.layer_norm", "input"),
+        Port.X_ATTN: PortLocation(f"{module}.q", "input"),
+        Port.CTX: PortLocation(f"{module}.k", "input"),
+        Port.Q: PortLocation(f"{module}.q", "output"),
+        Port.K: PortLocation(f"{module}.k", "output"),
+        Port.V: PortLocation(f"{module}.v", "output"),
+        Port.CONCAT: PortLocation(f"{module}.o", "input"),
+        Port.O: PortLocation(f"{module}.o", "output"),
+        Port.NORM: PortLocation(f"{sublayer}.layer_norm", "output"),
+    }
+
+
+def _ffn(sublayer: str, *, is_gated: bool) -> dict[Port, PortLocation]:
+    module = f"{sublayer}.DenseReluDense"
+    up = f"{module}.wi_1" if is_gated else f"{module}.wi"
+    gate = {Port.G: PortLocation(f"{module}.wi_0", "output")} if is_gated else {}
+    return gate | {
+        Port.RES_F: PortLocation(f"{sublayer}.layer_norm", "input"),
+        # the gate projection is called first, so what it reads is there for edits of g, too
+        Port.X_FFN: PortLocation(f"{module}.wi_0" if is_gated else up, "input"),
+        Port.U: PortLocation(up, "output"),
+        Port.M: PortLocation(f"{module}.wo", "input"),
+        Port.F: PortLocation(f"{module}.wo", "output"),
+        Port.SUM: PortLocation(sublayer, "output"),
+        Port.NORM: PortLocation(f"{sublayer}.layer_norm", "output"),
+    }
+
+
+def _read_shape(config: Mapping[str, object]) -> BackboneShape:
+    entries = ConfigEntries("t5", config)
+    _refuse_lone_encoder(entries)
+    width, ffn_width = entries.size("d_model"), entries.size("d_ff")
+    heads, head_width = entries.size("num_heads"), entries.size("d_kv")
+    encoder_layers = entries.size("num_layers")
+    decoder_layers = entries.size_or("num_decoder_layers", encoder_layers)
+    is_gated = entries.text_or("feed_forward_proj", _DEFAULT_FFN[str(config.get("model_type"))]).startswith("gated-")
+    query_width = heads * head_width
+    attention = 3 * linear(width, query_width, bias=False) + linear(query_width, width, bias=False) + rms_norm(width)
+    ups = (2 if is_gated else 1) * linear(width, ffn_width, bias=False)
+    ffn = ups + linear(ffn_width, width, bias=False) + rms_norm(width)
+    # The first block of a stack holds the position biases of all; a norm stands at the end of either stack.
+    stacks = 2 * (table(entries.size_or("relative_attention_num_buckets", _DEFAULT_BUCKETS), heads) + rms_norm(width))
+    blocks = encoder_layers * (attention + ffn) + decoder_layers * (2 * attention + ffn)
+    base = table(entries.size("vocab_size"), width) + stacks + blocks
+    return BackboneShape(
+        family="t5",
+        kind=StackKind.ENCODER_DECODER,
+        norm=NormPlacement.PRE,
+        encoder_layers=encoder_layers,
+        decoder_layers=decoder_layers,
+        width=width,
+        query_heads=heads,
+        key_value_heads=heads,
+        head_width=head_width,
+        ffn_width=ffn_width,
+        gated_ffn=is_gated,
+        parameters=base.parameters,
+        biased_ports=frozenset(),
+        stack_norms=0,
+        positions=Positions.BIAS,
+        parameter_tensors=base.tensors,
+    )
+
+
+def _refuse_lone_encoder(entries: ConfigEntries) -> None:
+    """A checkpoint of the encoder alone has the config of the whole model but for its ``architectures``."""
+    entries.refuse_flag("is_decoder")
+    architectures = entries.entries.get("architectures")
+    if isinstance(architectures, list) and "T5EncoderModel" in architectures:
+        raise UnsupportedBackboneError(
+            "a t5 backbone must have an encoder and a decoder; got a checkpoint of T5EncoderModel. "
+            "Use one of T5ForConditionalGeneration."
+        )
+
+
+T5 = Family(name="t5", model_types=("t5", "mt5"), read_shape=_read_shape, ports=_ports)

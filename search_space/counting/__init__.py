@@ -1,0 +1,1 @@
+"""Exact parameter counts, and the bottlenecks that a budget allows."""

@@ -1,0 +1,179 @@
+"""Budgets, and the solver from (structure, share of attention, budget) to integer bottlenecks."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting.counts import affine_count, places, shared_count
+from search_space.edit import Edit
+from search_space.errors import BudgetError
+from search_space.forms.form import width_step
+from search_space.validity import check_on, largest_width
+
+__all__ = ["ParameterBudget", "smallest_count", "solve"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterBudget:
+    """The most parameters that a configuration may store: a share of the backbone, or a number.
+
+    Attributes:
+        fraction: Of the backbone's parameters, in (0, 1]; None for an absolute budget.
+        absolute: Number of parameters, at least 1; None for a fraction.
+
+    Raises:
+        BudgetError: If not exactly one of them is given, in range.
+    """
+
+    fraction: float | None = None
+    absolute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if (self.fraction is None) == (self.absolute is None):
+            raise BudgetError("a budget is either a fraction or a number of parameters; got both or neither.")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {self.fraction:.4%}.")
+        if self.absolute is not None and not self.absolute >= 1:
+            raise BudgetError(f"a budget must be at least 1 parameter; got {self.absolute}.")
+
+    @classmethod
+    def parse(cls, text: str | int | float) -> "ParameterBudget":
+        """Read a budget: ``"0.5%"``, ``0.005`` (a fraction when below 1), ``600000`` or ``"600,000"``.
+
+        Raises:
+            BudgetError: If it is none of these.
+        """
+        advice = f"a budget must look like 0.5% or 600000; got {text!r}."
+        if isinstance(text, bool):
+            raise BudgetError(advice)
+        try:
+            if isinstance(text, str) and text.strip().endswith("%"):
+                value = float(text.strip()[:-1]) / 100
+                if not math.isfinite(value):
+                    raise BudgetError(advice)
+                return cls(fraction=value)
+            value = float(text.replace(",", "").replace("_", "")) if isinstance(text, str) else float(text)
+        except (ValueError, OverflowError):
+            raise BudgetError(advice) from None
+        if not math.isfinite(value):
+            raise BudgetError(advice)
+        if 0 < value < 1:
+            return cls(fraction=value)
+        if value != int(value):
+            raise BudgetError(advice)
+        return cls(absolute=int(value))
+
+    def parameters(self, shape: BackboneShape) -> int:
+        """The budget on a backbone as a number of parameters, rounded down."""
+        if self.absolute is not None:
+            return self.absolute
+        return math.floor(round((self.fraction or 0.0) * shape.parameters, 6))
+
+    def __str__(self) -> str:
+        """As the user writes it."""
+        return f"{self.absolute:,}" if self.absolute is not None else f"{100 * (self.fraction or 0):g}%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """The affine count of all edits at attention, or all others, as a function of the units of width to spend.
+
+    A unit is one row at one sublayer of every sized edit; where widening single sublayers is not possible (edits at
+    unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them. Forms whose width grows in
+    steps of more than one make all widths of the side grow by ``step`` rows.
+    """
+
+    intercept: int
+    slope: int
+    sublayers: int
+    step: int
+    most: int | None
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "_Side":
+        numbers = {edit: places(edit, shape) for edit in edits}
+        sized = [edit for edit in edits if edit.sized_form is not None]
+        step = math.lcm(*(width_step(edit.sized_form) for edit in sized if edit.sized_form is not None))
+        sublayers = _widenable(sized, numbers)
+        bounds = [largest_width(edit, shape) for edit in sized]
+        return cls(
+            intercept=sum(number * affine_count(edit, shape).intercept for edit, number in numbers.items()),
+            slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
+            sublayers=sublayers,
+            step=step,
+            most=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
+        )
+
+    @property
+    def least_cost(self) -> int:
+        return self.intercept + self.slope * self.sublayers
+
+    def units(self, parameters: float) -> int:
+        """Most summed width whose cost is at most ``parameters``; never below one a sublayer."""
+        if not self.slope:
+            return 0
+        units = max(self.sublayers, math.floor((parameters - self.intercept) / self.slope))
+        return units if self.most is None else min(units, self.most)
+
+    def cost(self, units: int) -> int:
+        return self.intercept + self.slope * units
+
+    def width(self, units: int) -> tuple[int, int]:
+        if not self.sublayers:
+            return 1, 0
+        width, widened = divmod(units, self.sublayers)
+        return width * self.step, widened
+
+
+def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
+    """In how many steps the widths of some edits grow by one step; 0 without edits."""
+    counts = {numbers[edit] for edit in sized}
+    steps = {width_step(edit.sized_form) for edit in sized if edit.sized_form is not None}
+    has_one_length = any(getattr(edit.form, "reparameterization", None) is not None for edit in sized)
+    return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
+
+
+def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:
+    """Stored parameters of a structure with every bottleneck at its smallest."""
+    sides = _Side.of(configuration.attention, shape), _Side.of(configuration.ffn, shape)
+    return sum(side.least_cost for side in sides) + shared_count(configuration.edits)
+
+
+def solve(structure: Configuration, shape: BackboneShape, *, attention_share: float, parameters: int) -> Configuration:
+    """The structure with the largest bottlenecks that the budget allows.
+
+    Attention gets its share, the FFN what is left of the whole, and attention again what the FFN's steps leave over.
+    What does not reach for one more unit at every sublayer widens the sublayers nearest the output by one. The
+    result stores at most ``parameters``.
+
+    Args:
+        structure: Its widths do not matter.
+        shape: The backbone.
+        attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
+            no bottleneck to size.
+        parameters: The budget.
+
+    Raises:
+        BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
+        InvalidEditError: If the structure is not valid on the backbone.
+    """
+    if not 0 <= attention_share <= 1:
+        raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
+    attention, ffn = _Side.of(structure.attention, shape), _Side.of(structure.ffn, shape)
+    parameters -= shared_count(structure.edits)
+    least = attention.least_cost + ffn.least_cost
+    if least > parameters:
+        shared = shared_count(structure.edits)
+        raise BudgetError(
+            f"this configuration needs at least {least + shared:,} parameters; the budget is {parameters + shared:,}."
+        )
+    target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
+    attention_units = attention.units(target)
+    ffn_units = ffn.units(parameters - attention.cost(attention_units))
+    attention_units = attention.units(parameters - ffn.cost(ffn_units))
+    solved = structure.resized(attention=attention.width(attention_units), ffn=ffn.width(ffn_units))
+    check_on(solved.edits, shape)
+    return solved

@@ -1,0 +1,1 @@
+"""Composition functions: how the output of an edit joins the tensor it writes (He et al. 2022)."""

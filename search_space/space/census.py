@@ -1,0 +1,176 @@
+"""How large a search space is: the product of its dimensions, what each rule refuses, and the distinct structures.
+
+Sizes and learning rates are left aside: a structure is which edits with which gates, activations and scales.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+from search_space.canonical import canonical
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.gates.gate import FixedScale
+from search_space.layers import Layers
+from search_space.space.layer_choice import depth_of, every_choice
+from search_space.space.product import product_size, refusals
+from search_space.space.space import ATTENTION, FFN, SearchSpace
+from search_space.space.tree import Point, points_of
+
+__all__ = ["Census", "PartCensus", "census", "dimension_values"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCensus:
+    """The space at one part of the model: attention, one of its kinds, or the FFN.
+
+    Attributes:
+        part: Its name.
+        product: Combinations of the values of all dimensions.
+        refused: How many of them each rule refuses; each counts for the first rule it breaks.
+        together: Structures that write several tensors at once, which the product does not have.
+        near_duplicates: Legal structures that are left out because another computes the same, or nearly.
+        too_large: Structures that are left out because they do not fit the budget.
+        proposed: Structures that can be proposed.
+        distinct: How many of these are different functions.
+    """
+
+    part: str
+    product: int
+    refused: dict[str, int]
+    together: int
+    near_duplicates: int
+    too_large: int
+    proposed: int
+    distinct: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """The size of a search space.
+
+    Attributes:
+        parts: Of each part.
+        layers: Choices of layers at a side, the raw number and that of different sets of blocks.
+        placements: Sets of parts that can be edited together.
+        product: Configurations of the raw product: at every part a combination or nothing, with a choice of layers.
+        proposed: Structures that can be proposed.
+        distinct: How many of these are different functions.
+    """
+
+    parts: tuple[PartCensus, ...]
+    layers: tuple[int, int]
+    placements: int
+    product: int
+    proposed: int
+    distinct: int
+
+
+def census(space: SearchSpace) -> Census:
+    """Count a search space, exactly."""
+    parts = {part: _part(space, part) for part in space.parts}
+    choices = every_choice(space.layers, depth_of(space.shape))
+    anywhere = [chosen for size in range(1, len(parts) + 1) for chosen in combinations(parts, size)]
+    placed = tuple(space.placements.values())
+
+    def raw(side: Collection[str]) -> int:
+        return len(choices)
+
+    def different(side: Collection[str]) -> int:
+        return len({_blocks(layers, side, space) for layers in choices})
+
+    return Census(
+        parts=tuple(parts.values()),
+        layers=(raw(parts), different(parts)),
+        placements=len(placed),
+        product=_configurations(anywhere, {part: one.product for part, one in parts.items()}, raw),
+        proposed=_configurations(placed, {part: one.proposed for part, one in parts.items()}, raw),
+        distinct=_configurations(placed, {part: one.distinct for part, one in parts.items()}, different),
+    )
+
+
+def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]]:
+    """What can be chosen at every part of the model, by dimension; those with one value too."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for part, tree in space.trees.items():
+        values: dict[str, dict[str, None]] = {}
+        for point in tree.points:
+            for dimension, value in point.path:
+                values.setdefault(dimension, {})[value] = None
+        if any(point.has_activation for point in tree.points):
+            values["activation"] = dict.fromkeys(str(activation) for activation in space.options.activations)
+        if any(point.has_scale for point in tree.points):
+            values["scale"] = dict.fromkeys(str(scale) for scale in space.options.scales)
+        found[part] = {dimension: tuple(some) for dimension, some in values.items()}
+    return found
+
+
+def _configurations(
+    placed: Iterable[tuple[str, ...]], sizes: Mapping[str, int], layers: Callable[[Collection[str]], int]
+) -> int:
+    """Structures of all placements; the parts of a side share a choice of layers."""
+    total = 0
+    for parts in placed:
+        sides = [[part for part in parts if (part == FFN) is is_ffn] for is_ffn in (False, True)]
+        total += prod(sizes[part] for part in parts) * prod(layers(side) for side in sides if side)
+    return total
+
+
+def _blocks(layers: Layers, parts: Collection[str], space: SearchSpace) -> tuple[tuple[int, ...], ...]:
+    """The chosen blocks of every stack that some parts are in."""
+    sites = [Site.ATTENTION if part == ATTENTION else Site(part) for part in parts]
+    stacks = {sublayer.stack for site in sites for sublayer in space.shape.sublayers(site)}
+    depths = {"encoder": space.shape.encoder_layers, "decoder": space.shape.decoder_layers}
+    return tuple(layers.chosen(depths[stack]) for stack in sorted(stacks))
+
+
+def _part(space: SearchSpace, part: str) -> PartCensus:
+    options, shape = space.options, space.shape
+    values = options.values(part)
+    gates: list[str] = []
+    for gate in values["gate"]:
+        gates += [f"{gate}:{scale}" for scale in options.scales] if gate == FixedScale.name else [gate]
+    values = {**values, "gate": gates}
+    site = Site.ATTENTION if part == ATTENTION else Site(part)
+    size = product_size(site, values)
+    refused = refusals(site, shape, values)
+    legal_points = points_of(part, shape, options)
+    fitting = space.trees[part].points if part in space.trees else ()
+    together = _structures((point for point in legal_points if "+" in point.leaf.write), space)
+    legal = _structures(legal_points, space)
+    proposed = _structures(fitting, space)
+    return PartCensus(
+        part=part,
+        product=size,
+        refused=dict(Counter(refused).most_common()),
+        together=together,
+        near_duplicates=size - sum(refused.values()) + together - legal,
+        too_large=legal - proposed,
+        proposed=proposed,
+        distinct=_distinct(fitting, space),
+    )
+
+
+def _structures(points: Iterable[Point], space: SearchSpace) -> int:
+    return sum(_activations(point, space) * len(_scales(point, space)) for point in points)
+
+
+def _activations(point: Point, space: SearchSpace) -> int:
+    return len(space.options.activations) if point.has_activation else 1
+
+
+def _scales(point: Point, space: SearchSpace) -> tuple[float, ...]:
+    return space.options.scales if point.has_scale else (1.0,)
+
+
+def _distinct(points: Iterable[Point], space: SearchSpace) -> int:
+    """Different canonical forms; activations make each of them so many."""
+    forms: dict[tuple[Edit, ...], int] = {}
+    for point in points:
+        for scale in _scales(point, space):
+            form = canonical(Configuration(edits=point.edits(scale=scale)), space.shape)
+            forms[form.edits] = _activations(point, space)
+    return sum(forms.values())

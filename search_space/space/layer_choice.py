@@ -1,0 +1,77 @@
+"""Choosing layers in a search: all of them, a contiguous range, or groups of a spindle."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Protocol
+
+from search_space.backbones.shape import BackboneShape
+from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
+
+__all__ = ["Asker", "available_layers", "depth_of", "every_choice", "group_choices", "suggest_layers"]
+
+
+class Asker(Protocol):
+    """What answers the questions of a search by their names."""
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        """One of the choices."""
+        ...
+
+    def number(self, name: str) -> float:
+        """A number of the name's range."""
+        ...
+
+
+def depth_of(shape: BackboneShape) -> int:
+    """Blocks that can be chosen: those of the shallower stack, so that every stack has what is chosen."""
+    return min(layers for layers in (shape.encoder_layers, shape.decoder_layers) if layers)
+
+
+def available_layers(names: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The kinds of choices of those named that a stack of ``depth`` blocks allows."""
+    return tuple(name for name in names if name != SpindleGroups.name or depth >= GROUPS)
+
+
+def group_choices(names: Sequence[str]) -> tuple[str, ...]:
+    """The sets of spindle groups, such as ``1+4``; all four are left out where all layers are a choice anyway."""
+    sizes = range(1, GROUPS if AllLayers.name in names else GROUPS + 1)
+    sets = (chosen for size in sizes for chosen in combinations(range(1, GROUPS + 1), size))
+    return tuple("+".join(map(str, chosen)) for chosen in sets)
+
+
+def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Asker) -> Layers:
+    """A choice of layers; a range is asked for by where it starts and how much of what follows it covers.
+
+    Args:
+        prefix: Of the names of the questions.
+        names: The kinds of choices.
+        depth: Blocks of a stack.
+        asker: Answers.
+    """
+    match asker.choose(f"{prefix}.layers", names):
+        case LayerRange.name:
+            first = min(depth - 1, int(asker.number(f"{prefix}.first_layer") * depth))
+            rest = depth - first
+            return LayerRange(
+                first=first, last=first + min(rest - 1, int(asker.number(f"{prefix}.layer_share") * rest))
+            )
+        case SpindleGroups.name:
+            groups = asker.choose(f"{prefix}.groups", group_choices(names))
+            return SpindleGroups(groups=tuple(int(group) for group in groups.split("+")))
+        case _:
+            return AllLayers()
+
+
+def every_choice(names: Sequence[str], depth: int) -> tuple[Layers, ...]:
+    """Everything that can be suggested."""
+    choices: list[Layers] = []
+    for name in names:
+        if name == AllLayers.name:
+            choices.append(AllLayers())
+        elif name == LayerRange.name:
+            choices += [LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)]
+        else:
+            choices += [
+                SpindleGroups(groups=tuple(int(group) for group in text.split("+"))) for text in group_choices(names)
+            ]
+    return tuple(choices)

@@ -1,0 +1,359 @@
+"""The search space as Optuna parameters: every proposal is a valid configuration within the budget.
+
+The parameters form a tree: where to put edits, which form there, which tensor it writes, which it reads, how it is
+composed. A point that could not be sized within the budget is not in the tree, so nothing is ever rejected.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Protocol
+
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import fingerprint
+from search_space.configuration import Configuration
+from search_space.counting.budget import solve
+from search_space.counting.counts import Counts, count, count_edits
+from search_space.dimensions import Activation, Site
+from search_space.edit import Edit
+from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
+from search_space.forms.form import Phm
+from search_space.layers import LayerRange, Layers, SpindleGroups
+from search_space.published.point import published_configuration
+from search_space.space.layer_choice import available_layers, depth_of, group_choices, suggest_layers
+from search_space.space.options import SpaceOptions
+from search_space.space.tree import Point, Tree, least_cost, points_of
+
+__all__ = ["ATTENTION", "FFN", "Candidate", "Choice", "FloatRange", "SearchSpace", "Trial"]
+
+ATTENTION, FFN = "attention", "ffn"
+
+
+class Trial(Protocol):
+    """What proposes values; an ``optuna.Trial`` is one."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        """One of the choices."""
+        ...
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        """A number in [low, high]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A categorical parameter.
+
+    Attributes:
+        choices: At least two.
+    """
+
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatRange:
+    """A real parameter.
+
+    Attributes:
+        low: Least value.
+        high: Greatest value.
+        log: Whether it is searched on a logarithmic scale.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A proposal: what to train, with what learning rates, and where it came from.
+
+    Attributes:
+        configuration: Valid, and within the budget.
+        attention_learning_rate: Peak rate at attention; None without edits there.
+        ffn_learning_rate: Peak rate at the FFN; None without edits there.
+        method: The published method or point as it was named; None for points of the search.
+        attention_share: Share of the stored parameters at attention, as solved.
+        counts: Of the configuration.
+        fingerprint: Of the configuration and its learning rates.
+        parameters: The search parameters that were suggested, by name.
+    """
+
+    configuration: Configuration
+    attention_learning_rate: float | None
+    ffn_learning_rate: float | None
+    method: str | None
+    attention_share: float
+    counts: Counts
+    fingerprint: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Recorder:
+    """Passes suggestions on, asks nothing where there is one choice, and remembers what was said."""
+
+    def __init__(self, trial: Trial, parameters: Mapping[str, Choice | FloatRange]) -> None:
+        self._trial = trial
+        self._parameters = parameters
+        self.values: dict[str, object] = {}
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        if len(choices) == 1:
+            return choices[0]
+        value = self._trial.suggest_categorical(name, choices)
+        self.values[name] = value
+        return value
+
+    def number(self, name: str) -> float:
+        spread = self._parameters[name]
+        if isinstance(spread, Choice):
+            raise TypeError(name)
+        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log)
+        self.values[name] = value
+        return value
+
+
+class SearchSpace:
+    """All four design dimensions, the share of attention and the learning rates, under a budget.
+
+    Attributes:
+        shape: The backbone.
+        budget: Most stored parameters.
+        options: What is searched.
+        trees: What may be asked of each part of the model that can be edited: ``attention`` and ``ffn``, or each kind
+            of attention and ``ffn``. Empty if no form is searched and published points are all there is.
+        placements: The parts that are edited together, by the name of their choice.
+        layers: The kinds of layer choices.
+
+    Raises:
+        BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
+        SearchSpaceError: If the options leave nothing to search.
+    """
+
+    def __init__(self, *, shape: BackboneShape, budget: int, options: SpaceOptions | None = None) -> None:
+        """Build the tree of what fits.
+
+        Args:
+            shape: The backbone.
+            budget: Most stored parameters.
+            options: What is searched; None for everything.
+        """
+        self.shape = shape
+        self.budget = budget
+        self.options = options or SpaceOptions()
+        self.layers = available_layers(self.options.layers, depth_of(shape))
+        points, self.placements = self._that_fit()
+        self.trees = {part: Tree(part, some) for part, some in points.items()}
+        self._parameters = self._table()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the model that the options let be edited, whether something fits there or not."""
+        if self.options.sites == "tied":
+            return ATTENTION, FFN
+        kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+        return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
+
+    def _that_fit(self) -> tuple[dict[str, tuple[Point, ...]], dict[str, tuple[str, ...]]]:
+        """The points that fit beside any others, and the parts that can be edited together."""
+        costs = {part: self._costs(part) for part in self.parts}
+        costs = {part: some for part, some in costs.items() if some}
+        if not costs or not self.layers:
+            has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
+            if not has_forms and any(":" in point for point in self.options.published):
+                return {}, {}
+            raise SearchSpaceError(
+                "the study must leave something to search; got no form at attention or FFN that is valid on "
+                f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}"
+                f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
+            )
+        for together in range(len(costs), 0, -1):
+            share = self.budget // together
+            fitting = {
+                part: tuple(point for point, cost in some.items() if cost <= share) for part, some in costs.items()
+            }
+            if all(fitting.values()) or together == 1:
+                break
+        fitting = {part: some for part, some in fitting.items() if some}
+        if not fitting:
+            smallest = min(cost for some in costs.values() for cost in some.values())
+            raise BudgetError(
+                f"the budget must allow at least one configuration; got {self.budget:,} parameters, and the smallest "
+                f"that fits the study has {smallest:,}. Raise the budget."
+            )
+        return fitting, _placements(tuple(fitting), together)
+
+    def _costs(self, part: str) -> dict[Point, int]:
+        """The points of a part with their least cost."""
+        has_steps = self.options.sites == "separate" and part != FFN and Phm.name in self.options.attention_forms
+        step = max(self.options.products) if has_steps else 1
+        found = {point: least_cost(point, self.shape, self.options, step) for point in self._points(part)}
+        return {point: cost for point, cost in found.items() if cost is not None}
+
+    def _points(self, part: str) -> tuple[Point, ...]:
+        return points_of(part, self.shape, self.options)
+
+    def _table(self) -> dict[str, Choice | FloatRange]:
+        table: dict[str, Choice | FloatRange] = {}
+
+        def add(name: str, choices: Sequence[str]) -> None:
+            if len(choices) > 1:
+                table[name] = Choice(choices=tuple(choices))
+
+        add("placement", tuple(self.placements))
+        for part, tree in self.trees.items():
+            table |= {name: Choice(choices=choices) for name, choices in tree.parameters().items()}
+            if any(point.has_activation for point in tree.points):
+                add(f"{part}.activation", self._activations)
+            if any(point.has_scale for point in tree.points):
+                add(f"{part}.scale", self._scales)
+        if any(self._is_shared(parts) for parts in self.placements.values()):
+            low, high = self.options.attention_share
+            table["attention_share"] = FloatRange(low=low, high=high)
+        for side in _sides(self.trees):
+            add(f"{side}.layers", self.layers)
+            if SpindleGroups.name in self.layers:
+                add(f"{side}.groups", group_choices(self.layers))
+            if LayerRange.name in self.layers:
+                table[f"{side}.first_layer"] = table[f"{side}.layer_share"] = FloatRange(low=0.0, high=1.0)
+        rates = self.options.learning_rates.items()
+        return table | {
+            f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates
+        }
+
+    @property
+    def _activations(self) -> tuple[str, ...]:
+        return tuple(str(activation) for activation in self.options.activations)
+
+    @property
+    def _scales(self) -> tuple[str, ...]:
+        return tuple(str(scale) for scale in self.options.scales)
+
+    def _is_shared(self, parts: Sequence[str]) -> bool:
+        """Whether some proposal at these parts has something to size at attention and at the FFN."""
+        sized = {part for part in parts if any(_is_sized(point) for point in self.trees[part].points)}
+        return FFN in sized and len(sized) > 1
+
+    def parameters(self) -> dict[str, Choice | FloatRange]:
+        """Every parameter that a proposal may use, by name. The same for every proposal of the space."""
+        return dict(self._parameters)
+
+    def suggest(self, trial: Trial) -> Candidate:
+        """A valid configuration within the budget, with its learning rates.
+
+        Raises:
+            SearchSpaceError: If published points are all there is.
+        """
+        if not self.trees:
+            raise SearchSpaceError("the study must leave something to search; got published methods only.")
+        recorder = _Recorder(trial, self._parameters)
+        parts = self.placements[recorder.choose("placement", tuple(self.placements))]
+        depth = depth_of(self.shape)
+        layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in _sides(parts)}
+        edits: list[Edit] = []
+        for part in parts:
+            edits.extend(self._suggest_part(part, layers[_side(part)], recorder))
+        structure = Configuration(edits=tuple(edits))
+        share = self._suggest_share(structure, recorder)
+        solved = solve(structure, self.shape, attention_share=share, parameters=self.budget)
+        return self._candidate(solved, recorder, method=None)
+
+    def suggest_published(self, name: str, trial: Trial) -> Candidate:
+        """A published method or point; only its learning rates are suggested.
+
+        Args:
+            name: Of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
+                ``lora_qv:s=4``. A point that fixes a size is taken exactly as it is.
+            trial: What suggests.
+
+        Raises:
+            UnknownMethodError: If there is no such method.
+            BudgetError: If it does not fit.
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        return self._candidate(self._published(name), _Recorder(trial, self._parameters), method=name)
+
+    def published_that_fit(self) -> tuple[str, ...]:
+        """The published methods and points of the options that are valid on the backbone and fit the budget."""
+        fitting = []
+        for name in self.options.published:
+            try:
+                self._published(name)
+            except (BudgetError, InvalidEditError):
+                continue
+            fitting.append(name)
+        return tuple(fitting)
+
+    def _published(self, text: str) -> Configuration:
+        return published_configuration(text, self.shape, parameters=self.budget, scale=self.options.published_scale)
+
+    def _suggest_part(self, part: str, layers: Layers, recorder: _Recorder) -> tuple[Edit, ...]:
+        point = self.trees[part].walk(recorder.choose)
+        activation, scale = Activation.RELU, 1.0
+        if point.has_activation:
+            activation = Activation(recorder.choose(f"{part}.activation", self._activations))
+        if point.has_scale:
+            scale = float(recorder.choose(f"{part}.scale", self._scales))
+        return point.edits(activation=activation, scale=scale, layers=layers)
+
+    def _candidate(self, configuration: Configuration, recorder: _Recorder, *, method: str | None) -> Candidate:
+        rates = {
+            ATTENTION: self._learning_rate(configuration.attention, recorder),
+            FFN: self._learning_rate(configuration.ffn, recorder),
+        }
+        counts = count(configuration, self.shape)
+        attention = count_edits(configuration.attention, self.shape).stored
+        return Candidate(
+            configuration=configuration,
+            attention_learning_rate=rates[ATTENTION],
+            ffn_learning_rate=rates[FFN],
+            method=method,
+            attention_share=attention / max(1, counts.stored),
+            counts=counts,
+            fingerprint=fingerprint(
+                configuration,
+                self.shape,
+                learning_rates={side: _rounded(rate) for side, rate in rates.items()},
+            ),
+            parameters=recorder.values,
+        )
+
+    def _suggest_share(self, structure: Configuration, recorder: _Recorder) -> float:
+        """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
+        sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
+        return recorder.number("attention_share") if all(sized) else float(sized[0])
+
+    def _learning_rate(self, edits: tuple[Edit, ...], recorder: _Recorder) -> float | None:
+        if not edits:
+            return None
+        name = f"learning_rate.{edits[0].form.name}"
+        if name in recorder.values:
+            return float(str(recorder.values[name]))
+        return recorder.number(name)
+
+
+def _rounded(rate: float | None) -> str | None:
+    """Two significant digits: rates closer than that are the same trial."""
+    return None if rate is None else f"{rate:.1e}"
+
+
+def _side(part: str) -> str:
+    return FFN if part == FFN else ATTENTION
+
+
+def _sides(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_side(part) for part in parts))
+
+
+def _is_sized(point: Point) -> bool:
+    return any(edit.sized_form is not None for edit in point.edits())
+
+
+def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:
+    """Every set of at most so many parts, the largest first."""
+    sizes = range(together, 0, -1)
+    sets = [chosen for size in sizes for chosen in combinations(parts, size)]
+    return {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}

@@ -1,0 +1,1 @@
+"""Configurations as people read them: sentences, formulas, names."""

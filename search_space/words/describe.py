@@ -1,0 +1,242 @@
+"""Configurations in words and formulas: a sentence, the four dimensions, and the nearest published method."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.configuration import Configuration
+from search_space.dimensions import ScalePer, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.forms.form import Bottleneck, EncodedPrompt, Intrinsic, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates.gate import ConvexInducerGate, FixedScale, InducerGate, LearnedScale
+from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from search_space.published import PUBLISHED, PublishedMethod
+from search_space.words.formula import formula
+from search_space.words.sentence import phrases
+
+__all__ = [
+    "Difference",
+    "SideView",
+    "difference",
+    "formula",
+    "nearest_published",
+    "ranked_published",
+    "sentence",
+    "side_view",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideView:
+    """The four dimensions of the edits at attention or at the FFN; several values are joined by ``+``.
+
+    Attributes:
+        form: Functional form.
+        write: Modified representation.
+        read: What the form is computed of; ``none`` for constants.
+        insertion: ``sequential`` or ``parallel``.
+        gate: Composition function.
+        heads: In how many blocks the form works.
+        bottleneck: Smallest width over the edits; None without one.
+        activation: Nonlinearity; None without one.
+        scale: Fixed scale; None without one.
+        variant: What else tells methods apart, such as ``own norm`` or ``keys q + MLP``; None for nothing.
+        site: The sites, where they are not every attention or every FFN.
+        layers: The layer choices, where they are not all layers.
+    """
+
+    form: str
+    write: str
+    read: str
+    insertion: str
+    gate: str
+    heads: str
+    bottleneck: int | None
+    activation: str | None
+    scale: float | None
+    variant: str | None = None
+    site: str | None = None
+    layers: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How a configuration differs from a published method.
+
+    Attributes:
+        method: The published method.
+        differences: One phrase each, such as ``"FFN activation gelu instead of relu"``; sizes do not count.
+        distance: How much they weigh; a side that one of the two leaves alone weighs 3, anything else 1.
+    """
+
+    method: PublishedMethod
+    differences: tuple[str, ...]
+    distance: int
+
+
+def side_view(edits: Sequence[Edit]) -> SideView | None:
+    """The dimensions of the edits of one side; None without edits."""
+    if not edits:
+        return None
+    sized = [edit.sized_form for edit in edits if edit.sized_form is not None]
+    activations = [edit.form.activation.value for edit in edits if isinstance(edit.form, Bottleneck | Phm)]
+    scales = [edit.gate.value for edit in edits if isinstance(edit.gate, FixedScale)]
+    return SideView(
+        form=_joined([edit.form.name for edit in edits]),
+        write=_joined([edit.write.value for edit in edits]),
+        read=_joined([edit.read.value if edit.read else "none" for edit in edits]),
+        insertion=_joined([edit.insertion.value for edit in edits]),
+        gate=_joined([edit.gate.name for edit in edits]),
+        heads=_joined([edit.heads.value for edit in edits]),
+        bottleneck=min((form.width for form in sized), default=None),
+        activation=_joined(activations) or None,
+        scale=scales[0] if scales else None,
+        variant=_joined([word for edit in edits for word in _variants(edit)]) or None,
+        site=None if {edit.site for edit in edits} <= {Site.ATTENTION, Site.FFN} else _joined([*_sites(edits)]),
+        layers=None if all(edit.layers == AllLayers() for edit in edits) else _joined([*_layer_choices(edits)]),
+    )
+
+
+def _sites(edits: Sequence[Edit]) -> Iterator[str]:
+    return (edit.site.value for edit in edits)
+
+
+def _layer_choices(edits: Sequence[Edit]) -> Iterator[str]:
+    for edit in edits:
+        match edit.layers:
+            case LayerRange(first=first, last=last):
+                yield f"{first} to {last}"
+            case SpindleGroups(groups=groups):
+                yield f"spindle {', '.join(map(str, groups))}"
+            case _:
+                yield "all"
+
+
+def _variants(edit: Edit) -> Iterator[str]:
+    """What tells published methods apart beside the dimensions."""
+    match edit.form:
+        case Bottleneck(norm=OwnNorm.INPUT):
+            yield "own norm"
+        case Bottleneck(norm=OwnNorm.OUTPUT):
+            yield "own norm of the output"
+        case SoftmaxMemory(robust=True):
+            yield "robust"
+        case Phm(shared=shared, factor_rank=rank):
+            yield f"{'shared' if shared else 'own'} C, {'full' if rank is None else 'low-rank'} B"
+        case EncodedPrompt(encoder=encoder):
+            yield f"from {encoder}"
+        case Intrinsic(per_tensor=True):
+            yield "a factor per tensor"
+    match edit.gate:
+        case InducerGate(key_width=hidden) | ConvexInducerGate(key_width=hidden):
+            yield "keys q" if hidden is None else "keys q + MLP"
+        case LearnedScale(per=ScalePer.CHANNEL | ScalePer.HEAD as per):
+            yield f"per {per}"
+
+
+def _joined(values: Sequence[str]) -> str:
+    return "+".join(dict.fromkeys(values))
+
+
+def sentence(configuration: Configuration, shape: BackboneShape) -> str:
+    """One phrase, such as ``prefix of 12 at the heads + scaled parallel adapter of 9 at the FFN (MAM-like)``."""
+    if not configuration.edits:
+        return "task head alone"
+    told = [*phrases(configuration.attention, shape), *phrases(configuration.ffn, shape)]
+    nearest = nearest_published(configuration, shape)
+    text = " + ".join(told)
+    if not nearest.differences:
+        return f"{text} ({nearest.method.title})"
+    is_akin = not any(" form " in one or " write " in one for one in nearest.differences)
+    if is_akin and nearest.distance <= 2:
+        return f"{text} ({_short_title(nearest.method)}-like)"
+    return text
+
+
+def _short_title(method: PublishedMethod) -> str:
+    return method.title.removesuffix(" adapter") if method.title.startswith(("MAM", "Houlsby")) else method.title
+
+
+_COMPARED_FIELDS = ("form", "write", "read", "insertion", "gate", "heads", "activation", "variant", "site", "layers")
+_ABSENT = {"variant": "none", "site": "all", "layers": "all"}
+_SIDE_NAMES = ("attention", "FFN")
+_OTHER_NAMES = {"embed": "input", "global": "whole model"}
+_WHOLE_SIDE = 3
+
+
+def difference(configuration: Configuration, method: PublishedMethod, shape: BackboneShape) -> Difference:
+    """How a configuration differs from a published method, sizes aside.
+
+    Raises:
+        InvalidEditError: If the method is not valid on the backbone.
+    """
+    return _difference(_views(canonical(configuration, shape)), method, shape)
+
+
+Views = tuple[SideView | None, SideView | None]
+
+
+def _views(configuration: Configuration) -> Views:
+    """The dimensions at attention and at the FFN."""
+    return side_view(configuration.attention), side_view(configuration.ffn)
+
+
+@lru_cache(maxsize=1024)
+def _published_views(method: PublishedMethod, shape: BackboneShape) -> Views:
+    return _views(canonical(method.structure(shape), shape))
+
+
+def _difference(ours: Views, method: PublishedMethod, shape: BackboneShape) -> Difference:
+    differences: list[str] = []
+    distance = 0
+    for side, mine, published in zip(_SIDE_NAMES, ours, _published_views(method, shape), strict=True):
+        is_whole = _place(mine) != _place(published)
+        found = [_whole_side(side, mine, published)] if is_whole else _side_differences(side, mine, published)
+        differences.extend(found)
+        distance += _WHOLE_SIDE if is_whole else len(found)
+    return Difference(method=method, differences=tuple(differences), distance=distance)
+
+
+def _place(view: SideView | None) -> str | None:
+    """Whether a side is left alone, or has edits at its sublayers, before the input, or of the whole model."""
+    return None if view is None else _OTHER_NAMES.get(view.site or "", "sublayers")
+
+
+def _whole_side(side: str, ours: SideView | None, theirs: SideView | None) -> str:
+    mine, published = (view.form if view else "nothing" for view in (ours, theirs))
+    names = [name for name in map(_place, (ours, theirs)) if name in _OTHER_NAMES.values()]
+    return f"{names[0] if names else side} {mine} instead of {published}"
+
+
+def _side_differences(side: str, ours: SideView | None, theirs: SideView | None) -> list[str]:
+    place = _place(ours)
+    name = side if place in (None, "sublayers") else place
+    found = []
+    for field in _COMPARED_FIELDS:
+        mine, published = getattr(ours, field, None), getattr(theirs, field, None)
+        if mine != published and not (field == "activation" and None in (mine, published)):
+            mine, published = (value or _ABSENT.get(field) for value in (mine, published))
+            found.append(f"{name} {field} {mine} instead of {published}")
+    return found
+
+
+def nearest_published(configuration: Configuration, shape: BackboneShape) -> Difference:
+    """The published method that differs least, the first of the list where several do."""
+    return ranked_published(configuration, shape)[0]
+
+
+def ranked_published(configuration: Configuration, shape: BackboneShape) -> list[Difference]:
+    """All published methods with edits that are valid on the backbone, the nearest first."""
+    ours = _views(canonical(configuration, shape))
+    found = []
+    for method in PUBLISHED:
+        if method.name == "head_only":
+            continue
+        try:
+            found.append(_difference(ours, method, shape))
+        except InvalidEditError:
+            continue
+    return sorted(found, key=lambda one: one.distance)

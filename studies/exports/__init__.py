@@ -1,0 +1,1 @@
+"""Taking trials and studies away: exports, model cards, predictions."""

@@ -1,0 +1,380 @@
+"""Takes a trial away: from the ledger and its file to a folder that stands on its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from search_space.backbones import Family, family_of
+from search_space.backbones.shape import BackboneShape
+from search_space.codec import configuration_from_json
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.forms.form import SoftmaxMemory
+from studies.confirming.results import confirmation_results
+from studies.confirming.statistics import Spread
+from studies.confirming.wording import measure, verdict_sentences
+from studies.errors import StudiesError
+from studies.exports.card_usage import writing_of
+from studies.exports.model_card import CardFacts, model_card
+from studies.exports.retraining import retrain
+from studies.keeping.artefacts import is_whole
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
+from trial_runner.backbones.locate import source_of
+
+if TYPE_CHECKING:
+    from trial_runner.backbones import Backbone
+    from trial_runner.export import BackboneFacts, TrainedDelta
+    from trial_runner.requests import Reading, Snapshot
+
+__all__ = ["Export", "ExportKind", "Source", "chosen_trial", "export_trial", "write_export"]
+
+ExportKind = Literal["deltaspace", "peft", "merged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What was exported.
+
+    Attributes:
+        folder: Where it is.
+        kind: In which form.
+        study: Name of the study.
+        trial: Number of the trial.
+        stored_parameters: Without the task head.
+        score: At the last step, on the split that the study measures on.
+        metric: Of the score.
+        is_folded: Whether tables stand where networks were in training, so that outputs agree up to rounding only.
+        files: Names, sorted.
+    """
+
+    folder: Path
+    kind: ExportKind
+    study: str
+    trial: int
+    stored_parameters: int
+    score: float | None
+    metric: str
+    is_folded: bool
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A trial with what training left of it.
+
+    Attributes:
+        study: Of the trial.
+        trial: What is recorded of it.
+        readings: Measurements, by step.
+        snapshot: Of its last step.
+        family: Of the backbone.
+        shape: Of the backbone.
+        competitors: How many trials of the study were measured.
+        confirmation: Lines on how it did elsewhere; none where nobody looked.
+        is_alone: Whether it was trained by itself, so that no storage holds study and trial.
+    """
+
+    study: StudyRecord
+    trial: TrialRecord
+    readings: Sequence[ReadingRecord]
+    snapshot: "Snapshot"
+    family: Family
+    shape: BackboneShape
+    competitors: int
+    confirmation: tuple[str, ...]
+    is_alone: bool = False
+
+
+def export_trial(
+    ledger: Ledger,
+    study: str,
+    number: int | None,
+    folder: Path,
+    *,
+    kind: ExportKind = "deltaspace",
+    anew: Callable[["Reading"], None] | None = None,
+) -> Export:
+    """Write a trial to a new folder; nothing is there before all of it is.
+
+    Args:
+        ledger: Where the study is.
+        study: Its name.
+        number: Of the trial; None takes the best one.
+        folder: Must not exist.
+        kind: In which form.
+        anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
+
+    Raises:
+        StudiesError: If there is no such trial, or nothing that could be exported of it.
+        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+    """
+    from trial_runner.files import check_is_new
+
+    check_is_new(folder)
+    record = ledger.study(study)
+    trial = chosen_trial(ledger, record, number)
+    return write_export(_source(ledger, record, trial, anew), folder, kind=kind)
+
+
+def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace") -> Export:
+    """Write what training left of a trial to a new folder; nothing is there before all of it is.
+
+    Args:
+        source: The trial.
+        folder: Must not exist.
+        kind: In which form.
+
+    Raises:
+        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+    """
+    from trial_runner.export import new_folder
+
+    study, trial = source.study, source.trial
+    backbone = _backbone(source, kind)
+    trained = _trained(source, backbone)
+    with new_folder(folder) as place:
+        facts = _backbone_facts(source, trained)
+        _write(place, kind, source, trained, facts, backbone)
+        card = _card(source, trained, kind)
+        (place / "README.md").write_text(card.replace('"DIR"', repr(str(folder))), encoding="utf-8")
+    return Export(
+        folder=folder,
+        kind=kind,
+        study=study.name,
+        trial=trial.number,
+        stored_parameters=trained.counts.stored,
+        score=source.readings[-1].score if source.readings else None,
+        metric=study.metric,
+        is_folded=trained.is_folded,
+        files=tuple(sorted(path.name for path in folder.iterdir())),
+    )
+
+
+def chosen_trial(ledger: Ledger, study: StudyRecord, number: int | None) -> TrialRecord:
+    """The trial of a number, or the complete one with the highest score, the earliest of equals.
+
+    Raises:
+        StudiesError: If there is none.
+    """
+    if number is not None:
+        return ledger.trial(study.id, number)
+    complete = ledger.trials(study.id, states=[TrialState.COMPLETE])
+    if not complete:
+        raise StudiesError(f"study {study.name!r} must have a complete trial; got none. Launch it again.")
+    return min(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
+
+
+def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[["Reading"], None] | None) -> Source:
+    readings: Sequence[ReadingRecord] = ledger.readings(study.id, trial.number)
+    if anew is None:
+        snapshot = _snapshot(ledger, study, trial)
+    else:
+        retrained = retrain(study, trial, anew)
+        readings, snapshot = retrained.readings, retrained.snapshot
+    config = config_of(study.backbone)
+    family = family_of(config)
+    return Source(
+        study=study,
+        trial=trial,
+        readings=readings,
+        snapshot=snapshot,
+        family=family,
+        shape=family.read_shape(config),
+        competitors=sum(one.last_score is not None for one in ledger.trials(study.id)),
+        confirmation=_confirmation(ledger, study, trial.number),
+    )
+
+
+def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapshot":
+    """What is in the file of a complete trial."""
+    from trial_runner.packs.snapshots import load_snapshot
+
+    name = f"trial {trial.number} of {study.name!r}"
+    if trial.state is not TrialState.COMPLETE:
+        why = f" ({trial.reason.rstrip('.')})" if trial.reason else ""
+        raise StudiesError(
+            f"{name} must be complete to be exported; it is {trial.state.value} after {trial.steps} steps{why}. "
+            "Use --retrain to train it to the end first."
+        )
+    files = [file for file in ledger.artefacts(study.id, trial.number) if file.kind == "delta"]
+    if not files:
+        raise StudiesError(f"{name} must have its trained weights; none are recorded. Use --retrain to train it anew.")
+    if not is_whole(files[-1]):
+        raise StudiesError(
+            f"{name} must have its trained weights; {files[-1].path} is missing or damaged. "
+            "Use --retrain to train it anew."
+        )
+    return load_snapshot(Path(files[-1].path))
+
+
+def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
+    """The backbone with its weights, where they are needed."""
+    from trial_runner.backbones import load_backbone
+    from trial_runner.errors import ExportError
+
+    configuration = _configuration(source)
+    if kind != "merged" and all(edit.site is not Site.GLOBAL for edit in configuration.edits):
+        return None
+    backbone = load_backbone(source.study.backbone)
+    trained_on = source.snapshot.facts.get("backbone_sha256")
+    if backbone.weights_sha256 != trained_on:
+        raise ExportError(
+            f"the backbone must have the weights that the trial was trained on, {str(trained_on)[:12]}; "
+            f"{source.study.backbone} has {backbone.weights_sha256[:12]}. Restore it."
+        )
+    return backbone
+
+
+def _configuration(source: Source) -> Configuration:
+    return configuration_from_json(source.trial.configuration)
+
+
+def _trained(source: Source, backbone: "Backbone | None") -> "TrainedDelta":
+    from trial_runner.export import trained_delta
+
+    frozen = None if backbone is None else dict(backbone.model.named_parameters())
+    return trained_delta(source.snapshot, source.shape, frozen=frozen)
+
+
+def _backbone_facts(source: Source, trained: "TrainedDelta") -> "BackboneFacts":
+    from trial_runner.export import BackboneFacts
+    from trial_runner.export.origin import revision_of
+
+    return BackboneFacts(
+        name=source.study.backbone,
+        revision=revision_of(source.study.backbone),
+        weights_sha256=trained.backbone_sha256,
+        family=source.family.name,
+        parameters=source.study.backbone_parameters,
+    )
+
+
+def _write(
+    place: Path,
+    kind: ExportKind,
+    source: Source,
+    trained: "TrainedDelta",
+    facts: "BackboneFacts",
+    backbone: "Backbone | None",
+) -> None:
+    from trial_runner.export import write_delta, write_merged, write_peft
+
+    if kind == "peft":
+        write_peft(place, trained, family=source.family, shape=source.shape, backbone=facts)
+    elif kind == "merged" and backbone is not None:
+        write_merged(place, backbone, trained.deltas, trained.head)
+    else:
+        write_delta(place, trained, backbone=facts, about=_about(source))
+
+
+def _about(source: Source) -> dict[str, object]:
+    """What ``delta.json`` says beside the weights."""
+    from trial_runner.export.origin import licence_line
+
+    study, trial = source.study, source.trial
+    last = source.readings[-1] if source.readings else None
+    given = study.specification.get("training")
+    training = given if isinstance(given, dict) else {}
+    return {
+        "study": None if source.is_alone else study.name,
+        "trial": None if source.is_alone else trial.number,
+        "method": trial.method,
+        "description": trial.description,
+        "task": study.specification.get("task"),
+        "seed": trial.seed,
+        "learning_rates": {
+            "attention": None if trial.attention is None else trial.attention.learning_rate,
+            "ffn": None if trial.ffn is None else trial.ffn.learning_rate,
+            "head": training.get("head_learning_rate"),
+        },
+        "precision": training.get("precision"),
+        "budget_parameters": study.budget_parameters,
+        "scores": {
+            "metric": study.metric,
+            "split": _split(study),
+            "score": None if last is None else last.score,
+            "steps": None if last is None else last.step,
+            "metrics": {} if last is None else dict(last.metrics),
+        },
+        "tokenizer": {"sha256": tokenizer_id(load_tokenizer(study.backbone)), "additions": []},
+        "licence": licence_line(study.backbone),
+    }
+
+
+def _card(source: Source, trained: "TrainedDelta", kind: ExportKind) -> str:
+    from trial_runner.export.origin import licence_line
+
+    study, trial = source.study, source.trial
+    alone = f"{trial.method or 'A configuration'} trained on {_task_name(study)}"
+    return model_card(
+        CardFacts(
+            title=alone if source.is_alone else f"Trial {trial.number} of {study.name}",
+            study=study,
+            trial=trial,
+            configuration=trained.trained_as,
+            shape=source.shape,
+            backbone=source_of(study.backbone),
+            weights_sha256=trained.backbone_sha256,
+            task=_task_title(study),
+            readings=source.readings,
+            split=_split(study),
+            competitors=source.competitors,
+            confirmation=source.confirmation,
+            licence=licence_line(study.backbone),
+            kind=kind,
+            has_head=trained.head is not None,
+            writing=writing_of(study, source.shape),
+            is_folded=trained.is_folded,
+            note=_robust_note(trained.configuration),
+        )
+    )
+
+
+def _task_title(study: StudyRecord) -> str:
+    return f"{_task_name(study)}, measured by {study.metric}"
+
+
+def _task_name(study: StudyRecord) -> str:
+    task = study.specification.get("task")
+    entries = task if isinstance(task, dict) else {}
+    return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+
+
+def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str, ...]:
+    """What the confirmations of a study say of a trial, one line each."""
+    if study.kind is StudyKind.CONFIRMATION:
+        return ("It is a trial of a confirmation itself.",)
+    lines: list[str] = []
+    for result in confirmation_results(ledger, study.name):
+        for contender in result.contenders:
+            if contender.trial == number and contender.spread is not None:
+                seeds = sum(score is not None for score in contender.scores)
+                lines.append(
+                    f"Test {measure(result.metric)} over {seeds} fresh seeds: {_spread_text(contender.spread)}."
+                )
+        if result.winner.trial == number:
+            lines += verdict_sentences(result)
+    return tuple(lines)
+
+
+def _split(study: StudyRecord) -> str:
+    """The split that a study measures on."""
+    return "test" if study.kind is StudyKind.CONFIRMATION else "validation"
+
+
+def _spread_text(spread: Spread) -> str:
+    deviation = "" if spread.deviation is None else f", standard deviation {spread.deviation:.4f}"
+    return f"mean {spread.mean:.4f}{deviation}, median {spread.median:.4f}"
+
+
+def _robust_note(configuration: Configuration) -> str | None:
+    is_robust = any(isinstance(edit.form, SoftmaxMemory) and edit.form.robust for edit in configuration.edits)
+    if not is_robust:
+        return None
+    return (
+        "The robust prefix is exported without the second table that it is given at prediction time, which needs the "
+        "training examples: what it scores here is `plain_accuracy`."
+    )

@@ -1,0 +1,139 @@
+"""A study as a database of Optuna, which stock Optuna and its dashboard open."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import optuna
+from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.errors import StudiesError
+from studies.search.proposer import Proposer
+from studies.specification.recorded import recorded_specification
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from trial_runner.backbones import config_of
+
+__all__ = ["export_optuna"]
+
+_STATES = {
+    TrialState.QUEUED: optuna.trial.TrialState.WAITING,
+    TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
+    TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
+    TrialState.PRUNED: optuna.trial.TrialState.PRUNED,
+    TrialState.FAILED: optuna.trial.TrialState.FAIL,
+}
+
+
+def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
+    """Write all trials of a study to a new SQLite file, under the study's own name.
+
+    States, parameters, intermediate values and scores are Optuna's; what else is known stands in user attributes.
+
+    Args:
+        ledger: Where the study is.
+        study: Its name.
+        file: Must not exist.
+
+    Returns:
+        How many trials there are.
+
+    Raises:
+        StudiesError: If there is no such study, or the file is there already or cannot be written.
+    """
+    record = ledger.study(study)
+    _check_is_new(file)
+    trials = list(_frozen_trials(ledger, record))
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with _quiet():
+            _write(record, trials, temporary)
+        _check_is_new(file)
+        temporary.rename(file)
+    except OSError as error:
+        raise StudiesError(f"an Optuna database must be written; got: {error}. Choose another place.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return len(trials)
+
+
+def _check_is_new(file: Path) -> None:
+    if file.exists() or file.is_symlink():
+        raise StudiesError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
+
+
+def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:
+    storage = RDBStorage(f"sqlite:///{file}")
+    try:
+        study = optuna.create_study(storage=storage, study_name=record.name, direction="maximize")
+        for name, value in _study_attributes(record).items():
+            study.set_user_attr(name, value)
+        study.add_trials(trials)
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _study_attributes(record: StudyRecord) -> dict[str, object]:
+    return {
+        "metric": record.metric,
+        "backbone": record.backbone,
+        "backbone_parameters": record.backbone_parameters,
+        "budget_parameters": record.budget_parameters,
+        "seed": record.seed,
+        "specification": dict(record.specification),
+    }
+
+
+def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
+    """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
+    specification = recorded_specification(record)
+    space = SearchSpace(
+        shape=shape_of(config_of(record.backbone)),
+        budget=record.budget_parameters,
+        options=specification.space_options(),
+    )
+    proposer = Proposer(space, sampler=specification.search.sampler, seed=record.seed)
+    readings: dict[int, list[ReadingRecord]] = {}
+    for reading in ledger.readings(record.id):
+        readings.setdefault(reading.trial, []).append(reading)
+    for trial in ledger.trials(record.id):
+        frozen = proposer.expected(trial, readings.get(trial.number, ()))
+        # the replay hides published methods from samplers that cannot learn of them
+        frozen.state = _STATES[trial.state]
+        frozen.value = trial.score
+        frozen.datetime_complete = trial.ended_at
+        frozen.user_attrs = _trial_attributes(trial)
+        yield frozen
+
+
+def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
+    return {
+        "description": trial.description,
+        "origin": trial.origin,
+        "method": trial.method,
+        "reason": trial.reason,
+        "seed": trial.seed,
+        "attention_share": trial.attention_share,
+        "stored_parameters": trial.stored_parameters,
+        "trained_parameters": trial.trained_parameters,
+        "head_parameters": trial.head_parameters,
+        "configuration": dict(trial.configuration),
+    }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Optuna's lines about every study and trial."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)

@@ -1,0 +1,236 @@
+"""Predictions of an export for the lines of a file."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from studies.errors import StudiesError
+from studies.specification.sections import Task
+from trial_runner.tasks.data.linearise import linearise
+from trial_runner.tasks.data.names import nearest
+from trial_runner.tasks.generation.source import QuestionColumns, TextColumns, TextTaskSource
+
+if TYPE_CHECKING:
+    from trial_runner.export.predictions import Prediction
+
+__all__ = ["PredictionOptions", "PredictionResult", "predict"]
+
+_ADDED = ("prediction", "scores")
+_TRANSLATION = "translation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionOptions:
+    """How lines are predicted.
+
+    Attributes:
+        batch_size: Lines of a pass, at least 1.
+        backbone: Name or folder; None takes the one that the export names.
+        columns: Keys of what is read of a line; empty takes what the task of the training read.
+    """
+
+    batch_size: int = 32
+    backbone: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionResult:
+    """What was predicted.
+
+    Attributes:
+        output: The file.
+        lines: How many it has.
+        labels: How many lines got each prediction, the most frequent first; empty of texts that were written.
+    """
+
+    output: Path
+    lines: int
+    labels: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What is read of a line, and how it is predicted.
+
+    Attributes:
+        columns: Keys of a line.
+        task: Of texts that are written; None of a classification.
+        max_tokens: Of a classification; None where nothing says it.
+    """
+
+    columns: tuple[str, ...]
+    task: TextTaskSource | None
+    max_tokens: int | None
+
+
+def predict(
+    folder: Path,
+    source: Path,
+    output: Path,
+    options: PredictionOptions,
+    tell: Callable[[int, int], None],
+) -> PredictionResult:
+    """Write the lines of a file with a prediction each to a new file.
+
+    Every line is checked before the backbone is loaded; the new file is there whole or not at all.
+
+    Args:
+        folder: Of the export.
+        source: JSON objects, one a line.
+        output: Must not exist.
+        options: How.
+        tell: Called with the number of predicted lines and that of all lines.
+
+    Raises:
+        StudiesError: If a line is not what it must be, or the output cannot be written.
+        RunnerError: If the export or its backbone cannot be used.
+    """
+    from trial_runner.export.facts import read_json
+    from trial_runner.export.writing import DELTA_FACTS
+
+    _check_is_new(output)
+    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    rows = _read_rows(source)
+    texts = [_texts(row, plan.columns, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
+    predictions = _predictions(folder, texts, plan, options, tell) if rows else []
+    _write_rows(output, rows, predictions)
+    return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
+
+
+def _check_is_new(output: Path) -> None:
+    if output.exists() or output.is_symlink():
+        raise StudiesError(f"predictions must go to a new file; {output} is there already. Choose another.")
+    if not output.parent.is_dir():
+        raise StudiesError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
+
+
+def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _Plan:
+    """What the task of the training says, with other columns if they are given."""
+    if facts.get("task") is None:
+        if facts.get("labels") is None or not columns:
+            raise StudiesError(
+                f"the export in {folder} must say its task, or have labels and be given the keys of the text; got "
+                "neither. Give them with --text."
+            )
+        return _Plan(columns=columns, task=None, max_tokens=None)
+    try:
+        source = Task.model_validate(facts["task"]).to_source()
+    except ValidationError as error:
+        raise StudiesError(
+            f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "
+            "are not known or not valid. Use the release that wrote it."
+        ) from error
+    if isinstance(source, TextTaskSource):
+        own, task, longest = _read_columns(source.columns), source, None
+    else:
+        own, task, longest = source.text, None, source.max_tokens
+    if columns and len(columns) != len(own):
+        raise StudiesError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
+    return _Plan(columns=columns or own, task=task, max_tokens=longest)
+
+
+def _read_columns(columns: TextColumns | QuestionColumns) -> tuple[str, ...]:
+    return (columns.source,) if isinstance(columns, TextColumns) else (columns.context, columns.question)
+
+
+def _read_rows(source: Path) -> list[dict[str, Any]]:
+    """The objects of a file, blank lines at its end left out."""
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise StudiesError(f"the input must be a file; there is no {source}.") from None
+    except UnicodeDecodeError:
+        raise StudiesError(f"the input must be UTF-8 text; {source} is not.") from None
+    except OSError as error:
+        raise StudiesError(f"the input must be a file that can be read; got: {error}.") from error
+    lines = text.rstrip().split("\n") if text.strip() else []
+    return [_row(line, f"line {number} of {source}") for number, line in enumerate(lines, start=1)]
+
+
+def _row(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        _as_line(row).encode()  # what cannot be written again is refused now
+    except (ValueError, RecursionError) as error:
+        raise StudiesError(f"{where} must be a JSON object; got: {error}.") from error
+    if not isinstance(row, dict):
+        raise StudiesError(f"{where} must be a JSON object; got {type(row).__name__}.")
+    taken = [key for key in _ADDED if key in row]
+    if taken:
+        raise StudiesError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
+    return row
+
+
+def _texts(row: Mapping[str, Any], columns: Sequence[str], where: str) -> tuple[str, ...]:
+    """The texts that are read of a line."""
+    texts = []
+    for name in columns:
+        value = linearise(_value(row, name, where))
+        if not isinstance(value, str) or not value.strip():
+            raise StudiesError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
+        texts.append(value)
+    return tuple(texts)
+
+
+def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """What stands at a key; a path such as ``lex.text`` leads into mappings, a language into ``translation``."""
+    if name in row:
+        return row[name]
+    for steps in (name.split("."), [_TRANSLATION, name]):
+        value: Any = row
+        for step in steps:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    raise StudiesError(
+        f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{nearest(name, row)} Name the key of "
+        "the text with --text."
+    )
+
+
+def _predictions(
+    folder: Path,
+    texts: Sequence[tuple[str, ...]],
+    plan: _Plan,
+    options: PredictionOptions,
+    tell: Callable[[int, int], None],
+) -> "list[Prediction]":
+    from trial_runner.export.predictions import classify, write
+
+    how: dict[str, Any] = {"batch_size": options.batch_size, "backbone": options.backbone, "tell": tell}
+    if plan.task is not None:
+        return write(folder, texts, task=plan.task, **how)
+    return classify(folder, texts, max_tokens=plan.max_tokens, **how)
+
+
+def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for row, one in zip(rows, predictions, strict=True):
+                added = {"prediction": one.answer} | ({} if one.scores is None else {"scores": one.scores})
+                file.write(_as_line({**row, **added}) + "\n")
+        _check_is_new(output)
+        temporary.rename(output)
+    except OSError as error:
+        raise StudiesError(f"predictions must be written; got: {error}. Choose another place.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _as_line(row: object) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for one in predictions:
+        if one.scores is not None:
+            counts[one.answer] = counts.get(one.answer, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))

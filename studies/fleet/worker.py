@@ -1,0 +1,204 @@
+"""A worker: fills the slots of a pack with leased trials, advances them, and hands in what they measure."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_space.errors import SearchSpaceError
+from studies.errors import LaunchError
+from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
+from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
+from studies.store.records import ArtefactRecord
+from trial_runner.errors import RunnerError, SnapshotError
+from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
+
+__all__ = ["PackWorker"]
+
+CHUNK_SECONDS = 0.5
+"""A worker trains for about so long before it looks up."""
+
+_IDLE_SECONDS = 0.1
+
+
+@dataclass(slots=True)
+class _Occupant:
+    """A trial in a slot.
+
+    Attributes:
+        request: What is trained.
+        step: Optimiser steps done.
+        saved_step: Steps of its newest snapshot.
+    """
+
+    request: TrialRequest
+    step: int
+    saved_step: int
+
+    @property
+    def steps_to_evaluation(self) -> int:
+        """Steps until the next measurement."""
+        return min((at - self.step for at in self.request.plan.evaluate_at_steps if at > self.step), default=1)
+
+
+class PackWorker:
+    """One pack, one keeper. `work` returns when nothing is left to do, or when it is told to leave."""
+
+    def __init__(  # noqa: PLR0913 - wired in one place per fleet
+        self,
+        *,
+        name: str,
+        keeper: Keeper,
+        runner: PackRunner,
+        slots: int,
+        folder: Path,
+        should_leave: Callable[[], bool],
+        fitting: TrainingPlan | None = None,
+    ) -> None:
+        """Open an empty pack.
+
+        Args:
+            name: ``place/incarnation``.
+            keeper: Of the study.
+            runner: Opens the pack and keeps snapshots.
+            slots: Trials side by side.
+            folder: The study's own, for snapshots.
+            should_leave: Asked about twice a second while the pack trains.
+            fitting: With a plan, fewer slots where memory does not hold so many trials of it.
+        """
+        self._name = name
+        self._keeper = keeper
+        self._runner = runner
+        self._pack = runner.open_pack(slots, fitting=fitting)
+        self._folder = folder
+        self._should_leave = should_leave
+        self._occupants: dict[int, _Occupant] = {}
+        self._reports: list[Report] = []
+        self._seconds_per_step = 0.0
+
+    def work(self, seconds: float | None = None) -> bool:
+        """Train leased trials.
+
+        Args:
+            seconds: Return after about so long, the trials staying in their slots; None until there is nothing left.
+
+        Returns:
+            Whether the worker is done for good.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        while until is None or time.monotonic() < until:
+            reports, self._reports = sorted(self._reports, key=lambda report: report.trial), []
+            answer = self._keeper.exchange(self._name, reports, self._pack.free_slots)
+            self._obey(answer)
+            if answer.is_over or self._should_leave():
+                self.leave()
+                return True
+            if self._occupants:
+                self._advance()
+            elif not self._reports:
+                time.sleep(_IDLE_SECONDS)
+        return False
+
+    def leave(self) -> None:
+        """Lay every trial aside, with a snapshot of where it stands."""
+        for slot, occupant in self._occupants.items():
+            is_new = occupant.step > occupant.saved_step
+            artefact = self._save(slot, "snapshot") if is_new else None
+            self._reports.append(_report(occupant.request, artefact=artefact))
+        self._keeper.leave(self._name, self._reports)
+        self._reports = []
+        for slot in list(self._occupants):
+            self._evict(slot)
+
+    def _obey(self, answer: Answer) -> None:
+        over = {(one.trial, one.attempt) for one in answer.verdicts if one.decision is not Decision.GO_ON}
+        for slot, occupant in list(self._occupants.items()):
+            if (occupant.request.trial, occupant.request.attempt) in over:
+                self._evict(slot)
+        for lease in answer.leases:
+            self._take_in(lease)
+
+    def _evict(self, slot: int) -> None:
+        del self._occupants[slot]
+        self._pack.evict(slot)
+
+    def _take_in(self, lease: Lease) -> None:
+        """Give a trial a slot, from its newest whole snapshot; a trial that cannot be built fails alone."""
+        request = lease.request
+        try:
+            slot, step = self._restored(lease) or (self._pack.admit(request), 0)
+        except (RunnerError, SearchSpaceError) as error:
+            self._reports.append(_report(request, failure=str(error)))
+            return
+        self._occupants[slot] = _Occupant(request=request, step=step, saved_step=step)
+
+    def _restored(self, lease: Lease) -> tuple[int, int] | None:
+        """Slot and step of a trial that goes on from a snapshot; None when no snapshot can be used."""
+        for artefact in lease.snapshots:
+            if not is_whole(artefact):
+                continue
+            try:
+                return self._pack.restore(lease.request, self._runner.load(Path(artefact.path))), artefact.step
+            except SnapshotError:
+                continue
+        return None
+
+    def _advance(self) -> None:
+        """Train all slots to the nearest measurement, looking up now and then.
+
+        The place of a trial that fails before stays free until then: when it is filled again must not depend on how
+        fast the machine is.
+        """
+        steps = min(occupant.steps_to_evaluation for occupant in self._occupants.values())
+        while steps > 0:
+            chunk = max(1, min(steps, int(CHUNK_SECONDS / self._seconds_per_step))) if self._seconds_per_step else 1
+            began_at = time.perf_counter()
+            results = self._pack.advance(chunk)
+            self._seconds_per_step = (time.perf_counter() - began_at) / chunk
+            for occupant in self._occupants.values():
+                occupant.step = min(occupant.step + chunk, occupant.request.plan.steps)
+            self._note(results)
+            steps -= chunk
+            if not self._occupants or (steps > 0 and self._should_leave()):
+                return
+
+    def _note(self, results: Sequence[Reading | Failure]) -> None:
+        for result in results:
+            occupant = self._occupants[result.slot]
+            request = occupant.request
+            if isinstance(result, Failure):
+                del self._occupants[result.slot]
+                self._reports.append(_report(request, failure=_reason(result)))
+                continue
+            occupant.step = result.step
+            artefact = self._save(result.slot, "delta" if result.step >= request.plan.steps else "snapshot")
+            self._reports.append(_report(request, reading=result, artefact=artefact))
+
+    def _save(self, slot: int, kind: str) -> ArtefactRecord:
+        occupant = self._occupants[slot]
+        request = occupant.request
+        try:
+            folder = attempt_folder(self._folder, request.trial, request.attempt)
+            folder.mkdir(parents=True, exist_ok=True)
+            path = self._runner.save(self._pack.snapshot(slot), folder)
+            occupant.saved_step = occupant.step
+            return describe_file(path, trial=request.trial, kind=kind, step=occupant.step)
+        except OSError as error:
+            raise LaunchError(
+                f"snapshots must be written; got: {error}. Free some space or choose another folder."
+            ) from error
+
+
+def _report(
+    request: TrialRequest,
+    *,
+    reading: Reading | None = None,
+    artefact: ArtefactRecord | None = None,
+    failure: str | None = None,
+) -> Report:
+    return Report(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact, failure=failure)
+
+
+def _reason(failure: Failure) -> str:
+    reason = failure.reason.rstrip(".")
+    return reason if "step" in reason else f"{reason} at step {failure.step}"

@@ -1,0 +1,1 @@
+"""The keeper of a study: the one who leases, records and decides."""

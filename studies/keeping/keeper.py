@@ -1,0 +1,410 @@
+"""The keeper of a study: proposes, leases, records, decides. The only writer of its ledger.
+
+All that must survive is in the ledger; what is held here is rebuilt from it when a keeper takes the study over. Whoever
+takes it over later fences this one: its next write raises `FencedError` and changes nothing.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from studies.errors import LaunchError, StudiesError
+from studies.keeping.artefacts import delete_files, remove_orphans
+from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
+from studies.keeping.roster import OpenTrial, Roster
+from studies.search.candidates import new_trial, trial_request
+from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.search.rungs import RungBoard
+from studies.store.ledger import Ledger
+from studies.store.records import NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
+from trial_runner.requests import Reading
+
+__all__ = ["MAX_CRASHES", "MAX_LOSSES", "StudyKeeper"]
+
+MAX_LOSSES = 3
+"""A trial that is lost so often in a row, without a reading in between, has failed: it may be what kills workers."""
+
+MAX_CRASHES = 5
+"""A launch ends after so many crashes of workers in a row without a reading in between."""
+
+
+class StudyKeeper:
+    """Keeps one study, from takeover to the end of a launch. Serves one call at a time."""
+
+    def __init__(self, plan: StudyPlan, *, name: str = "keeper") -> None:
+        """Take the study over: fence earlier keepers, queue what they had running, rebuild what they knew.
+
+        Raises:
+            StudiesError: If the study or its storage is not there.
+        """
+        self._plan = plan
+        self._ledger = Ledger.open(plan.storage_url, create=False)
+        self._study = self._ledger.study(plan.study)
+        self._epoch = self._ledger.take_over(self._study.id, name)
+        self._ledger.recover(self._study.id, self._epoch)
+        self._began_at = time.monotonic()
+        self._ended_before = 0
+        self._roster = Roster()
+        self._counts = dict.fromkeys(TrialState, 0)
+        self._best: BestTrial | None = None
+        self._exhausted = self._drained = ""
+        self._halted: StudiesError | None = None
+        self._crashes = 0
+        self._rebuild()
+        self._sweep()
+
+    def _rebuild(self) -> None:
+        """Read the ledger into memory."""
+        trials = self._ledger.trials(self._study.id)
+        readings = self._ledger.readings(self._study.id)
+        by_trial: dict[int, list[ReadingRecord]] = {}
+        for reading in readings:
+            by_trial.setdefault(reading.trial, []).append(reading)
+        plan = self._plan
+        self.proposer = Proposer(plan.space, sampler=plan.sampler, seed=plan.seed, published=plan.published)
+        self.proposer.replay(trials, by_trial)
+        self._rungs = RungBoard(plan.rungs, readings)
+        for trial in trials:
+            self._counts[trial.state] += 1
+            if trial.state is TrialState.COMPLETE and trial.score is not None:
+                self._consider(trial, trial.score)
+            if not trial.state.is_terminal:
+                self._roster.trials[trial.number] = OpenTrial(
+                    trial=trial, attempt=trial.attempt, step=trial.steps, last_score=trial.last_score
+                )
+        self._ended_before = sum(count for state, count in self._counts.items() if state.is_terminal)
+
+    def join(self, worker: str) -> None:
+        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
+        with self._serving():
+            replaced = self._roster.enter(worker, time.monotonic())
+            if replaced is not None:
+                self._lose(replaced, f"replaced by {worker}")
+
+    def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
+        """Hand in reports, hear the verdicts and take new leases."""
+        with self._serving():
+            self._hear(worker)
+            verdicts = tuple(self._settle(worker, report) for report in reports)
+            is_dismissed = bool(self._drained) or self._roster.is_replaced(worker)
+            # the slot of a failed trial is among the free ones already
+            failed = {report.trial for report in reports if report.failure is not None}
+            freed = {verdict.trial for verdict in verdicts if verdict.decision is not Decision.GO_ON} - failed
+            leases = () if is_dismissed else tuple(self._lend(worker, free_slots + len(freed)))
+            return Answer(verdicts=verdicts, leases=leases, is_over=is_dismissed or self._is_done())
+
+    def heartbeat(self, worker: str) -> bool:
+        """Renew the worker's leases; True when it should lay its trials aside and leave."""
+        with self._serving():
+            self._hear(worker)
+            return bool(self._drained) or self._roster.is_replaced(worker)
+
+    def leave(self, worker: str, reports: Sequence[Report]) -> None:
+        """Hand in the last snapshots; every trial of the worker goes back in the queue."""
+        with self._serving():
+            for report in reports:
+                self._settle(worker, report)
+            held = self._roster.held_by(worker)
+            if held:
+                self._ledger.release(self._study.id, self._epoch, worker, "laid aside")
+                self._queue(held)
+            self._roster.forget(worker)
+
+    def crash(self, worker: str, text: str) -> None:
+        """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
+        with self._serving():
+            self._record_event("crash", f"{worker}: {text}")
+            self._lose(worker, f"crashed: {text}")
+            self._crashes += 1
+            if self._crashes >= MAX_CRASHES:
+                raise LaunchError(f"workers crashed {self._crashes} times in a row; the last said: {text}")
+
+    def halt(self, error: StudiesError) -> None:
+        """End the launch for a reason that no retry can mend."""
+        self._halted = self._halted or error
+        self.drain(str(error))
+
+    def drain(self, reason: str) -> None:
+        """Lend nothing more and send the workers away; the study can be continued later."""
+        self._drained = self._drained or reason
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the workers were sent away."""
+        return bool(self._drained)
+
+    def standing(self) -> Standing:
+        """Where the launch stands, and the study's progress."""
+        if not (self._halted or self._drained):
+            with self._serving():
+                self._tick()
+        return Standing(
+            progress=self.progress(),
+            is_done=self._is_done(),
+            exhausted=self._exhausted,
+            drained=self._drained,
+            halted=self._halted,
+        )
+
+    def progress(self) -> Progress:
+        """The study as it is now."""
+        elapsed = time.monotonic() - self._began_at
+        ended = sum(count for state, count in self._counts.items() if state.is_terminal)
+        here = ended - self._ended_before
+        remaining = max(0, self._plan.target_trials - ended)
+        running = sorted(self._roster.trials.items())
+        return Progress(
+            study=self._study.name,
+            counts=dict(self._counts),
+            target_trials=self._plan.target_trials,
+            best=self._best,
+            budget_parameters=self._study.budget_parameters,
+            seconds_elapsed=elapsed,
+            seconds_left=elapsed * remaining / here if here else None,
+            running=tuple(
+                RunningTrial(
+                    number=number,
+                    description=one.trial.description,
+                    step=one.step,
+                    steps=self._plan.training.steps,
+                    last_score=one.last_score,
+                    worker=one.worker,
+                )
+                for number, one in running
+                if one.worker is not None
+            ),
+        )
+
+    def finish(self, text: str) -> None:
+        """Note how the launch ended, and leave no file behind that belongs to nothing."""
+        with self._serving():
+            self._record_event("launch", text)
+            self._sweep()
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    # ---- what happens inside a call
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        """Refuse to go on after an error of the ledger: memory and ledger may then differ."""
+        if self._halted is not None:
+            raise self._halted
+        try:
+            yield
+        except StudiesError as error:
+            self.halt(error)
+            raise
+
+    def _record_event(self, kind: str, text: str) -> None:
+        self._ledger.record_event(self._study.id, kind, text, epoch=self._epoch)
+
+    def _sweep(self) -> None:
+        ended = [one for one in self._ledger.attempts(self._study.id) if one.ended_at is not None]
+        remove_orphans(self._plan.artefacts, self._ledger.artefacts(self._study.id), ended)
+
+    def _is_done(self) -> bool:
+        is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._exhausted)
+        return is_full and not self._roster.trials
+
+    def _hear(self, worker: str) -> None:
+        """Note a sign of life of a worker, and what follows from others' silence."""
+        now = time.monotonic()
+        if not self._roster.is_replaced(worker) and self._roster.hear(worker, now, self._plan.lease_seconds / 3):
+            self._ledger.renew(self._study.id, self._epoch, worker, self._plan.lease_seconds)
+        self._tick()
+
+    def _tick(self) -> None:
+        seconds = self._plan.lease_seconds
+        for worker in self._roster.silent(time.monotonic(), seconds):
+            self._lose(worker, f"silent for {seconds:g} s")
+
+    def _lose(self, worker: str, why: str) -> None:
+        """Take back what a worker holds; a trial that was lost too often fails."""
+        self._roster.forget(worker)
+        held = self._roster.held_by(worker)
+        for open_trial in held:
+            open_trial.losses += 1
+            if open_trial.losses >= MAX_LOSSES:
+                reason = f"lost {open_trial.losses} times in a row without a reading; the last: {why}"
+                self._end(open_trial, Outcome(state=TrialState.FAILED, reason=reason), ())
+        held = self._roster.held_by(worker)
+        if held:
+            self._ledger.release(self._study.id, self._epoch, worker, why)
+            self._queue(held)
+
+    def _queue(self, held: Sequence[OpenTrial]) -> None:
+        for open_trial in held:
+            open_trial.worker = None
+            self._move(TrialState.RUNNING, TrialState.QUEUED)
+
+    def _move(self, before: TrialState | None, after: TrialState) -> None:
+        if before is not None:
+            self._counts[before] -= 1
+        self._counts[after] += 1
+
+    def _consider(self, trial: NewTrial, score: float) -> None:
+        if self._best is None or (score, -trial.number) > (self._best.score, -self._best.number):
+            self._best = BestTrial(
+                number=trial.number,
+                score=score,
+                description=trial.description,
+                stored_parameters=trial.stored_parameters,
+            )
+
+    def _settle(self, worker: str, report: Report) -> Verdict:
+        """Record a report and decide on its trial."""
+        open_trial = self._roster.held(report.trial, report.attempt, worker)
+        if open_trial is None:
+            self._delete_unnamed(report)
+            return Verdict(trial=report.trial, attempt=report.attempt, decision=Decision.ABANDON)
+        reading, outcome = report.reading, None
+        if report.failure is not None:
+            outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
+        elif reading is not None:
+            outcome = self._outcome(open_trial, reading)
+        is_sound = reading is not None and math.isfinite(reading.score) and math.isfinite(reading.train_loss)
+        readings = (self._reading_record(report, reading),) if reading is not None and is_sound else ()
+        if outcome is not None:
+            self._end(open_trial, outcome, readings, report)
+        elif readings or report.artefact is not None:
+            self._write(open_trial, readings, report, None)
+        decision = Decision.GO_ON if outcome is None else Decision.STOP
+        return Verdict(trial=report.trial, attempt=report.attempt, decision=decision)
+
+    def _outcome(self, open_trial: OpenTrial, reading: Reading) -> Outcome | None:
+        """How a reading ends a trial; None when it goes on."""
+        if not math.isfinite(reading.score):
+            return Outcome(state=TrialState.FAILED, reason=f"score is {reading.score} at step {reading.step}")
+        if not math.isfinite(reading.train_loss):
+            return Outcome(state=TrialState.FAILED, reason=f"loss is {reading.train_loss} at step {reading.step}")
+        if reading.step >= self._plan.training.steps:
+            return Outcome(state=TrialState.COMPLETE, score=reading.score)
+        # a rung that an earlier attempt has passed stays passed
+        if not self._rungs.add(reading):
+            return None
+        if open_trial.trial.method is not None and self._plan.protects_published:
+            return None
+        reason = self._rungs.verdict(reading)
+        return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
+
+    def _reading_record(self, report: Report, reading: Reading) -> ReadingRecord:
+        return ReadingRecord(
+            trial=report.trial,
+            step=reading.step,
+            attempt=report.attempt,
+            score=reading.score,
+            metrics=dict(reading.metrics),
+            train_loss=reading.train_loss,
+            seconds=reading.seconds,
+            rung=self._plan.rungs.rung_at(reading.step),
+        )
+
+    def _write(
+        self,
+        open_trial: OpenTrial,
+        readings: Sequence[ReadingRecord],
+        report: Report | None,
+        outcome: Outcome | None,
+    ) -> None:
+        number = open_trial.trial.number
+        settlement = self._ledger.settle(
+            self._study.id,
+            self._epoch,
+            number,
+            open_trial.attempt,
+            readings=readings,
+            artefact=None if report is None else report.artefact,
+            outcome=outcome,
+        )
+        if not settlement.accepted:
+            raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
+        delete_files(settlement.dropped_paths)
+        for reading in readings:
+            self.proposer.report(number, reading.step, reading.score)
+            open_trial.step, open_trial.last_score = reading.step, reading.score
+            open_trial.losses = self._crashes = 0
+
+    def _end(
+        self,
+        open_trial: OpenTrial,
+        outcome: Outcome,
+        readings: Sequence[ReadingRecord],
+        report: Report | None = None,
+    ) -> None:
+        self._write(open_trial, readings, report, outcome)
+        number = open_trial.trial.number
+        del self._roster.trials[number]
+        self._move(TrialState.RUNNING, outcome.state)
+        self.proposer.close(number, outcome.state, outcome.score)
+        if outcome.score is not None:
+            self._consider(open_trial.trial, outcome.score)
+
+    def _delete_unnamed(self, report: Report) -> None:
+        """Delete the file of a late report, unless an earlier report has brought it."""
+        if report.artefact is not None:
+            named = {artefact.path for artefact in self._ledger.artefacts(self._study.id, report.trial)}
+            delete_files({report.artefact.path} - named)
+
+    def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
+        """At most ``slots`` leases: queued trials first, then new ones."""
+        to_propose = max(0, self._plan.target_trials - self.proposer.next_number)
+        slots = min(slots, self._roster.share(len(self._roster.queued()) + to_propose))
+        queued = self._roster.to_lend(worker, slots)
+        for number in queued:
+            yield self._lend_again(worker, self._roster.trials[number])
+        new = self._propose(slots - len(queued))
+        if new:
+            self._ledger.add_trials(
+                self._study.id, self._epoch, new, worker=worker, lease_seconds=self._plan.lease_seconds
+            )
+        for trial in new:
+            self._roster.trials[trial.number] = OpenTrial(trial=trial, attempt=1, worker=worker)
+            self._move(None, TrialState.RUNNING)
+            yield self._lease(trial, 1)
+
+    def _lend_again(self, worker: str, open_trial: OpenTrial) -> Lease:
+        number = open_trial.trial.number
+        attempt = self._ledger.lease(self._study.id, self._epoch, number, worker, self._plan.lease_seconds)
+        if attempt is None:
+            raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
+        open_trial.attempt, open_trial.worker = attempt.attempt, worker
+        self._move(TrialState.QUEUED, TrialState.RUNNING)
+        return self._lease(open_trial.trial, attempt.attempt)
+
+    def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
+        request = trial_request(
+            trial, attempt=attempt, plan=self._plan.training, head_learning_rate=self._plan.head_learning_rate
+        )
+        if attempt == 1:
+            return Lease(request=request)
+        artefacts = self._ledger.artefacts(self._study.id, trial.number)
+        snapshots = sorted((one for one in artefacts if one.kind == "snapshot"), key=lambda one: -one.step)
+        return Lease(request=request, snapshots=tuple(snapshots))
+
+    def _propose(self, slots: int) -> list[NewTrial]:
+        """At most ``slots`` new trials."""
+        proposals: list[Proposal] = []
+        while len(proposals) < slots and self.proposer.next_number < self._plan.target_trials and not self._exhausted:
+            left_out = set(self.proposer.left_out)
+            try:
+                proposals.append(self.proposer.propose())
+            except SpaceExhausted as reason:
+                self._exhausted = str(reason)
+                self._record_event("exhausted", self._exhausted)
+            for method in set(self.proposer.left_out) - left_out:
+                self._record_event("left_out", f"{method}: {self.proposer.left_out[method]}")
+        return [
+            new_trial(
+                proposal,
+                self._plan.space.shape,
+                study_seed=self._plan.seed,
+                head_parameters=self._plan.head_parameters,
+            )
+            for proposal in proposals
+        ]

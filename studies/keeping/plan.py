@@ -1,0 +1,48 @@
+"""What a keeper must know of a study before its first lease."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_space.space.space import SearchSpace
+from studies.search.rungs import RungPlan
+from trial_runner.requests import TrainingPlan
+
+__all__ = ["StudyPlan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPlan:
+    """A study that is in the storage already, and how it is to be searched. Travels between processes.
+
+    Attributes:
+        study: Its name.
+        storage_url: Where its ledger is.
+        target_trials: How many trials it has in all.
+        space: What may be proposed.
+        sampler: Who proposes.
+        published: Published methods that come first, in this order.
+        seed: Everything random derives from it.
+        training: How every trial is trained.
+        head_learning_rate: Peak learning rate of the task head.
+        head_parameters: Parameters of the task head.
+        rungs: Where trials are compared.
+        protects_published: Whether published methods run to the end whatever the rungs say, so that the comparison
+            is whole. Their readings count at the rungs all the same.
+        artefacts: The study's own folder.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+    """
+
+    study: str
+    storage_url: str
+    target_trials: int
+    space: SearchSpace
+    sampler: str
+    published: tuple[str, ...]
+    seed: int
+    training: TrainingPlan
+    head_learning_rate: float
+    head_parameters: int
+    rungs: RungPlan
+    artefacts: Path
+    protects_published: bool = True
+    lease_seconds: float = 60.0

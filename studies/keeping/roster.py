@@ -1,0 +1,122 @@
+"""Who holds what: the trials that are open and the workers that were heard of. In memory, rebuilt at every takeover."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from search_space.codec import configuration_from_json
+from search_space.structure import structures
+from studies.store.records import NewTrial
+
+__all__ = ["OpenTrial", "Roster"]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenTrial:
+    """A trial that is queued or running.
+
+    Attributes:
+        trial: What is recorded of it.
+        attempt: Its newest attempt; 0 before the first.
+        worker: Who holds it; None while it is queued.
+        step: Optimiser steps at its newest reading.
+        last_score: Score of its newest reading.
+        losses: Attempts that were lost one after another since its newest reading.
+    """
+
+    trial: NewTrial
+    attempt: int
+    worker: str | None = None
+    step: int = 0
+    last_score: float | None = None
+    losses: int = 0
+
+    @property
+    def structures(self) -> frozenset[Hashable]:
+        """What tells how well the trial groups with others in a pack; see `search_space.structure`."""
+        return structures(configuration_from_json(self.trial.configuration))
+
+
+@dataclass(slots=True)
+class Roster:
+    """The open trials and the workers.
+
+    Attributes:
+        trials: By number.
+    """
+
+    trials: dict[int, OpenTrial] = field(default_factory=dict)
+    _incarnations: dict[str, str] = field(default_factory=dict)
+    _heard_at: dict[str, float] = field(default_factory=dict)
+    _renewed_at: dict[str, float] = field(default_factory=dict)
+
+    def queued(self) -> list[int]:
+        """Numbers of the trials that wait, lowest first."""
+        return sorted(number for number, open_trial in self.trials.items() if open_trial.worker is None)
+
+    def to_lend(self, worker: str, slots: int) -> list[int]:
+        """Waiting trials for a worker's free slots: those that its pack can best compute with what it holds.
+
+        Who gets which of the waiting trials changes none of them, and no proposal.
+        """
+        waiting = self.queued()
+        if len(waiting) <= slots:
+            return waiting
+        known = {kind for open_trial in self.held_by(worker) for kind in open_trial.structures}
+        chosen: list[int] = []
+        for _ in range(max(0, slots)):
+            best = max(waiting, key=lambda number: (len(known & self.trials[number].structures), -number))
+            waiting.remove(best)
+            chosen.append(best)
+            known |= self.trials[best].structures
+        return chosen
+
+    def share(self, waiting: int) -> int:
+        """How many of so many waiting trials a worker is lent at once: no more than leave the others as many.
+
+        Towards the end packs are filled less, and all workers end at about the same time.
+        """
+        return -(-waiting // max(1, len(self._heard_at)))
+
+    def held_by(self, worker: str) -> list[OpenTrial]:
+        """The trials that a worker holds, lowest number first."""
+        held = [open_trial for open_trial in self.trials.values() if open_trial.worker == worker]
+        return sorted(held, key=lambda open_trial: open_trial.trial.number)
+
+    def held(self, number: int, attempt: int, worker: str) -> OpenTrial | None:
+        """The open trial if this attempt at it is the worker's, else None."""
+        open_trial = self.trials.get(number)
+        if open_trial is None or (open_trial.attempt, open_trial.worker) != (attempt, worker):
+            return None
+        return open_trial
+
+    def enter(self, worker: str, now: float) -> str | None:
+        """Let an incarnation take its place; the one it replaces, if any."""
+        place = worker.partition("/")[0]
+        earlier = self._incarnations.get(place)
+        self._incarnations[place] = worker
+        self._heard_at[worker] = self._renewed_at[worker] = now
+        if earlier is None or earlier == worker:
+            return None
+        self.forget(earlier)
+        return earlier
+
+    def is_replaced(self, worker: str) -> bool:
+        """Whether another incarnation has taken the worker's place."""
+        return self._incarnations.get(worker.partition("/")[0], worker) != worker
+
+    def hear(self, worker: str, now: float, renew_after_seconds: float) -> bool:
+        """Note a sign of life; True when it is time to renew the worker's leases in the ledger."""
+        self._heard_at[worker] = now
+        if now - self._renewed_at.setdefault(worker, now) < renew_after_seconds:
+            return False
+        self._renewed_at[worker] = now
+        return True
+
+    def silent(self, now: float, seconds: float) -> list[str]:
+        """Workers that were not heard of for so long."""
+        return [worker for worker, heard_at in self._heard_at.items() if now - heard_at > seconds]
+
+    def forget(self, worker: str) -> None:
+        """Expect nothing more of a worker."""
+        self._heard_at.pop(worker, None)
+        self._renewed_at.pop(worker, None)

@@ -1,0 +1,241 @@
+"""Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
+
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.space.space import SearchSpace
+from studies.errors import LaunchError, StorageError, StudyChangedError, UnknownStudyError
+from studies.fleet.backend import Backend, FleetOptions, Observer, RunnerFactory, Watch
+from studies.fleet.interrupts import Interrupts
+from studies.fleet.runners import TorchRunnerFactory
+from studies.keeping.artefacts import study_folder
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Progress
+from studies.specification import Specification, difference
+from studies.store.address import StorageAddress
+from studies.store.ledger import LEASE_SECONDS, Ledger
+from studies.store.records import NewStudy, StudyKind, StudyRecord
+from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.tasks import prepare_task
+
+__all__ = ["LaunchResult", "absolute_url", "label_count", "launch", "plan_of", "run_fleet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchResult:
+    """How a launch ended.
+
+    Attributes:
+        study: The study.
+        finished: Whether nothing is left to do; else launching again continues.
+        reason: One phrase for people.
+    """
+
+    study: StudyRecord
+    finished: bool
+    reason: str
+
+
+def launch(
+    specification: Specification,
+    *,
+    storage_url: str,
+    observer: Observer | None = None,
+    factory: RunnerFactory | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> LaunchResult:
+    """Run a study until it is finished, its time budget is used up, or the user interrupts it.
+
+    Everything that can be wrong with the study is found before any work begins. A study that exists is continued.
+
+    Args:
+        specification: The study.
+        storage_url: Where its ledger is or will be.
+        observer: Shown the progress about twice a second.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+
+    Raises:
+        StudiesError: If the study cannot be launched, or the launch cannot go on.
+        SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    storage_url = absolute_url(storage_url)
+    config = config_of(specification.backbone)
+    shape = shape_of(config)
+    budget = specification.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
+    _look_for_changes(specification, storage_url)
+    labels = 0 if factory is not None else label_count(specification)
+    with Ledger.open(storage_url) as ledger:
+        study = _create_or_continue(specification, ledger, shape, budget)
+        counts = ledger.state_counts(study.id)
+    ended = sum(count for state, count in counts.items() if state.is_terminal)
+    if ended >= specification.trials and ended == sum(counts.values()):
+        return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
+    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels)
+    plan = replace(plan, lease_seconds=lease_seconds)
+    return run_fleet(specification, study, plan, factory=factory, observer=observer)
+
+
+def absolute_url(storage_url: str) -> str:
+    """The URL as it reads from any working directory."""
+    file = StorageAddress.parse(storage_url).file
+    return storage_url if file is None else f"sqlite:///{file}"
+
+
+def plan_of(
+    specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str, labels: int
+) -> StudyPlan:
+    """What a keeper is told of a study that is in the storage.
+
+    Args:
+        specification: The study file.
+        study: Its record.
+        space: What may be proposed.
+        storage_url: Where its ledger is.
+        labels: How many labels the task has; each adds a row to the task head.
+
+    Raises:
+        LaunchError: If the folder of artefacts cannot be written.
+    """
+    return StudyPlan(
+        study=study.name,
+        storage_url=storage_url,
+        target_trials=specification.trials,
+        space=space,
+        sampler=specification.search.sampler,
+        published=specification.search.published_names,
+        seed=specification.seed,
+        training=specification.training_plan(),
+        head_learning_rate=specification.training.head_learning_rate,
+        head_parameters=labels * (space.shape.width + 1),
+        rungs=specification.rung_plan(),
+        artefacts=study_folder(specification.artefact_folder(), study),
+        protects_published=specification.pruning.protect_published,
+    )
+
+
+def _look_away(progress: Progress) -> None:
+    """Show nothing."""
+
+
+def label_count(specification: Specification) -> int:
+    """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
+    tokenizer = load_tokenizer(specification.backbone)
+    config = config_of(specification.backbone)
+    task = prepare_task(
+        specification.to_task_source(),
+        tokenizer,
+        tokenizer_id(tokenizer),
+        position_limit_tokens=position_limit(config),
+        stack=shape_of(config).kind,
+    )
+    return len(task.labels)
+
+
+def _look_for_changes(specification: Specification, storage_url: str) -> None:
+    """Compare with the study of the name, if there is one, without creating anything."""
+    try:
+        with Ledger.open(storage_url, read_only=True) as ledger:
+            _refuse_change(specification, ledger.study(specification.name))
+    except (StorageError, UnknownStudyError):
+        # nothing there yet, or nothing readable: that is said when it is opened for writing
+        return
+
+
+def _refuse_change(specification: Specification, study: StudyRecord) -> None:
+    """Continue a study only with the study file it was begun with.
+
+    Raises:
+        StudyChangedError: With one line per key that differs.
+        LaunchError: If it is no study that searches.
+    """
+    if study.kind is StudyKind.CONFIRMATION:
+        raise LaunchError(
+            f"a study needs a name of its own; '{study.name}' is a confirmation. Choose another, or continue it "
+            "with: deltaspace confirm."
+        )
+    try:
+        begun_with = Specification.from_json(study.specification).search_identity()
+    except ValidationError:
+        begun_with = dict(study.specification)
+    changes = difference(begun_with, specification.search_identity())
+    if changes:
+        raise StudyChangedError(
+            f"study '{study.name}' must be continued with the study file it was begun with; got other values. "
+            "Restore them, or choose another name:\n" + "\n".join(f"  {change}" for change in changes)
+        )
+
+
+def _create_or_continue(specification: Specification, ledger: Ledger, shape: BackboneShape, budget: int) -> StudyRecord:
+    try:
+        study = ledger.study(specification.name)
+    except UnknownStudyError:
+        return ledger.create_study(
+            NewStudy(
+                name=specification.name,
+                specification=specification.as_json(),
+                backbone=specification.backbone,
+                backbone_parameters=shape.parameters,
+                budget_parameters=budget,
+                metric=specification.task.metric,
+                seed=specification.seed,
+            )
+        )
+    _refuse_change(specification, study)
+    return study
+
+
+def run_fleet(
+    specification: Specification,
+    study: StudyRecord,
+    plan: StudyPlan,
+    *,
+    factory: RunnerFactory | None = None,
+    observer: Observer | None = None,
+) -> LaunchResult:
+    """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
+
+    Args:
+        specification: Says what the workers load, how many there are and how long they may work.
+        study: Its record.
+        plan: What its keeper is told.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second.
+
+    Raises:
+        StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+    """
+    ordered = factory or TorchRunnerFactory(
+        backbone=specification.backbone,
+        task=specification.to_task_source(),
+        precision=specification.training.precision,
+    )
+    fleet = specification.fleet
+    options = FleetOptions(
+        workers=None if fleet.workers == "auto" else int(fleet.workers),
+        pack=None if fleet.pack == "auto" else int(fleet.pack),
+        time_budget_seconds=fleet.time_budget,
+    )
+    with Interrupts() as interrupts:
+        watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
+        standing = _backend(fleet.backend)(plan, ordered, options, watch)
+    if standing.halted is not None:
+        raise standing.halted
+    return LaunchResult(study=study, finished=standing.is_done, reason=standing.summary)
+
+
+def _backend(name: str) -> Backend:
+    if name == "inline":
+        from studies.fleet.inline import run_inline
+
+        return run_inline
+    if name == "ray":
+        from studies.fleet.tune import run_tune
+
+        return run_tune
+    raise LaunchError(f"no backend {name!r}; known: inline, ray.")

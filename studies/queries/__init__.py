@@ -1,0 +1,1 @@
+"""What a ledger answers: leaderboards, readings, SQL."""

@@ -1,0 +1,74 @@
+"""Candidates of the search space as trials of the ledger, and trials of the ledger as requests to a pack."""
+
+from collections.abc import Sequence
+
+from search_space.backbones.shape import BackboneShape
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.edit import Edit
+from search_space.words.describe import sentence, side_view
+from studies.search.proposer import Proposal
+from studies.search.samplers import derived_seed
+from studies.store.records import NewTrial, SiteDimensions, TrialRecord
+from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+
+__all__ = ["new_trial", "trial_request"]
+
+
+def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head_parameters: int) -> NewTrial:
+    """The row of a proposal, before it is run."""
+    candidate = proposal.candidate
+    return NewTrial(
+        number=proposal.number,
+        origin="proposed" if candidate.method is None else "published",
+        method=candidate.method,
+        fingerprint=candidate.fingerprint,
+        description=sentence(candidate.configuration, shape),
+        configuration=configuration_to_json(candidate.configuration),
+        proposal=dict(candidate.parameters),
+        seed=derived_seed("trial", study_seed, proposal.number, bits=31),
+        attention=_dimensions(candidate.configuration.attention, candidate.attention_learning_rate),
+        ffn=_dimensions(candidate.configuration.ffn, candidate.ffn_learning_rate),
+        attention_share=candidate.attention_share,
+        stored_parameters=candidate.counts.stored,
+        trained_parameters=candidate.counts.trained,
+        head_parameters=head_parameters,
+    )
+
+
+def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimensions | None:
+    view = side_view(edits)
+    if view is None or learning_rate is None:
+        return None
+    return SiteDimensions(
+        form=view.form,
+        write=view.write,
+        insertion=view.insertion,
+        gate=view.gate,
+        heads=view.heads,
+        bottleneck=view.bottleneck,
+        activation=view.activation,
+        scale=view.scale,
+        learning_rate=learning_rate,
+    )
+
+
+def trial_request(
+    trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan, head_learning_rate: float
+) -> TrialRequest:
+    """What a pack is asked to train, from what the ledger holds.
+
+    Raises:
+        CodecError: If the stored configuration cannot be read.
+    """
+    return TrialRequest(
+        trial=trial.number,
+        attempt=attempt,
+        configuration=configuration_from_json(trial.configuration),
+        learning_rates=LearningRates(
+            attention=None if trial.attention is None else trial.attention.learning_rate,
+            ffn=None if trial.ffn is None else trial.ffn.learning_rate,
+            head=head_learning_rate,
+        ),
+        plan=plan,
+        seed=trial.seed,
+    )

@@ -1,0 +1,226 @@
+"""What to try next: Optuna by ask and tell, in memory, rebuilt from the ledger by replay.
+
+Optuna's study is a cache of the ledger. It is told what the ledger has recorded and nothing else, and every proposal
+draws from a sampler of its own, seeded from the study's seed and the trial's number; so a study that was rebuilt
+proposes what the lost one would have proposed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial
+
+from search_space.errors import BudgetError, InvalidEditError
+from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace
+from studies.search.samplers import POPULATION, make_sampler
+from studies.store.records import ReadingRecord, TrialRecord, TrialState
+
+__all__ = ["MAX_REPEATS", "Proposal", "Proposer", "SpaceExhausted"]
+
+MAX_REPEATS = 256
+"""How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
+
+_GENERATION_KEY = "NSGAIISampler:generation"
+
+_OPTUNA_STATES = {
+    TrialState.QUEUED: optuna.trial.TrialState.RUNNING,
+    TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
+    TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
+    TrialState.PRUNED: optuna.trial.TrialState.PRUNED,
+    TrialState.FAILED: optuna.trial.TrialState.FAIL,
+}
+
+
+class SpaceExhausted(Exception):  # noqa: N818 - not an error: a study that has tried everything is finished
+    """Nothing that has not been tried was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A candidate and the number it will have.
+
+    Attributes:
+        number: Of the trial.
+        candidate: What to try.
+    """
+
+    number: int
+    candidate: Candidate
+
+
+class Proposer:
+    """Proposes candidates for one study: published methods first, then whatever the sampler thinks best.
+
+    The number of a trial is its place in the study, so proposals must be recorded in the order they are made.
+    """
+
+    def __init__(self, space: SearchSpace, *, sampler: str, seed: int, published: Sequence[str] = ()) -> None:
+        """Begin with an empty history.
+
+        Args:
+            space: What may be proposed.
+            sampler: One of ``SAMPLERS``.
+            seed: Of the study.
+            published: Published methods, to be proposed first and in this order.
+
+        Raises:
+            LaunchError: If there is no sampler of that name.
+        """
+        self._space = space
+        self._sampler = sampler
+        self._seed = seed
+        self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
+        self._storage = InMemoryStorage()
+        first_sampler = make_sampler(sampler, self._distributions, study_seed=seed, number=0)
+        self._study = optuna.create_study(storage=self._storage, direction="maximize", sampler=first_sampler)
+        self._ids: list[int] = []
+        self._fingerprints: set[str] = set()
+        self._published = list(published)
+        self.left_out: dict[str, str] = {}
+
+    @property
+    def next_number(self) -> int:
+        """Number of the next trial."""
+        return len(self._ids)
+
+    def history(self) -> list[FrozenTrial]:
+        """What Optuna knows, one entry per trial in number order."""
+        return [self._storage.get_trial(trial_id) for trial_id in self._ids]
+
+    def replay(self, trials: Iterable[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> None:
+        """Tell a new proposer what a ledger holds.
+
+        Args:
+            trials: Every trial of the study in number order.
+            readings: By number of the trial.
+        """
+        generations = _Generations()
+        for trial in trials:
+            system_attributes = {_GENERATION_KEY: generations.of(trial)} if self._sampler == "nsga2" else {}
+            frozen = self.expected(trial, readings.get(trial.number, ()), system_attributes)
+            self._ids.append(self._storage.create_new_trial(self._study._study_id, template_trial=frozen))
+            self._note(trial.fingerprint, trial.method)
+
+    def expected(
+        self,
+        trial: TrialRecord,
+        readings: Iterable[ReadingRecord] = (),
+        system_attributes: Mapping[str, object] | None = None,
+    ) -> FrozenTrial:
+        """A recorded trial as Optuna should see it."""
+        state = self._state(trial.state, trial.method)
+        return FrozenTrial(
+            number=trial.number,
+            trial_id=-1,
+            state=state,
+            value=trial.score if state is optuna.trial.TrialState.COMPLETE else None,
+            datetime_start=trial.created_at,
+            datetime_complete=trial.ended_at or (trial.created_at if state.is_finished() else None),
+            params=dict(trial.proposal),
+            distributions={name: self._distributions[name] for name in trial.proposal},
+            user_attrs={},
+            system_attrs=dict(system_attributes or {}),
+            intermediate_values={reading.step: reading.score for reading in readings},
+        )
+
+    def propose(self) -> Proposal:
+        """A candidate that was not tried before.
+
+        Raises:
+            SpaceExhausted: If ``MAX_REPEATS`` proposals in a row had all been tried, or published methods are all
+                there is.
+        """
+        number = self.next_number
+        while self._published:
+            method = self._published[0]
+            try:
+                return Proposal(number=number, candidate=self._ask(number, method))
+            except (BudgetError, InvalidEditError) as error:
+                self.left_out[method] = str(error)
+            except SpaceExhausted:
+                self.left_out[method] = "each of its proposals had been tried."
+            self._published.pop(0)
+        if not self._space.trees:
+            raise SpaceExhausted("the study has nothing but its published methods.")
+        return Proposal(number=number, candidate=self._ask(number, None))
+
+    def report(self, number: int, step: int, score: float) -> None:
+        """Tell of a reading of an unfinished trial."""
+        trial = self._storage.get_trial(self._ids[number])
+        if not trial.state.is_finished():
+            self._storage.set_trial_intermediate_value(self._ids[number], step, score)
+
+    def close(self, number: int, state: TrialState, score: float | None = None) -> None:
+        """Tell how a trial ended; ``score`` is given exactly for complete ones."""
+        if not self._storage.get_trial(self._ids[number]).state.is_finished():
+            values = None if score is None else [score]
+            self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
+
+    def _ask(self, number: int, method: str | None) -> Candidate:
+        for retry in range(MAX_REPEATS):
+            self._study.sampler = make_sampler(
+                self._sampler, self._distributions, study_seed=self._seed, number=number, retry=retry
+            )
+            trial = self._study.ask()
+            try:
+                candidate = self._space.suggest(trial) if method is None else self._suggest_published(method, trial)
+            except (BudgetError, InvalidEditError):
+                self._drop(trial)
+                raise
+            if candidate.fingerprint not in self._fingerprints:
+                self._ids.append(trial._trial_id)
+                self._note(candidate.fingerprint, method)
+                if self._state(TrialState.RUNNING, method) is optuna.trial.TrialState.FAIL:
+                    self._drop(trial)
+                return candidate
+            self._drop(trial)
+        raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
+
+    def _suggest_published(self, method: str, trial: optuna.Trial) -> Candidate:
+        return self._space.suggest_published(method, trial)
+
+    def _drop(self, trial: optuna.Trial) -> None:
+        """Hide a trial from the sampler."""
+        self._storage.set_trial_state_values(trial._trial_id, optuna.trial.TrialState.FAIL)
+
+    def _note(self, fingerprint: str, method: str | None) -> None:
+        self._fingerprints.add(fingerprint)
+        if method in self._published:
+            self._published.remove(method)
+
+    def _state(self, state: TrialState, method: str | None) -> optuna.trial.TrialState:
+        """State for Optuna. GP and NSGA-II model only what all trials share, and a published method shares nothing."""
+        if method is not None and self._sampler in ("gp", "nsga2"):
+            return optuna.trial.TrialState.FAIL
+        return _OPTUNA_STATES[state]
+
+
+class _Generations:
+    """The generation of NSGA-II that each trial was proposed for, from when trials began and ended."""
+
+    def __init__(self) -> None:
+        self._proposed: list[tuple[TrialRecord, int]] = []
+
+    def of(self, trial: TrialRecord) -> int:
+        """Optuna's rule: the newest generation, or the next when that has a whole population of complete trials."""
+        done = [
+            generation
+            for earlier, generation in self._proposed
+            if earlier.state is TrialState.COMPLETE
+            and earlier.method is None
+            and earlier.ended_at is not None
+            and earlier.ended_at <= trial.created_at
+        ]
+        newest = max(done, default=0)
+        generation = newest + (done.count(newest) >= POPULATION)
+        self._proposed.append((trial, generation))
+        return generation
+
+
+def _distribution(values: Choice | FloatRange) -> BaseDistribution:
+    if isinstance(values, Choice):
+        return CategoricalDistribution(values.choices)
+    return FloatDistribution(values.low, values.high, log=values.log)

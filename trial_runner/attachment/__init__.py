@@ -1,0 +1,1 @@
+"""Deltas on a frozen model: hooks, and the one attention function."""

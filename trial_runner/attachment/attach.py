@@ -1,0 +1,188 @@
+"""Deltas on a frozen backbone: joining them to its ports, and leaving no trace.
+
+`Attachment` puts hooks on a backbone once; which delta set they apply is switched per forward pass, so that many
+trials can share the backbone. Without an active set every hook passes its tensor on untouched.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones import Family, PortLocation, PortTable
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.dimensions import NormPlacement, Port, Site
+from trial_runner.attachment.attention import tap_attention, untap_attention
+from trial_runner.attachment.head_edits import HeadEdits
+from trial_runner.attachment.prompt_hooks import PromptHooks
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.whole_model import swapped
+from trial_runner.errors import AttachError
+from trial_runner.stacking.packed_deltas import PackedDeltas, PackedPlan, SlotRows
+
+__all__ = ["Attachment"]
+
+Handle = torch.utils.hooks.RemovableHandle
+Location = tuple[str, str]
+
+
+class _Tap:
+    """The hooks of one sublayer: captures what is read, changes what is written."""
+
+    def __init__(self, attachment: "Attachment", sublayer: Sublayer, *, sum_is_normed: bool) -> None:
+        self._attachment = attachment
+        self._sublayer = sublayer
+        self._sum_is_normed = sum_is_normed
+        self.values: dict[Port, SlotRows] = {}
+        self.heads = HeadEdits(self.plan, self.values)
+
+    def plan(self) -> PackedPlan | None:
+        """What the active deltas do here."""
+        active = self._attachment.active
+        return None if active is None else active.plans.get(self._sublayer)
+
+    def _pass(self, ports: tuple[Port, ...], module: nn.Module, tensor: Tensor) -> Tensor:
+        plan = self.plan()
+        if plan is None:
+            return tensor
+        for port in ports:
+            if plan.touches(port):
+                tensor = self._apply(plan, port, tensor, module)
+            if port in plan.reads:
+                self.values[port] = SlotRows(tensor, plan.slots)
+        return tensor
+
+    def _apply(self, plan: PackedPlan, port: Port, h: Tensor, module: nn.Module) -> Tensor:
+        """Parallel edits of a port from what they read, summed; then the sequential ones in order."""
+        for edits in plan.parallel.get(port, ()):
+            h = self.heads.compose(edits, h)
+        for edits in plan.sequential.get(port, ()):
+            # on post-LN backbones the Pfeiffer adapter reads the sum normalised (He et al. 2022, released code)
+            is_normed = port is Port.SUM and self._sum_is_normed
+            h = self.heads.compose(edits, h, module.forward(h) if is_normed else None)
+        return h
+
+    def hooks(self, module: nn.Module, side: str, ports: Mapping[PortLocation, tuple[Port, ...]]) -> Handle:
+        """Put one hook on a side of a module, for all ports that are there."""
+
+        def change(tensor: Tensor) -> Tensor:
+            if self.plan() is None:
+                return tensor
+            for location, some in ports.items():
+                tensor = _on_part(location, tensor, partial(self._pass, some, module))
+            return tensor
+
+        def before(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+            return (change(arguments[0]), *arguments[1:])
+
+        def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
+            if isinstance(output, tuple):
+                return (change(output[0]), *output[1:])
+            return change(output)
+
+        return module.register_forward_pre_hook(before) if side == "input" else module.register_forward_hook(after)
+
+
+def _on_part(location: PortLocation, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Change one of several equal slices of the last axis; the tensor itself where nothing changes."""
+    if location.parts == 1:
+        return change(tensor)
+    parts = list(tensor.chunk(location.parts, dim=-1))
+    changed = change(parts[location.part])
+    if changed is parts[location.part]:
+        return tensor
+    parts[location.part] = changed
+    return torch.cat(parts, dim=-1)
+
+
+class Attachment:
+    """Hooks on the ports of a frozen backbone.
+
+    Args:
+        model: The base model, loaded with the attention implementation `trial_runner.attachment.attention.ATTENTION`.
+        family: Where its ports are.
+        shape: Its sizes.
+
+    Raises:
+        AttachError: If the model lacks one of them.
+    """
+
+    def __init__(self, model: nn.Module, family: Family, shape: BackboneShape) -> None:
+        """Put the hooks on."""
+        self.active: PackedDeltas | None = None
+        self._model = model
+        self._handles: list[Handle] = []
+        self._tapped: list[nn.Module] = []
+        self._taps: list[_Tap] = []
+        self._prompts: PromptHooks | None = None
+        try:
+            table = family.ports(shape)
+            self._attach(model, table, shape)
+            self._prompts = PromptHooks(model, table, shape, lambda: self.active.prompt if self.active else None)
+        except AttributeError as error:
+            self.detach()
+            raise AttachError(f"a {family.name} backbone must have all ports of its family; got: {error}.") from error
+
+    def _attach(self, model: nn.Module, table: PortTable, shape: BackboneShape) -> None:
+        is_post = shape.norm is NormPlacement.POST
+        for site in (Site.ATTENTION, Site.FFN):
+            for sublayer in shape.sublayers(site):
+                block = model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
+                tap = self._new_tap(sublayer, sum_is_normed=is_post)
+                for (path, side), ports in _by_module(table, sublayer).items():
+                    module = block.get_submodule(path) if path else block
+                    self._handles.append(tap.hooks(module, side, ports))
+                if sublayer.site.is_attention:
+                    inner = block.get_submodule(table.attention_modules[sublayer.site])
+                    tap_attention(inner, tap.heads)
+                    self._tapped.append(inner)
+        for index, path in enumerate(table.stack_norms):
+            tap = self._new_tap(Sublayer(site=Site.STACK, stack="stack", layer=index), sum_is_normed=is_post)
+            location = PortLocation(path, "output")
+            self._handles.append(tap.hooks(model.get_submodule(path), "output", {location: (Port.NORM,)}))
+
+    def _new_tap(self, sublayer: Sublayer, *, sum_is_normed: bool) -> _Tap:
+        tap = _Tap(self, sublayer, sum_is_normed=sum_is_normed)
+        self._taps.append(tap)
+        return tap
+
+    @contextmanager
+    def using(self, deltas: DeltaSet | PackedDeltas) -> Iterator[None]:
+        """Apply deltas to every forward pass within the block; those of several slots to a block of rows each."""
+        packed = deltas if isinstance(deltas, PackedDeltas) else PackedDeltas([deltas])
+        with ExitStack() as stack:
+            if packed.whole is not None:
+                stack.enter_context(swapped(self._model, packed.whole.weights()))
+            self.active = packed
+            try:
+                yield
+            finally:
+                self.active = None
+                for tap in self._taps:
+                    tap.heads.clear()
+
+    def detach(self) -> None:
+        """Take every hook off; the model is as it was before."""
+        for handle in self._handles:
+            handle.remove()
+        for module in self._tapped:
+            untap_attention(module)
+        if self._prompts is not None:
+            self._prompts.remove()
+        self._handles.clear()
+        self._tapped.clear()
+        self._taps.clear()
+        self.active = None
+
+
+def _by_module(table: PortTable, sublayer: Sublayer) -> dict[Location, dict[PortLocation, tuple[Port, ...]]]:
+    """Ports of a sublayer by the side of the module they share, in the order of the table."""
+    found: dict[Location, dict[PortLocation, tuple[Port, ...]]] = {}
+    for (stack, site, port), location in table.ports.items():
+        if (stack, site) == (sublayer.stack, sublayer.site):
+            some = found.setdefault((location.module, location.side), {})
+            some[location] = (*some.get(location, ()), port)
+    return found

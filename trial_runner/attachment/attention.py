@@ -1,0 +1,222 @@
+"""The one attention function of all backbones: what `transformers` computes, plus the edits inside attention.
+
+It is registered with its mask function under `ATTENTION`; a backbone that is loaded with that implementation calls it
+from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from trial_runner.stacking.dropout import current
+
+__all__ = ["ATTENTION", "AttentionTap", "Prefix", "attend", "register_attention", "tap_attention", "untap_attention"]
+
+ATTENTION = "deltaspace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prefix:
+    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
+
+    Attributes:
+        keys: ``(K, N_kv, R, d_h)``.
+        values: Of the same shape.
+        visible: Which rows a block has, ``(K, R)``; None for all.
+    """
+
+    keys: Tensor
+    values: Tensor
+    visible: Tensor | None
+
+
+class AttentionTap(Protocol):
+    """What the edits of one attention module have to say inside it."""
+
+    def prefix(self) -> Prefix | None:
+        """What to put before the module's own keys and values; None for nothing."""
+        ...
+
+    def needs_normaliser(self) -> bool:
+        """Whether `edit_heads` needs the log-sum-exp of the logits."""
+        ...
+
+    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+        """The head outputs with the edits that write them.
+
+        Args:
+            heads: ``(B, T, H, d_h)``.
+            query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
+            normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
+            scaling: Factor of the logits.
+        """
+        ...
+
+
+_taps: WeakKeyDictionary[nn.Module, AttentionTap] = WeakKeyDictionary()
+
+
+def tap_attention(module: nn.Module, tap: AttentionTap) -> None:
+    """Let a tap take part in the attention of a module."""
+    _taps[module] = tap
+
+
+def untap_attention(module: nn.Module) -> None:
+    """Leave the attention of a module as it was."""
+    _taps.pop(module, None)
+
+
+def register_attention() -> None:
+    """Make the implementation `ATTENTION` known to `transformers`; calling it again changes nothing."""
+    ALL_ATTENTION_FUNCTIONS.register(ATTENTION, attend)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, sdpa_mask)
+
+
+def attend(  # noqa: PLR0913 - the signature is transformers'
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    is_causal: bool | None = None,
+    position_bias: Tensor | None = None,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """Attention of one module, with the edits that live inside it.
+
+    Args:
+        module: The calling module; its edits are found by it.
+        query: ``(B, H, T, d_h)``.
+        key: ``(B, N_kv, S, d_h)``.
+        value: ``(B, N_kv, S, d_h)``.
+        attention_mask: ``(B, 1, T, S)``, True where a query may look; or additive; None where it may look anywhere.
+        scaling: Factor of the logits; None means 1/sqrt(d_h).
+        dropout: Probability that a weight is dropped.
+        is_causal: Whether a missing mask means a causal one; None asks the module.
+        position_bias: ``(1 or B, H, T, S)``, added to the logits of the module's own keys (T5); None without one.
+
+    Returns:
+        ``(B, T, H, d_h)``, and no weights.
+    """
+    tap = _taps.get(module)
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
+    mask = _causal_mask(query, key) if attention_mask is None and causal and query.shape[2] > 1 else attention_mask
+    mask = mask if position_bias is None else _with_bias(position_bias, mask)
+    prefix = tap.prefix() if tap is not None else None
+    before = 0 if prefix is None else prefix.keys.shape[-2]
+    if prefix is not None:
+        key, value, mask = _with_prefix(prefix, key, value, mask)
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    normaliser = None
+    if tap is not None and tap.needs_normaliser():
+        logits = _logits(query, key, mask, scaling)
+        normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
+        heads = _weigh(logits, value, dropout, before)
+    elif query.is_cuda and (not dropout or current() is None):
+        heads = _fused(query, key, value, mask, scaling, dropout)
+    else:
+        heads = _weigh(_logits(query, key, mask, scaling), value, dropout, before)
+    heads = heads.transpose(1, 2)  # (B, T, H, d_h)
+    if tap is not None:
+        heads = tap.edit_heads(heads, query.transpose(1, 2), normaliser, scaling)
+    return heads.contiguous(), None
+
+
+def _with_prefix(
+    prefix: Prefix, key: Tensor, value: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Prefix rows before the real ones; every query of a block sees those of its block, under any mask."""
+    slots, _, length, _ = prefix.keys.shape
+    examples = key.shape[0] // slots
+    keys, values = (_for_examples(part.to(key.dtype), examples) for part in (prefix.keys, prefix.values))
+    if mask is None and prefix.visible is not None:
+        mask = torch.ones((1, 1, 1, key.shape[2]), dtype=torch.bool, device=key.device)
+    if mask is not None:
+        mask = _widened(mask, prefix.visible, length, examples)
+    return torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2), mask
+
+
+def _widened(mask: Tensor, visible: Tensor | None, length: int, examples: int) -> Tensor:
+    """A mask ``(1 or K B, 1 or H, 1 or T, S)`` with columns for the rows of prefixes before it."""
+    is_bool = mask.dtype == torch.bool
+    if visible is None:
+        shown = torch.ones((), dtype=mask.dtype, device=mask.device) if is_bool else mask.new_zeros(())
+        return torch.cat([shown.expand(*mask.shape[:-1], length), mask], dim=-1)
+    rows = _for_examples(visible, examples)[:, None, None, :]  # (K B, 1, 1, R)
+    if not is_bool:
+        rows = mask.new_zeros(rows.shape).masked_fill(~rows, torch.finfo(mask.dtype).min)
+    mask = mask.expand(rows.shape[0], -1, -1, -1)
+    return torch.cat([rows.expand(*mask.shape[:-1], length), mask], dim=-1)
+
+
+def _for_examples(blocks: Tensor, examples: int) -> Tensor:
+    """``(K, ...)`` as ``(K B, ...)``."""
+    return blocks.unsqueeze(1).expand(-1, examples, *blocks.shape[1:]).flatten(0, 1)
+
+
+def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
+    queries, keys = query.shape[2], key.shape[2]
+    full = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
+    return full.tril(keys - queries)[None, None]
+
+
+def _with_bias(bias: Tensor, mask: Tensor | None) -> Tensor:
+    """One additive mask of a bias of the positions and a mask."""
+    if mask is None:
+        return bias
+    if mask.dtype == torch.bool:
+        return bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
+    return bias + mask
+
+
+def _wide(logits: Tensor) -> torch.dtype:
+    return torch.promote_types(logits.dtype, torch.float32)
+
+
+def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """``(B, H, T, S)``, masked."""
+    logits = query @ key.transpose(-1, -2) * scaling
+    if mask is None:
+        return logits
+    if mask.dtype == torch.bool:
+        return logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+    return logits + mask
+
+
+def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor:
+    """Softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU.
+
+    Args:
+        logits: ``(B, H, T, S)``.
+        value: ``(B, H, S, d_h)``.
+        dropout: Probability that a weight is dropped.
+        before: How many of the columns are rows of prefixes.
+    """
+    weights = torch.softmax(logits, dim=-1, dtype=_wide(logits)).to(value.dtype)
+    own = current()
+    if dropout and own is not None:
+        weights = own.drop(weights, dropout, before, own.rows_before)
+    elif dropout:
+        weights = torch.nn.functional.dropout(weights, p=dropout, training=True)
+    return weights @ value
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float) -> Tensor:
+    """PyTorch's fused kernels: the faster way on a GPU."""
+    if mask is not None and mask.dtype == torch.bool:
+        # a query that sees nothing, as in the padding, must not become NaN
+        shown = query.new_zeros(mask.shape)
+        mask = shown.masked_fill(~mask, torch.finfo(query.dtype).min)
+    return torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling
+    )

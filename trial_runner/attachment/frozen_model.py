@@ -1,0 +1,156 @@
+"""The frozen backbone as packs use it: where and how it computes, and a pass of it with deltas on."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import StackKind
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.inputs import model_inputs
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.errors import AttachError
+from trial_runner.stacking.packed_deltas import PackedDeltas
+from trial_runner.stacking.stacks import ModuleStack
+from trial_runner.tasks import Batch
+
+__all__ = ["CACHED_BYTES", "Device", "FrozenModel", "Pass"]
+
+CACHED_BYTES = 8 << 20
+"""What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
+_EVALUATED, _EVALUATED_TOGETHER = 128, 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Where and how a backbone computes.
+
+    Attributes:
+        device: Where its tensors are.
+        dtype: Of deltas, heads and optimisers.
+        autocast: A context of the precision of products.
+        uses_graphs: Whether training steps on a GPU are recorded and launched at once.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    autocast: Callable[[], AbstractContextManager[Any]]
+    uses_graphs: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrozenModel:
+    """A frozen base model with hooks on its ports.
+
+    Attributes:
+        model: The base model.
+        attachment: Its hooks.
+        shape: Its sizes.
+        device: Where and how it computes.
+        pad_token_id: Fills short rows.
+        position_limit_tokens: Longest input; None if there is no limit.
+        weights_sha256: Hash of its weights, kept in snapshots.
+    """
+
+    model: nn.Module
+    attachment: Attachment
+    shape: BackboneShape
+    device: Device
+    pad_token_id: int
+    position_limit_tokens: int | None
+    weights_sha256: str
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether passes in training mode drop something."""
+        config = self.model.config.to_dict()  # type: ignore[union-attr,operator]
+        shares = [value for key, value in config.items() if "drop" in key and isinstance(value, float)]
+        return any(share > 0 for share in shares)
+
+    @property
+    def decoder_start_token_id(self) -> int:
+        """What the text of a decoder begins with, in an encoder-decoder."""
+        start = getattr(getattr(self.model, "config", None), "decoder_start_token_id", None)
+        return self.pad_token_id if start is None else int(start)
+
+    def check_prompt(self, deltas: DeltaSet, tokens: int) -> None:
+        """Refuse a prompt that leaves no positions for the longest row.
+
+        Args:
+            deltas: With or without a prompt.
+            tokens: Of the longest row.
+
+        Raises:
+            AttachError: If the backbone is a decoder, where prompts take positions, and has too few.
+        """
+        limit, prompt = self.position_limit_tokens, deltas.prompt
+        if prompt is None or limit is None or self.shape.kind is not StackKind.DECODER:
+            return
+        if prompt.length + tokens > limit:
+            raise AttachError(
+                f"a prompt and the longest text must be at most {limit} tokens together, the positions of the "
+                f"backbone; got {prompt.length} and {tokens}. Cut the texts by max_tokens."
+            )
+
+    def widest_bytes(self, examples: int, tokens: int) -> int:
+        """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
+        if self.device.device.type != "cpu":
+            return 0
+        return examples * tokens * self.shape.ffn_width * self.device.dtype.itemsize
+
+    def evaluated_together(self, slots: int, tokens: int) -> int:
+        """Examples of an evaluation batch that all slots share.
+
+        Args:
+            slots: K.
+            tokens: Of the longest.
+        """
+        most = min(_EVALUATED, _EVALUATED_TOGETHER // slots)
+        of_one = self.widest_bytes(slots, tokens)
+        return max(8, most if of_one == 0 else min(most, CACHED_BYTES // of_one))
+
+    def hidden(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Last hidden states of the base model, ``(B, T, D)``; it keeps no keys and values for tokens to come."""
+        no_cache = {} if self.shape.kind is StackKind.ENCODER else {"use_cache": False}
+        hidden: Tensor = self.model(**inputs, **no_cache).last_hidden_state
+        return hidden
+
+    def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
+        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on.
+
+        An encoder gets no mask that hides nothing: a GPU's fastest attention takes none, and whoever looks at the mask
+        to find that out waits for the device.
+        """
+        inputs = model_inputs(
+            batch, self.shape.kind, self.device.device, decoder_start_token_id=self.decoder_start_token_id
+        )
+        if self.shape.kind is StackKind.ENCODER and batch.attention_mask.all():
+            del inputs["attention_mask"]
+        return {name: tensor.repeat(copies, 1) for name, tensor in inputs.items()} if copies > 1 else inputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pass:
+    """What is computed together: the frozen model with the deltas and heads of K slots.
+
+    Attributes:
+        frozen: The model.
+        deltas: Of the slots.
+        heads: Of the slots.
+        slots: K.
+    """
+
+    frozen: FrozenModel
+    deltas: PackedDeltas
+    heads: ModuleStack
+    slots: int
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Compute with the deltas, in the device's precision, within the block."""
+        with self.frozen.attachment.using(self.deltas), self.frozen.device.autocast():
+            yield

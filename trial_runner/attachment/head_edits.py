@@ -1,0 +1,128 @@
+"""What the edits of one attention module do inside it: prefixes, gates of log-sum-exps, and edits of the heads.
+
+Shapes: `B` examples, `T` queries, `S` keys, `H` query heads, `N` key/value heads, `R` rows of a table.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from search_space.dimensions import Heads, Insertion, Port
+from search_space.forms.form import SoftmaxMemory
+from search_space.gates.gate import ConvexGate, ConvexInducerGate, Multiply
+from trial_runner.attachment.attention import Prefix
+from trial_runner.errors import AttachError
+from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
+
+__all__ = ["HeadEdits"]
+
+_PER_HEAD = (Port.Q, Port.HEAD)
+
+
+class HeadEdits:
+    """See `trial_runner.attachment.attention.AttentionTap`.
+
+    Args:
+        plan: What the active deltas do at the sublayer; None for nothing.
+        values: Tensors that the sublayer's hooks kept, by port; those of the heads are added here.
+    """
+
+    def __init__(self, plan: Callable[[], PackedPlan | None], values: dict[Port, SlotRows]) -> None:
+        """Look at the plan at every forward pass anew."""
+        self._plan = plan
+        self._values = values
+        self._query: SlotRows | None = None
+        self._scaling = 1.0
+        self._weights: dict[Group, Tensor] = {}
+
+    def prefix(self) -> Prefix | None:
+        """See `AttentionTap`."""
+        plan = self._plan()
+        return None if plan is None else plan.prefix()
+
+    def needs_normaliser(self) -> bool:
+        """See `AttentionTap`."""
+        plan = self._plan()
+        return plan is not None and any(not isinstance(group.edit.gate, ConvexGate) for group in plan.lse)
+
+    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+        """See `AttentionTap`."""
+        plan = self._plan()
+        if plan is None:
+            return heads
+        self._query, self._scaling = SlotRows(query, plan.slots), scaling
+        if normaliser is not None:
+            heads = self._weigh(plan, heads, normaliser)
+        for one in (*plan.parallel.get(Port.HEAD, ()), *plan.sequential.get(Port.HEAD, ())):
+            heads = self.compose(one, heads)
+        if Port.HEAD in plan.reads:
+            self._values[Port.HEAD] = SlotRows(heads, plan.slots)
+        return heads
+
+    def _weigh(self, plan: PackedPlan, heads: Tensor, normaliser: Tensor) -> Tensor:
+        """Find lambda of every edit with a gate of log-sum-exps; a convex inducer shrinks its heads by it."""
+        query = self._query
+        for group in plan.lse:
+            if isinstance(group.edit.gate, ConvexGate) or query is None:
+                continue
+            mine = query.take(group.places)
+            projected = _by_head(self._values[Port.Q].take(group.places), mine)
+            own = group.own_logits(mine, projected, self._scaling)  # (G, B, T, H)
+            behind = SlotRows(normaliser, plan.slots).take(group.places)
+            weight = torch.sigmoid(own - behind).unsqueeze(-1).to(heads.dtype)  # (G, B, T, H, 1)
+            self._weights[group] = weight
+            if isinstance(group.edit.gate, ConvexInducerGate):
+                heads = heads * (1 - group.spread(weight))
+        return heads
+
+    def clear(self) -> None:
+        """Let go of every tensor of the last forward pass."""
+        self._values.clear()
+        self._weights.clear()
+        self._query = None
+
+    def compose(self, edits: Round, h: Tensor, own: Tensor | None = None) -> Tensor:
+        """A tensor with edits in it.
+
+        Args:
+            edits: Of its port.
+            h: The tensor.
+            own: What edits read that read their own port; None is ``h`` itself.
+        """
+        itself = SlotRows(h, edits.slots)
+        reads_own = itself if own is None else SlotRows(own, edits.slots)
+
+        def arguments(group: Group) -> tuple[Tensor | None, Tensor | None, float | None]:
+            edit = group.edit
+            if edit.insertion is not Insertion.PARALLEL:
+                # what is read may be normalised; what is multiplied is the port itself
+                rows = itself if isinstance(edit.gate, Multiply) else reads_own
+                return rows.take(group.places), None, None
+            is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
+            return self._read(group), self._weights.get(group), self._scaling if is_query else None
+
+        return edits.compose(h, arguments)
+
+    def _read(self, group: Group) -> Tensor:
+        """What a group reads, ``(G, B, ...)``, split by heads where the form works per head.
+
+        A table at the heads meets q as the base keys do, normalised and rotated; everything else reads it as projected.
+        """
+        edit = group.edit
+        if edit.read is None:
+            raise AttachError(f"{edit.form.name} at {edit.write} must read a tensor; got none.")
+        is_table = isinstance(edit.form, SoftmaxMemory) and edit.write is Port.HEAD and edit.read is Port.Q
+        if is_table and self._query is not None:
+            return self._query.take(group.places)
+        value = self._values[edit.read].take(group.places)
+        if edit.heads is Heads.SINGLE or edit.read not in _PER_HEAD or value.dim() == 5:
+            return value
+        if self._query is None:
+            raise AttachError(f"{edit.read} of {edit.site} must be split by heads; the attention has not run.")
+        return _by_head(value, self._query.tensor)
+
+
+def _by_head(value: Tensor, query: Tensor) -> Tensor:
+    """``(..., H d_h)`` as ``(..., H, d_h)``."""
+    return value.view(*value.shape[:-1], *query.shape[-2:])

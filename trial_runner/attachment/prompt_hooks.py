@@ -1,0 +1,198 @@
+"""Prompts on a frozen backbone: trained rows before the embedded input, as tokens of every layer.
+
+Encoders and encoder-decoders give prompts no position and no token type, and the real tokens keep theirs (released code
+of He et al. 2022); in decoders they take the first positions and the real tokens follow. The output of encoders and
+decoders has the rows of the real tokens only; a decoder that attends to an encoder sees the prompts' rows, too.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones import PortTable
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import StackKind
+from trial_runner.stacking.dropout import current
+from trial_runner.stacking.packed_prompt import PackedPrompt
+
+__all__ = ["PromptHooks"]
+
+Arguments = dict[str, Any]
+
+
+class PromptHooks:
+    """The hooks that put a prompt before the input of a base model, and take its rows away again.
+
+    Args:
+        model: The base model.
+        table: Where its embeddings are.
+        shape: Its sizes.
+        prompt: The prompts of the moment; None leaves the model as it is.
+    """
+
+    def __init__(
+        self, model: nn.Module, table: PortTable, shape: BackboneShape, prompt: Callable[[], PackedPrompt | None]
+    ) -> None:
+        """Put the hooks on."""
+        self._prompt = prompt
+        self._is_decoder = shape.kind is StackKind.DECODER
+        self._embeddings = model.get_submodule(table.embeddings)
+        self._rows_before = self._tokens = 0  # of the forward pass that is running
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+        stack = model.get_submodule("encoder") if shape.kind is StackKind.ENCODER_DECODER else model
+        self._scale = float(getattr(stack, "embed_scale", 1.0))
+        self._on_arguments(stack, self._insert)
+        if shape.kind is StackKind.ENCODER_DECODER:
+            self._on_arguments(model.get_submodule("decoder"), self._widen_cross_mask)
+            self._handles.append(stack.register_forward_hook(self._forget))
+        else:
+            self._handles.append(stack.register_forward_hook(self._take_away))
+        if table.positions is not None:
+            positions = model.get_submodule(table.positions)
+            self._handles.append(positions.register_forward_pre_hook(self._of_the_tokens))
+            self._handles.append(positions.register_forward_hook(self._pad))
+        self._has_token_types = table.token_types is not None
+        if table.token_types is not None:
+            self._handles.append(model.get_submodule(table.token_types).register_forward_hook(self._blank))
+
+    def remove(self) -> None:
+        """Take every hook off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def _on_arguments(self, module: nn.Module, change: Callable[[Arguments], Arguments]) -> None:
+        """Let ``change`` see all arguments of a module's calls by name."""
+        signature = inspect.signature(module.forward)
+        rest = next((one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD), None)
+
+        def before(_: nn.Module, positional: tuple[Any, ...], named: Arguments) -> tuple[tuple[Any, ...], Arguments]:
+            if self._prompt() is None:
+                return positional, named
+            arguments = dict(signature.bind(*positional, **named).arguments)
+            arguments |= arguments.pop(rest, {}) if rest is not None else {}
+            return (), change(arguments)
+
+        self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+
+    def _insert(self, arguments: Arguments) -> Arguments:
+        prompt = self._prompt()
+        if prompt is None:
+            return arguments
+        rows, length = prompt.rows(), prompt.length  # (K, L, D)
+        cache = arguments.get("past_key_values")
+        past = 0 if cache is None else int(cache.get_seq_length())
+        is_first = past == 0
+        tokens = arguments.get("input_ids")
+        tokens = arguments["inputs_embeds"] if tokens is None else tokens
+        if arguments.get("attention_mask") is None and not prompt.is_even:
+            # transformers leaves a mask away that hides nothing, also while it generates
+            seen = tokens.shape[1] if is_first else past - length + tokens.shape[1]
+            arguments["attention_mask"] = torch.ones((tokens.shape[0], seen), dtype=torch.long, device=rows.device)
+        if arguments.get("attention_mask") is not None:
+            arguments["attention_mask"] = _masked(prompt, arguments["attention_mask"])
+        if arguments.get("position_ids") is None and self._is_decoder and not prompt.is_even:
+            first = past - length if past else 0
+            arguments["position_ids"] = torch.arange(first, first + tokens.shape[1], device=rows.device).unsqueeze(0)
+        if arguments.get("position_ids") is not None:
+            positions = arguments["position_ids"].expand(tokens.shape[0], -1)
+            arguments["position_ids"] = _shifted(positions, prompt, with_rows=is_first)
+        if not is_first:
+            return arguments
+        embedded = arguments.pop("inputs_embeds", None)
+        arguments.pop("input_ids", None)
+        if embedded is None:
+            embedded = self._embeddings(tokens) * self._scale if self._scale != 1 else self._embeddings(tokens)
+        head = _for_examples(rows.to(embedded.dtype), embedded.shape[0])
+        arguments["inputs_embeds"] = torch.cat([head, embedded], dim=1)  # (K B, L+T, D)
+        if self._has_token_types:
+            # given even where nobody asked for them: an encoder's own default ends at its last position
+            types = arguments.get("token_type_ids")
+            types = torch.zeros(embedded.shape[:2], dtype=torch.long, device=rows.device) if types is None else types
+            arguments["token_type_ids"] = _before(types, length, 0)
+        self._rows_before, self._tokens = length, embedded.shape[1]
+        _count_from(length)
+        return arguments
+
+    def _widen_cross_mask(self, arguments: Arguments) -> Arguments:
+        prompt = self._prompt()
+        if prompt is None:
+            return arguments
+        read = arguments.get("encoder_hidden_states")
+        if arguments.get("encoder_attention_mask") is None and not prompt.is_even and read is not None:
+            mask = torch.ones(read.shape[:2], dtype=torch.long, device=read.device)
+            arguments["encoder_attention_mask"] = mask[:, prompt.length :]
+        if arguments.get("encoder_attention_mask") is not None:
+            arguments["encoder_attention_mask"] = _masked(prompt, arguments["encoder_attention_mask"])
+        return arguments
+
+    def _of_the_tokens(self, _: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Positions are looked up for the real tokens alone, by indices or by a shape."""
+        if not self._rows_before:
+            return arguments
+        first = arguments[0]
+        if isinstance(first, torch.Size):
+            return (torch.Size([*first[:-1], self._tokens]), *arguments[1:])
+        return (first[..., : self._tokens], *arguments[1:])
+
+    def _pad(self, _: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
+        """No position for the prompts."""
+        length = self._rows_before
+        if not length:
+            return output
+        return torch.cat([output.new_zeros(*output.shape[:-2], length, output.shape[-1]), output], dim=-2)
+
+    def _blank(self, _: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
+        """No token type for the prompts."""
+        length = self._rows_before
+        if not length:
+            return output
+        return torch.cat([torch.zeros_like(output[..., :length, :]), output[..., length:, :]], dim=-2)
+
+    def _forget(self, _: nn.Module, __: tuple[Any, ...], ___: Any) -> None:
+        self._rows_before = 0
+        _count_from(0)
+
+    def _take_away(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
+        length, self._rows_before = self._rows_before, 0
+        _count_from(0)
+        if length:
+            output.last_hidden_state = output.last_hidden_state[:, length:]  # (B, T, D)
+        return output
+
+
+def _count_from(rows: int) -> None:
+    """Let dropout know how many rows stand before the tokens."""
+    own = current()
+    if own is not None:
+        own.rows_before = rows
+
+
+def _before(tensor: Tensor, length: int, value: int) -> Tensor:
+    """``(B, T)`` with ``length`` columns of a value before it."""
+    return torch.cat([tensor.new_full((tensor.shape[0], length), value), tensor], dim=1)
+
+
+def _for_examples(blocks: Tensor, rows: int) -> Tensor:
+    """``(K, ...)`` as ``(K B, ...)``, each block for an equal share of the rows."""
+    return blocks.repeat_interleave(rows // blocks.shape[0], dim=0)
+
+
+def _masked(prompt: PackedPrompt, mask: Tensor) -> Tensor:
+    """A mask ``(K B, T)`` with the prompts' rows before it."""
+    if prompt.is_even:
+        return _before(mask, prompt.length, 1)
+    return torch.cat([_for_examples(prompt.visible(), mask.shape[0]).to(mask.dtype), mask], dim=1)
+
+
+def _shifted(positions: Tensor, prompt: PackedPrompt, *, with_rows: bool) -> Tensor:
+    """Position ids ``(K B, T)`` of tokens that follow prompts, with those of the prompts if they are inserted."""
+    behind = _for_examples(prompt.shifts(), positions.shape[0]).unsqueeze(1)  # (K B, 1)
+    moved = positions + prompt.length - behind
+    if not with_rows:
+        return moved
+    own = torch.arange(prompt.length, device=positions.device, dtype=positions.dtype) - behind
+    return torch.cat([own.clamp(min=0), moved], dim=1)

@@ -1,0 +1,190 @@
+"""The trainable modules of one configuration, and what they do at each sublayer."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.configuration import Configuration
+from search_space.counting.counts import count, count_edits, widths
+from search_space.dimensions import Insertion, Port, Site
+from search_space.edit import Edit
+from search_space.forms.form import Bottleneck, EncodedPrompt, Full, Intrinsic, Phm, Prompt, SoftmaxMemory, Sparse
+from search_space.gates.gate import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
+from trial_runner.deltas import FormDelta, build_form, build_stack, build_stacked
+from trial_runner.deltas.phm import PhmShared
+from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.prompt import PromptDelta
+from trial_runner.deltas.softmax_memory import PrefixStack
+from trial_runner.deltas.whole_model import WholeModelDelta, build_whole
+from trial_runner.errors import AttachError
+
+__all__ = ["LSE_GATES", "DeltaSet", "SublayerPlan"]
+
+LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
+
+
+@dataclass(slots=True)
+class SublayerPlan:
+    """What a delta set does at one sublayer.
+
+    Attributes:
+        parallel: Edits of a port that read another one.
+        sequential: Edits of a port that read itself (or nothing), in the order of the configuration.
+        reads: Ports whose tensors must be kept.
+        lse: The edits whose gates are of log-sum-exps of the attention logits; at most one of a configuration.
+    """
+
+    parallel: dict[Port, list[PortDelta]] = field(default_factory=dict)
+    sequential: dict[Port, list[PortDelta]] = field(default_factory=dict)
+    reads: set[Port] = field(default_factory=set)
+    lse: list[PortDelta] = field(default_factory=list)
+
+    def add(self, delta: PortDelta) -> None:
+        """Take an edit's module in."""
+        edit = delta.edit
+        if isinstance(edit.gate, LSE_GATES):
+            self.lse.append(delta)
+            if not isinstance(edit.gate, ConvexGate):
+                self.reads.add(Port.Q)
+        if isinstance(edit.gate, ConvexGate):
+            return
+        side = self.sequential if edit.insertion is Insertion.SEQUENTIAL else self.parallel
+        side.setdefault(edit.write, []).append(delta)
+        if edit.read is not None and edit.insertion is Insertion.PARALLEL:
+            self.reads.add(edit.read)
+
+    def touches(self, port: Port) -> bool:
+        """Whether an edit writes the port."""
+        return port in self.parallel or port in self.sequential
+
+
+class DeltaSet(nn.Module):
+    """The trainable modules of a configuration on a backbone.
+
+    Args:
+        configuration: What to build.
+        shape: The backbone.
+        seed: Of the initial values, which do not depend on device or precision.
+        device: Where the parameters live.
+        dtype: Of the parameters.
+        frozen: Parameters of the base model by name; needed by forms of the whole model only.
+
+    Raises:
+        InvalidEditError: If the configuration is not valid on the backbone.
+        AttachError: If the built parameters are not as many as the configuration counts, or ``frozen`` is needed.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        shape: BackboneShape,
+        *,
+        seed: int,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        frozen: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Build, initialise and count."""
+        super().__init__()
+        self.configuration = configuration
+        self.counts = count(configuration, shape)
+        self.plans: dict[Sublayer, SublayerPlan] = {}
+        self.attention = nn.ModuleDict()
+        self.ffn = nn.ModuleDict()
+        self._outside: dict[str, nn.Module] = {}
+        self._shared: dict[int, PhmShared] = {}
+        generator = torch.Generator().manual_seed(seed)
+        for index, edit in enumerate(configuration.edits):
+            side = self.attention if edit.site.is_attention else self.ffn
+            for name, module in self._build(index, edit, shape, generator, frozen):
+                side[name] = module
+        self._check_count(shape)
+        self.to(device=device, dtype=dtype)
+
+    @property
+    def prompt(self) -> PromptDelta | None:
+        """The rows before the embedded input; None without a prompt."""
+        module = self._outside.get("prompt")
+        return module if isinstance(module, PromptDelta) else None
+
+    @property
+    def whole(self) -> WholeModelDelta | None:
+        """The change of the model's weights; None without one."""
+        module = self._outside.get("whole")
+        return module if isinstance(module, WholeModelDelta) else None
+
+    def _build(
+        self,
+        index: int,
+        edit: Edit,
+        shape: BackboneShape,
+        generator: torch.Generator,
+        frozen: Mapping[str, Tensor] | None,
+    ) -> Iterator[tuple[str, nn.Module]]:
+        match edit.form:
+            case Prompt() | EncodedPrompt():
+                self._outside["prompt"] = PromptDelta(edit.form, shape.width, generator)
+                yield f"{index}_prompt", self._outside["prompt"]
+            case Full() | Sparse() | Intrinsic():
+                if frozen is None:
+                    raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
+                self._outside["whole"] = build_whole(edit.form, frozen, generator)
+                yield f"{index}_whole", self._outside["whole"]
+            case Phm(shared=True, n=n) if n not in self._shared:
+                self._shared[n] = PhmShared(n, generator)
+                yield f"{index}_shared", self._shared[n]
+                yield from self._build_at_sublayers(index, edit, shape, generator)
+            case _:
+                yield from self._build_at_sublayers(index, edit, shape, generator)
+
+    def _build_at_sublayers(
+        self, index: int, edit: Edit, shape: BackboneShape, generator: torch.Generator
+    ) -> Iterator[tuple[str, nn.Module]]:
+        stacks: dict[Site, PrefixStack] = {}
+        sublayers = _sublayers(edit, shape)
+        shared = self._shared.get(edit.form.n) if isinstance(edit.form, Phm) and edit.form.shared else None
+        for sublayer, width in sublayers.items():
+            form: FormDelta
+            if isinstance(edit.form, SoftmaxMemory | Bottleneck) and edit.form.reparameterization is not None:
+                alike = [other.layer for other in sublayers if other.site is sublayer.site]
+                if sublayer.site not in stacks:
+                    stacks[sublayer.site] = build_stack(edit, len(alike), shape, generator)
+                    yield f"{index}_stack_{sublayer.site}", stacks[sublayer.site]
+                form = build_stacked(edit, stacks[sublayer.site], alike.index(sublayer.layer), shape)
+            else:
+                form = build_form(edit, width, shape, generator, shared=shared)
+            delta = PortDelta(edit, form, shape, generator)
+            self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
+            yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta
+
+    def _check_count(self, shape: BackboneShape) -> None:
+        attached = sum(parameter.numel() for parameter in self.parameters())
+        if attached == self.counts.trained:
+            return
+        where = "no single edit"
+        for index, edit in enumerate(self.configuration.edits):
+            prefix = f"{index}_"
+            named = self.named_parameters()
+            mine = sum(parameter.numel() for name, parameter in named if name.split(".")[1].startswith(prefix))
+            if mine != count_edits((edit,), shape).trained:
+                where = f"edit {index} ({edit.form.name} at {edit.site} {edit.write})"
+                break
+        raise AttachError(
+            f"attached {attached:,} parameters but the configuration counts {self.counts.trained:,}; the difference "
+            f"sits at {where}. This is a bug in trial_runner/deltas or search_space/counting/counts.py."
+        )
+
+
+def _sublayers(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
+    if edit.site is not Site.STACK:
+        return widths(edit, shape)
+    return {Sublayer(site=Site.STACK, stack="stack", layer=index): 0 for index in range(shape.stack_norms)}
+
+
+def _stack_mark(sublayer: Sublayer, shape: BackboneShape) -> str:
+    """Tells the FFNs of the two stacks of an encoder-decoder apart."""
+    both = shape.encoder_layers and shape.decoder_layers and sublayer.site is Site.FFN
+    return f"{sublayer.stack}_" if both else ""

@@ -1,0 +1,88 @@
+"""Prompts: trained rows that stand before the embedded input of a model."""
+
+import torch
+from torch import Tensor, nn
+
+from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
+
+__all__ = ["PromptDelta"]
+
+_DEVIATION = 0.02
+
+
+class PromptDelta(nn.Module):
+    """The rows of a prompt: a trained table, or what a small network makes of one.
+
+    A plain prompt starts as N(0, 0.02^2) (released code of He et al. 2022). Under an encoder, the table starts as
+    N(0, 1) and the network as PyTorch's layers do.
+    """
+
+    def __init__(self, form: Prompt | EncodedPrompt, width: int, generator: torch.Generator) -> None:
+        """Draw the numbers.
+
+        Args:
+            form: Length, and the encoder if there is one.
+            width: Residual width D of the backbone.
+            generator: Draws the initial values, on the CPU.
+        """
+        super().__init__()
+        self.length = form.width
+        is_encoded = isinstance(form, EncodedPrompt)
+        table = torch.randn(form.width, width, generator=generator, dtype=torch.float64)
+        self.table = nn.Parameter(table if is_encoded else table * _DEVIATION)
+        self.encoder: _MlpEncoder | _LstmEncoder | None = None
+        if isinstance(form, EncodedPrompt):
+            kind = _MlpEncoder if form.encoder is PromptEncoder.MLP else _LstmEncoder
+            self.encoder = kind(width, form.hidden)
+            _reset(self.encoder, generator)
+
+    def rows(self) -> Tensor:
+        """``(l, D)``, all that need be stored."""
+        if self.encoder is None:
+            return self.table
+        with torch.autocast(self.table.device.type, enabled=False):
+            encoded: Tensor = self.encoder(self.table)
+        return encoded
+
+
+class _MlpEncoder(nn.Module):
+    """``Linear(D, h), ReLU, Linear(h, h), ReLU, Linear(h, D)``."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, hidden, dtype=torch.float64)
+        self.middle = nn.Linear(hidden, hidden, dtype=torch.float64)
+        self.outer = nn.Linear(hidden, width, dtype=torch.float64)
+
+    def forward(self, table: Tensor) -> Tensor:
+        """``(l, D)`` to ``(l, D)``."""
+        out: Tensor = self.outer(torch.relu(self.middle(torch.relu(self.inner(table)))))
+        return out
+
+
+class _LstmEncoder(nn.Module):
+    """Two bidirectional LSTM layers of h per direction over the rows, ``Linear(2h, 2h), ReLU, Linear(2h, D)``."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(width, hidden, num_layers=2, bidirectional=True, batch_first=True, dtype=torch.float64)
+        self.middle = nn.Linear(2 * hidden, 2 * hidden, dtype=torch.float64)
+        self.outer = nn.Linear(2 * hidden, width, dtype=torch.float64)
+
+    def forward(self, table: Tensor) -> Tensor:
+        """``(l, D)`` to ``(l, D)``."""
+        # cuDNN's LSTM has no gradient outside training mode
+        with torch.backends.cudnn.flags(enabled=False):
+            hidden, _ = self.lstm(table.unsqueeze(0))  # (1, l, 2h)
+        out: Tensor = self.outer(torch.relu(self.middle(hidden.squeeze(0))))
+        return out
+
+
+def _reset(encoder: nn.Module, generator: torch.Generator) -> None:
+    """Draw every number as PyTorch's layers do, from one generator."""
+    with torch.no_grad():
+        for layer in encoder.children():
+            fan = layer.in_features if isinstance(layer, nn.Linear) else layer.hidden_size
+            bound = float(fan) ** -0.5  # type: ignore[arg-type]
+            for parameter in layer.parameters():
+                parameter.uniform_(-bound, bound, generator=generator)

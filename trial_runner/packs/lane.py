@@ -1,0 +1,237 @@
+"""Slots that are computed in one pass: their deltas and heads stacked, their optimiser one.
+
+Shapes: `K` slots of the lane.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.objectives import Objective, TrainingBatch
+from trial_runner.packs.graphs import CudaRecorder, StepGraphs
+from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
+from trial_runner.packs.slot import TrialSlot
+from trial_runner.seeds import derived_seed
+from trial_runner.stacking.dropout import SlotDropout, dropping
+from trial_runner.stacking.packed_deltas import PackedDeltas
+from trial_runner.stacking.stacks import ModuleStack
+
+__all__ = ["Lane", "LaneFailure", "pass_of"]
+
+_HEAD = 2
+_RATES, _KEYS = "learning rates", "dropout keys"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneFailure:
+    """A slot that cannot go on.
+
+    Attributes:
+        slot: Its number in the pack.
+        reason: One line.
+    """
+
+    slot: int
+    reason: str
+
+
+def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot]) -> Pass:
+    """Slots as they can be computed together; what is stacked are copies."""
+    return Pass(
+        frozen=frozen,
+        deltas=PackedDeltas([slot.deltas for slot in slots]),
+        heads=ModuleStack([slot.head for slot in slots], range(len(slots))),
+        slots=len(slots),
+    )
+
+
+class Lane:
+    """Trains some slots of a pack in one pass.
+
+    A slot that is alone keeps its own parameters and `torch.optim.AdamW`. Those of several are copied into stacks, and
+    `write_back` brings a slot up to date; until then its own parameters and moments are those of the last time.
+
+    Args:
+        slots: By their number in the pack.
+        frozen: The backbone.
+        objective: What is learned.
+    """
+
+    def __init__(self, slots: Mapping[int, TrialSlot], frozen: FrozenModel, objective: Objective) -> None:
+        """Stack the slots."""
+        self.slots = dict(slots)
+        self._frozen = frozen
+        self._objective = objective
+        self._has_dropout = frozen.has_dropout
+        self._trials = list(slots.values())
+        self.together = pass_of(frozen, self._trials)
+        self._optimizer: PackAdamW | None = None
+        self._graphs: StepGraphs | None = None
+        on_gpu = frozen.device.device.type == "cuda"
+        if len(self._trials) > 1 or (on_gpu and self.together.deltas.whole is None):
+            self._optimizer = self._new_optimizer()
+            self._load_moments(self._optimizer)
+            self._graphs = self._new_graphs(self._optimizer) if on_gpu else None
+        self._unread: list[tuple[Tensor, Tensor]] = []
+        self._failed: dict[int, str] = {}
+
+    def advance(self, steps: int) -> list[LaneFailure]:
+        """Train every slot by some steps, none beyond its last one.
+
+        A slot of several that fails stays in its place, so that the others compute what they would have computed.
+        """
+        failures: list[LaneFailure] = []
+        for _ in range(steps):
+            began_at = time.perf_counter()
+            if self._optimizer is None:
+                failures.extend(self._step_alone())
+            else:
+                self._step(self._optimizer)
+            seconds = (time.perf_counter() - began_at) / len(self._trials)
+            for slot in self._trials:
+                slot.seconds += seconds
+            if failures:
+                break
+        return [*failures, *self.read()]
+
+    def write_back(self, number: int) -> None:
+        """Bring a slot's own parameters and moments up to date."""
+        if self._optimizer is None:
+            return
+        place = list(self.slots).index(number)
+        slot = self._trials[place]
+        for stack, index in self._stacks_of(place):
+            stack.write_back(index)
+            for own, stacked, part in stack.parts(index):
+                if slot.step:
+                    first, second = self._optimizer.moments(stacked)
+                    slot.set_moments(own, part(first), part(second))
+
+    def close(self) -> None:
+        """Bring every slot up to date, and let go of the stacks."""
+        for number, slot in self.slots.items():
+            self.write_back(number)
+            slot.own_memory()
+
+    def _step_alone(self) -> list[LaneFailure]:
+        (number, slot), *_ = self.slots.items()
+        batch = self._objective.batch("train", slot.examples())
+        with slot.training(), self._dropping(self._keys()):
+            losses = self._objective.losses(self.together, batch)
+            reason = slot.update(losses[0])
+        return [] if reason is None else [LaneFailure(slot=number, reason=reason)]
+
+    def _step(self, optimizer: PackAdamW) -> None:
+        """One step of all slots, without waiting for the device."""
+        device = self._frozen.device.device
+        indices = np.concatenate([slot.examples() for slot in self._trials])
+        batch = self._objective.batch("train", indices)
+        rates = torch.tensor([slot.learning_rates() for slot in self._trials], dtype=torch.float64)
+        inputs = {**batch.tensors, _RATES: rates.to(device, non_blocking=True), _KEYS: self._keys()}
+        if self._graphs is None or not batch.has_fixed_shapes:
+            done = self._computed(inputs, batch, optimizer)
+        else:
+            done = dict(self._graphs.run(inputs))
+        self._unread.append((done["losses"], done["norms"]))
+        for slot in self._trials:
+            slot.step += 1
+
+    def _computed(self, inputs: Mapping[str, Tensor], batch: TrainingBatch, optimizer: PackAdamW) -> dict[str, Tensor]:
+        """Losses and gradient norms ``(K,)`` of a step that is done."""
+        optimizer.zero_grad()
+        tensors = {name: tensor for name, tensor in inputs.items() if name not in (_RATES, _KEYS)}
+        with self._dropping(inputs[_KEYS]):
+            losses = self._objective.losses(self.together, replace(batch, tensors=tensors))
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        held = losses.detach()
+        return {"losses": held, "norms": optimizer.update(inputs[_RATES], held)}
+
+    def read(self) -> list[LaneFailure]:
+        """Hear of the steps done since the last time; a slot fails at the first whose loss or norm is not finite."""
+        if not self._unread:
+            return []
+        losses, norms = (torch.stack(some).double().cpu().numpy() for some in zip(*self._unread, strict=True))
+        self._unread.clear()
+        failures: list[LaneFailure] = []
+        for place, (number, slot) in enumerate(self.slots.items()):
+            began_at = slot.step - len(losses)
+            for done, (loss, norm) in enumerate(zip(losses[:, place], norms[:, place], strict=True)):
+                if math.isfinite(loss) and math.isfinite(norm):
+                    slot.count_loss(float(loss))
+                    continue
+                what = f"gradient norm is {norm}" if math.isfinite(loss) else f"training loss is {loss}"
+                slot.step = began_at + done
+                failures.append(LaneFailure(slot=number, reason=f"the {what} at step {slot.step + 1}"))
+                break
+        return failures
+
+    def _keys(self) -> Tensor:
+        """What each slot's dropout depends on at its step, ``(K,)``."""
+        seeds = [derived_seed(slot.request.seed, "dropout", slot.step) for slot in self._trials]
+        return torch.tensor(seeds, device=self._frozen.device.device)
+
+    @contextmanager
+    def _dropping(self, keys: Tensor) -> Iterator[None]:
+        """Training mode with each slot's own dropout, where the backbone has any."""
+        if not self._has_dropout:
+            yield
+            return
+        self._frozen.model.train()
+        try:
+            with dropping(SlotDropout(keys)):
+                yield
+        finally:
+            self._frozen.model.eval()
+
+    def _new_graphs(self, optimizer: PackAdamW) -> StepGraphs | None:
+        """Recordings of the step, where batches come in few shapes."""
+        empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
+        if not self._frozen.device.uses_graphs or not empty.has_fixed_shapes:
+            return None
+        return StepGraphs(lambda inputs: self._computed(inputs, empty, optimizer), CudaRecorder())
+
+    def _new_optimizer(self) -> PackAdamW:
+        owned = [
+            Owned(parameter=parameter, places=stack.places, side=self._side(stack))
+            for stack in (*self.together.deltas.stacks, self.together.heads)
+            for parameter in stack.parameters.values()
+        ]
+        rules = [
+            SlotRule(
+                betas=slot.request.plan.betas,
+                weight_decays=(slot.request.plan.weight_decay,) * 3,
+                clip_norm=math.inf if slot.request.plan.clip_norm is None else slot.request.plan.clip_norm,
+                steps=slot.step,
+            )
+            for slot in self._trials
+        ]
+        return PackAdamW(owned, rules)
+
+    def _side(self, stack: ModuleStack) -> int:
+        if stack is self.together.heads:
+            return _HEAD
+        own = next(iter(stack.modules[0].parameters()))
+        deltas = self._trials[stack.places[0]].deltas
+        return 0 if any(own is parameter for parameter in deltas.attention.parameters()) else 1
+
+    @torch.no_grad()
+    def _load_moments(self, optimizer: PackAdamW) -> None:
+        for place, slot in enumerate(self._trials):
+            for stack, index in self._stacks_of(place):
+                for own, stacked, part in stack.parts(index):
+                    moments = slot.moments(own)
+                    if moments is not None:
+                        for held, value in zip(optimizer.moments(stacked), moments, strict=True):
+                            part(held).copy_(value)
+
+    def _stacks_of(self, place: int) -> Iterator[tuple[ModuleStack, int]]:
+        for stack in (*self.together.deltas.stacks, self.together.heads):
+            if place in stack.places:
+                yield stack, stack.places.index(place)

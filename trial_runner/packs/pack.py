@@ -1,0 +1,363 @@
+"""The pack: K trials of any structure over one frozen backbone.
+
+Slots are computed together in lanes: their rows are equal contiguous blocks of one batch, the frozen products see all
+of them at once, and edits of equal structure are one batched product. No value of one slot enters another's, so a
+trial in a pack is the trial alone, up to rounding.
+"""
+
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from search_space.codec import configuration_to_json
+from search_space.dimensions import StackKind
+from search_space.errors import SearchSpaceError
+from search_space.structure import structures
+from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.objectives import Objective
+from trial_runner.objectives.robust import has_robust_prefix
+from trial_runner.packs.lane import Lane, LaneFailure, pass_of
+from trial_runner.packs.memory import (
+    OUT_OF_MEMORY,
+    MemoryModel,
+    is_out_of_memory,
+    measured_memory,
+    release_memory,
+)
+from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packs.slot import TrialSlot
+from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
+from trial_runner.seeds import derived_seed
+
+__all__ = ["TrialPack"]
+
+_WIDE_BYTES = 1 << 20
+"""On a CPU: from where on a slot's products are as fast alone."""
+
+
+class TrialPack:
+    """See `trial_runner.requests.Pack`.
+
+    Args:
+        frozen: The backbone.
+        objective: What is learned.
+        slots: How many trials the pack takes.
+    """
+
+    def __init__(self, frozen: FrozenModel, objective: Objective, *, slots: int) -> None:
+        """Start empty."""
+        if not slots >= 1:
+            raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
+        self._frozen = frozen
+        self._objective = objective
+        self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
+        self._lanes: list[Lane] = []
+        self._buckets: dict[int, LengthBuckets] = {}
+        self._most_together = slots
+        self._longest_tokens = int(objective.lengths("train").max(initial=0))
+        self._counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
+
+    @property
+    def free_slots(self) -> int:
+        """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
+        return self._most_together - sum(slot is not None for slot in self._slots.values())
+
+    @property
+    def most_together(self) -> int:
+        """How many slots are computed in one pass at most."""
+        return self._most_together
+
+    def trial(self, slot: int) -> TrialSlot:
+        """The state of an occupied slot as it is now, for tests and tools.
+
+        Raises:
+            RequestError: If the slot is empty.
+        """
+        state = self._held(slot)
+        for lane in self._lanes:
+            if slot in lane.slots:
+                lane.write_back(slot)
+        return state
+
+    def _held(self, slot: int) -> TrialSlot:
+        state = self._slots.get(slot)
+        if state is None:
+            raise RequestError(f"slot {slot} must hold a trial; it is empty.")
+        return state
+
+    def admit(self, request: TrialRequest) -> int:
+        """Take a trial in.
+
+        Returns:
+            Its slot.
+
+        Raises:
+            RequestError: If no slot is free.
+            AttachError: If the deltas cannot be built.
+        """
+        free = next((index for index, slot in self._slots.items() if slot is None), None)
+        if free is None or self.free_slots <= 0:
+            taken = sum(slot is not None for slot in self._slots.values())
+            raise RequestError(f"a trial needs a free slot; all {taken} are taken. Evict one first.")
+        self._slots[free] = self._new_slot(request)
+        return free
+
+    def memory_of(self, request: TrialRequest) -> MemoryModel:
+        """What a trial would take; it is not admitted."""
+        return measured_memory(self._frozen, self._objective, self._new_slot(request))
+
+    def _new_slot(self, request: TrialRequest) -> TrialSlot:
+        device = self._frozen.device
+        try:
+            deltas = DeltaSet(
+                request.configuration,
+                self._frozen.shape,
+                seed=derived_seed(request.seed, "deltas"),
+                device=device.device,
+                dtype=device.dtype,
+                frozen=dict(self._frozen.model.named_parameters()),
+            )
+        except SearchSpaceError as error:
+            raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
+        self._objective.check(deltas)
+        head = self._objective.head(seed=derived_seed(request.seed, "head"))
+        return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
+
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        """Train every slot by up to ``steps`` steps; readings fall at the plans' evaluation steps.
+
+        A slot that fails is freed. One that has reached its last step stays until it is evicted.
+        """
+        results: list[Reading | Failure] = []
+        goals = {index: min(slot.step + steps, slot.request.plan.steps) for index, slot in self._occupied()}
+        while True:
+            going = {index: slot for index, slot in self._occupied() if slot.step < goals[index]}
+            if not going:
+                return sorted(results, key=lambda result: (result.slot, result.step))
+            ahead = min(min(goals[index], _next_reading(slot)) - slot.step for index, slot in going.items())
+            results.extend(self._train(going, ahead))
+            results.extend(self._measure([index for index, _ in self._occupied() if index in going]))
+
+    def evict(self, slot: int) -> None:
+        """Remove a trial; the slot is free again."""
+        self._held(slot)
+        self._dissolve()
+        self._slots[slot] = None
+
+    def snapshot(self, slot: int) -> Snapshot:
+        """The state of a slot, detached from it."""
+        state = self.trial(slot)
+        request = state.request
+        tensors = state.tensors()
+        held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith("deltas."))
+        if held != state.deltas.counts.trained:
+            raise SnapshotError(f"a snapshot must hold {state.deltas.counts.trained:,} delta parameters; got {held:,}.")
+        facts: dict[str, object] = {
+            "trial": request.trial,
+            "seed": request.seed,
+            "configuration": configuration_to_json(request.configuration),
+            "stored_parameters": state.deltas.counts.stored,
+            "trained_parameters": state.deltas.counts.trained,
+            "labels": list(self._objective.labels),
+            "backbone_sha256": self._frozen.weights_sha256,
+            "slot": state.facts(),
+        }
+        return Snapshot(trial=request.trial, step=state.step, facts=facts, tensors=tensors)
+
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+        """Admit a trial in the state of a snapshot.
+
+        Raises:
+            SnapshotError: If the snapshot is of another trial, configuration or backbone, or incomplete.
+        """
+        expected = {
+            "seed": request.seed,
+            "configuration": configuration_to_json(request.configuration),
+            "backbone_sha256": self._frozen.weights_sha256,
+        }
+        for name, value in expected.items():
+            if snapshot.facts.get(name) != value:
+                raise SnapshotError(f"a snapshot of trial {request.trial} must have its own {name}; got another one.")
+        index = self.admit(request)
+        tensors = {name: tensor for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
+        facts = snapshot.facts.get("slot")
+        try:
+            if not isinstance(facts, Mapping):
+                raise KeyError("slot")
+            self.trial(index).load(dict(facts), tensors)
+        except (KeyError, ValueError) as error:
+            self.evict(index)
+            raise SnapshotError(
+                f"a snapshot of trial {request.trial} must be whole; got a problem with {error}."
+            ) from error
+        return index
+
+    # ---- lanes
+
+    def _occupied(self) -> list[tuple[int, TrialSlot]]:
+        return [(index, slot) for index, slot in self._slots.items() if slot is not None]
+
+    def _order(self, request: TrialRequest) -> ExampleOrder:
+        count = bucket_count(request.plan)
+        if count not in self._buckets:
+            self._buckets[count] = LengthBuckets(self._objective.lengths("train"), count)
+        return ExampleOrder(self._buckets[count], seed=request.seed, batch_size=request.plan.batch_size)
+
+    def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:
+        """The lanes of the slots that train now; kept as they are while these are the same."""
+        wanted = [tuple(members) for members in self._shared_out(going)]
+        if [tuple(lane.slots) for lane in self._lanes] != wanted:
+            self._dissolve()
+            self._lanes = [
+                Lane({index: going[index] for index in members}, self._frozen, self._objective) for members in wanted
+            ]
+        return self._lanes
+
+    def _shared_out(self, slots: Mapping[int, TrialSlot]) -> Iterator[list[int]]:
+        """Which slots are computed together.
+
+        A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
+        so they have one of their own; where a decoder's dropout counts their rows too, one for each length. On a CPU,
+        slots whose products are large already gain by sharing a pass only where they share their structures and are
+        about as wide, since all are computed as wide as the widest.
+        """
+        alike: dict[tuple[int | None, int, int, Hashable], list[int]] = {}
+        for index, slot in slots.items():
+            plan, deltas = slot.request.plan, slot.deltas
+            alone = None if deltas.whole is None else index
+            rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
+            widest = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
+            kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
+            alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
+        for (_, _, batch_size, _), members in alike.items():
+            widest = self._frozen.widest_bytes(batch_size, self._longest_tokens)
+            passes = -(-len(members) // min(self._most_together, max(1, CACHED_BYTES // max(1, widest))))
+            size = -(-len(members) // passes)
+            yield from (members[start : start + size] for start in range(0, len(members), size))
+
+    def _dissolve(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+        self._lanes = []
+
+    def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
+        """Train slots by some steps, with fewer in a pass where they do not fit together."""
+        goals = {index: slot.step + steps for index, slot in going.items()}
+        failed: list[LaneFailure] = []
+        while True:
+            left = {index: slot for index, slot in going.items() if slot.step < goals[index]}
+            left = {index: slot for index, slot in left.items() if all(index != one.slot for one in failed)}
+            if not left:
+                break
+            for lane in self._lanes_of(left):
+                ahead = min(goals[index] - slot.step for index, slot in lane.slots.items())
+                try:
+                    failed.extend(lane.advance(ahead))
+                except OUT_OF_MEMORY as error:
+                    failed.extend(lane.read())
+                    failed.extend(self._made_smaller(list(lane.slots), error))
+                    break
+        return [self._drop(failure) for failure in failed]
+
+    def _made_smaller(self, members: Sequence[int], error: BaseException) -> list[LaneFailure]:
+        """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
+
+        Raises:
+            BaseException: The error, unless it says that there is no memory left.
+        """
+        if not is_out_of_memory(error):
+            raise error
+        self._dissolve()
+        release_memory()
+        if len(members) > 1:
+            self._most_together = max(1, len(members) // 2)
+            return []
+        return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
+
+    def _drop(self, failure: LaneFailure) -> Failure:
+        slot = self._held(failure.slot)
+        self.evict(failure.slot)
+        return Failure(slot=failure.slot, trial=slot.request.trial, step=slot.step, reason=failure.reason)
+
+    # ---- readings
+
+    def _measure(self, indices: Sequence[int]) -> list[Reading | Failure]:
+        """Readings of the slots that are due, measured together."""
+        due = {index: self._held(index) for index in indices}
+        due = {index: slot for index, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
+        results: list[Reading | Failure] = []
+        while due:
+            members = next(iter(self._shared_out(due)))
+            way = _way_of_measuring(due[members[0]])
+            members = [index for index in members if _way_of_measuring(due[index]) == way]
+            try:
+                measured = self._metrics({index: due[index] for index in members}, *way)
+            except OUT_OF_MEMORY as error:
+                measured = {}
+                for failure in self._made_smaller(members, error):
+                    del due[failure.slot]
+                    results.append(self._drop(failure))
+            for index, metrics in measured.items():
+                results.extend(self._reading(index, due.pop(index), metrics))
+        return results
+
+    def _metrics(self, slots: Mapping[int, TrialSlot], split: str, is_final: bool) -> dict[int, Mapping[str, float]]:
+        """What a pass over a split measures of some slots, all or none of which are at their last step."""
+        began_at = time.perf_counter()
+        lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
+        if lane is None or any(_ends_robustly(slot) for slot in slots.values()):
+            self._dissolve()
+            lane = None
+        together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
+        measured = dict(zip(slots, self._objective.measure(together, split, is_final=is_final), strict=True))
+        for index, slot in slots.items():
+            if _ends_robustly(slot):
+                alone = pass_of(self._frozen, [slot])
+                seed = derived_seed(slot.request.seed, "robust")
+                robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
+                plain = {f"plain_{self._objective.metric}": measured[index][self._objective.metric]}
+                measured[index] = {**robust, **plain}
+        for slot in slots.values():
+            slot.seconds += (time.perf_counter() - began_at) / len(slots)
+        return measured
+
+    def _reading(self, index: int, slot: TrialSlot, metrics: Mapping[str, float]) -> list[Reading | Failure]:
+        if not np.isfinite(metrics["validation_loss"]):
+            reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
+            return [self._drop(LaneFailure(slot=index, reason=reason))]
+        train_loss, seconds = slot.take_means()
+        return [
+            Reading(
+                slot=index,
+                trial=slot.request.trial,
+                step=slot.step,
+                score=self._objective.score(metrics),
+                metrics=metrics,
+                train_loss=train_loss,
+                seconds=seconds,
+            )
+        ]
+
+
+def _alike_and_as_wide(slot: TrialSlot) -> Hashable:
+    """Equal for slots of the same structures whose parameters are as many but for a factor of two."""
+    return structures(slot.request.configuration), slot.deltas.counts.trained.bit_length()
+
+
+def _next_reading(slot: TrialSlot) -> int:
+    """Steps after which a slot is measured next."""
+    return min(step for step in slot.request.plan.evaluate_at_steps if step > slot.step)
+
+
+def _way_of_measuring(slot: TrialSlot) -> tuple[str, bool]:
+    """The split that a slot is measured on, and whether it is at its last step."""
+    return slot.request.plan.measured_split, slot.step >= slot.request.plan.steps
+
+
+def _ends_robustly(slot: TrialSlot) -> bool:
+    """Whether the next reading is with robust prefixes, which are tuned for every batch and so take part last."""
+    return slot.step >= slot.request.plan.steps and has_robust_prefix(slot.deltas)

@@ -1,0 +1,230 @@
+"""One trial in training: its deltas, head, optimiser, data order and schedule."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.whole_model import GATE_RATE_FACTOR, SparseDelta
+from trial_runner.packs.order import ExampleOrder
+from trial_runner.requests import TrialRequest
+from trial_runner.seeds import derived_seed
+
+__all__ = ["TrialSlot", "learning_rate_factor"]
+
+
+def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> float:
+    """Share of the peak learning rate at a step: linear from 0 over the warm-up, then linear to 0 at ``steps``.
+
+    Args:
+        step: Index of the step, from 0.
+        steps: Steps of the whole trial.
+        warmup_fraction: Share of them that warms up.
+    """
+    warmup_steps = math.ceil(warmup_fraction * steps)
+    if step < warmup_steps:
+        return (step + 1) / (warmup_steps + 1)
+    return (steps - step) / (steps - warmup_steps)
+
+
+@dataclass(slots=True)
+class TrialSlot:
+    """State of one trial in a pack.
+
+    Attributes:
+        request: What is trained.
+        deltas: Its delta modules.
+        head: Its task head.
+        order: Of its training examples.
+        optimizer: AdamW over both, one group per learning rate. The gates of diff pruning have one of their own, a
+            fixed multiple of the side's, and no weight decay.
+        step: Optimiser steps done.
+        loss_sum: Sum of the training losses since the last reading.
+        loss_count: How many they are.
+        seconds: Compute time since the last reading.
+    """
+
+    request: TrialRequest
+    deltas: DeltaSet
+    head: nn.Module
+    order: ExampleOrder
+    optimizer: torch.optim.AdamW = field(init=False)
+    step: int = 0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Make the optimiser."""
+        rates = self.request.learning_rates
+        sparse = self._sparse()
+        gates = [] if sparse is None else sparse.gates
+        apart = {id(gate) for gate in gates}
+        sides = (
+            (self.deltas.attention.parameters(), rates.attention),
+            (self.deltas.ffn.parameters(), rates.ffn),
+            (self.head.parameters(), rates.head),
+        )
+        groups: list[dict[str, Any]] = [
+            {"params": [one for one in parameters if id(one) not in apart], "peak": peak or 0.0}
+            for parameters, peak in sides
+        ]
+        groups.append({"params": gates, "peak": GATE_RATE_FACTOR * (rates.ffn or 0.0), "weight_decay": 0.0})
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=0.0,
+            weight_decay=self.request.plan.weight_decay,
+            betas=self.request.plan.betas,
+            fused=True,
+        )
+        self.deltas.eval()
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Everything that is trained."""
+        return [*self.deltas.parameters(), *self.head.parameters()]
+
+    def examples(self) -> NDArray[np.int64]:
+        """Indices of the next batch, ``(B,)``."""
+        return self.order.examples(self.step)
+
+    def learning_rates(self) -> tuple[float, float, float]:
+        """Of attention, FFN and head at the next step."""
+        rates, plan = self.request.learning_rates, self.request.plan
+        factor = learning_rate_factor(self.step, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        return (rates.attention or 0.0) * factor, (rates.ffn or 0.0) * factor, rates.head * factor
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Put the deltas into training mode, with randomness of the trial's own seed and step."""
+        sparse = self._sparse()
+        if sparse is not None:
+            sparse.before_step(derived_seed(self.request.seed, "gates", self.step))
+        self.deltas.train()
+        try:
+            yield
+        finally:
+            self.deltas.eval()
+
+    def update(self, loss: Tensor) -> str | None:
+        """One optimiser step on a loss, to which the penalty of diff pruning is added.
+
+        Returns:
+            Why the trial cannot go on, or None.
+        """
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            return f"the training loss is {value} at step {self.step + 1}"
+        plan = self.request.plan
+        self.optimizer.zero_grad(set_to_none=True)
+        sparse = self._sparse()
+        total = loss if sparse is None else loss + sparse.penalty().to(loss.dtype)
+        total.backward()  # type: ignore[no-untyped-call]
+        largest = math.inf if plan.clip_norm is None else plan.clip_norm
+        norm = float(nn.utils.clip_grad_norm_(self.parameters, largest))
+        if not math.isfinite(norm):
+            return f"the gradient norm is {norm} at step {self.step + 1}"
+        factor = learning_rate_factor(self.step, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * factor
+        self.optimizer.step()
+        self.step += 1
+        self.count_loss(value)
+        if sparse is not None and sparse.after_step(self.step, plan.steps):
+            for parameter in sparse.parameters():
+                self.optimizer.state.pop(parameter, None)
+        return None
+
+    def count_loss(self, value: float) -> None:
+        """Note the training loss of a step."""
+        self.loss_sum += value
+        self.loss_count += 1
+
+    def moments(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor] | None:
+        """First and second moment of a parameter; None before the first step."""
+        state = self.optimizer.state.get(parameter)
+        return (state["exp_avg"], state["exp_avg_sq"]) if state else None
+
+    def set_moments(self, parameter: nn.Parameter, first: Tensor, second: Tensor) -> None:
+        """Take over a parameter's moments after `step` steps, copied."""
+        state = self.optimizer.state[parameter]
+        state["step"] = torch.tensor(float(self.step), device=parameter.device)
+        state["exp_avg"], state["exp_avg_sq"] = first.clone(), second.clone()
+
+    def own_memory(self) -> None:
+        """Let no parameter lie in a larger tensor, and none keep a gradient."""
+        for parameter in self.parameters:
+            parameter.grad = None
+            if parameter.data.untyped_storage().nbytes() > parameter.data.nbytes:
+                parameter.data = parameter.data.clone()
+
+    def take_means(self) -> tuple[float, float]:
+        """Mean training loss and seconds since the last call."""
+        means = (self.loss_sum / max(1, self.loss_count), self.seconds)
+        self.loss_sum, self.loss_count, self.seconds = 0.0, 0, 0.0
+        return means
+
+    def facts(self) -> dict[str, Any]:
+        """The part of the state that is not tensors."""
+        return {
+            "step": self.step,
+            "loss_sum": self.loss_sum,
+            "loss_count": self.loss_count,
+            "seconds": self.seconds,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor of the state, copied: deltas, head, their buffers and the optimiser's moments."""
+        named = dict(self._named())
+        state: dict[str, Tensor] = {**named, **dict(self._buffers())}
+        for name, parameter in named.items():
+            for key, moment in self.optimizer.state.get(parameter, {}).items():
+                state[f"optimizer.{key}.{name}"] = moment
+        return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+
+    def load(self, facts: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        """Take over a state that `facts` and `tensors` returned.
+
+        Raises:
+            KeyError: If a tensor is missing.
+            ValueError: If one has another shape.
+        """
+        named = dict(self._named())
+        held: dict[str, Tensor] = {**named, **dict(self._buffers())}
+        for name, tensor in held.items():
+            if tensors[name].shape != tensor.shape:
+                raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}")
+        moments = [name for name in tensors if name.startswith("optimizer.")]
+        with torch.no_grad():
+            for name, tensor in held.items():
+                tensor.copy_(tensors[name])
+        for moment in moments:
+            _, key, name = moment.split(".", 2)
+            parameter = named[name]
+            self.optimizer.state[parameter][key] = tensors[moment].to(parameter.device).clone()
+        self.step = int(facts["step"])
+        self.loss_sum, self.loss_count = float(facts["loss_sum"]), int(facts["loss_count"])
+        self.seconds = float(facts["seconds"])
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
+        for prefix, module in (("deltas", self.deltas), ("head", self.head)):
+            for name, parameter in module.named_parameters():
+                yield f"{prefix}.{name}", parameter
+
+    def _buffers(self) -> Iterator[tuple[str, Tensor]]:
+        for prefix, module in (("deltas", self.deltas), ("head", self.head)):
+            persistent = module.state_dict(keep_vars=True)
+            for name, buffer in module.named_buffers():
+                if name in persistent:
+                    yield f"buffers.{prefix}.{name}", buffer
+
+    def _sparse(self) -> SparseDelta | None:
+        whole = self.deltas.whole
+        return whole if isinstance(whole, SparseDelta) else None

@@ -1,0 +1,50 @@
+"""Tokenising a split."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from trial_runner.huggingface import quiet_transformers
+from trial_runner.tasks.classification.raw import RawSplit
+from trial_runner.tasks.classification.split import Split
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["encode_split"]
+
+_ROWS_AT_ONCE = 8192
+
+
+def encode_split(
+    raw: RawSplit, labels: npt.NDArray[np.int64], tokenizer: "PreTrainedTokenizerFast", max_tokens: int
+) -> tuple[Split, int]:
+    """Tokenise a split; return it and how many of its examples were cut to ``max_tokens``.
+
+    Token types are kept only if they say anything, that is, if some token is of a second type.
+    """
+    ids: list[list[int]] = []
+    types: list[list[int]] = []
+    cut = 0
+    for begin in range(0, len(raw), _ROWS_AT_ONCE):
+        texts = [list(column[begin : begin + _ROWS_AT_ONCE]) for column in raw.columns]
+        with quiet_transformers():
+            encoded = tokenizer(*texts, truncation="longest_first", max_length=max_tokens, padding=False)
+        ids += encoded["input_ids"]
+        types += encoded.get("token_type_ids", [])
+        cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+    flat_types = _flat(types)
+    split = Split(
+        input_ids=_flat(ids),
+        offsets=np.cumsum([0, *(len(row) for row in ids)], dtype=np.int64),
+        labels=labels,
+        token_type_ids=flat_types if flat_types.any() else None,
+        groups=raw.groups if any(raw.groups) else None,
+    )
+    return split, cut
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int32]:
+    return np.fromiter((token for row in rows for token in row), dtype=np.int32)

@@ -1,0 +1,117 @@
+"""Texts and labels as they were read, before they are split, encoded and tokenised."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.classification.source import TaskSource
+from trial_runner.tasks.data.columns import check_column, check_text, column, read_groups
+from trial_runner.tasks.data.rows import normalised
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = ["Label", "RawSplit", "read_split"]
+
+Label = int | str
+_NO_CLASS = -1  # what the hub stores where a label is hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawSplit:
+    """The rows of one split of a classification task.
+
+    Attributes:
+        columns: One tuple of texts per text column, all of the same length.
+        labels: One per row; None where the row has no label.
+        groups: One per row; empty where the row is in none.
+        class_names: All classes in their order, if the data declares them.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    labels: tuple[Label | None, ...]
+    groups: tuple[str, ...]
+    class_names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    def take(self, rows: Iterable[int]) -> Self:
+        """Some of the rows, in the order given."""
+        rows = list(rows)
+        return type(self)(
+            columns=tuple(tuple(column[row] for row in rows) for column in self.columns),
+            labels=tuple(self.labels[row] for row in rows),
+            class_names=self.class_names,
+            groups=tuple(self.groups[row] for row in rows),
+        )
+
+    def followed_by(self, other: Self) -> Self:
+        """These rows, then those of another part of the same split."""
+        if self.class_names != other.class_names:
+            raise TaskError(
+                f"parts of a split must have the same classes; got {self.class_names} and {other.class_names}."
+            )
+        return type(self)(
+            columns=tuple(one + another for one, another in zip(self.columns, other.columns, strict=True)),
+            labels=self.labels + other.labels,
+            class_names=self.class_names,
+            groups=self.groups + other.groups,
+        )
+
+    def keys(self) -> list[str]:
+        """A key per row, equal for texts that differ only in case and white space."""
+        return ["\x1f".join(normalised(text) for text in row) for row in zip(*self.columns, strict=True)]
+
+    def origins(self) -> list[str]:
+        """The same as the keys: rows of one text must not come into different splits."""
+        return self.keys()
+
+
+def read_split(dataset: "Dataset", source: TaskSource, split: str, group: str = "") -> RawSplit:
+    """Take the text and label columns out of a dataset.
+
+    Args:
+        dataset: With the columns.
+        source: Their names.
+        split: Name of the split, for messages.
+        group: Of all rows, unless a column says it.
+
+    Raises:
+        TaskError: If a column is missing, the split is empty, a text is missing or blank, or a label is neither
+            an integer nor a string.
+    """
+    for name in (*source.text, source.label):
+        check_column(dataset, name, split)
+    columns = tuple(
+        tuple(check_text(text, name, split, row) for row, text in enumerate(column(dataset, name, split), start=1))
+        for name in source.text
+    )
+    class_names = getattr(dataset.features.get(source.label), "names", None)
+    values = column(dataset, source.label, split)
+    return RawSplit(
+        columns=columns,
+        labels=tuple(_read_label(value, class_names, row, split) for row, value in enumerate(values, start=1)),
+        class_names=None if class_names is None else tuple(class_names),
+        groups=read_groups(dataset, source.group, split, group),
+    )
+
+
+def _read_label(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
+    """A label as an integer or a string; None if there is none."""
+    if value is None or (class_names is not None and value == _NO_CLASS):
+        return None
+    if class_names is not None:
+        return class_names[int(value)]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return value if value.strip() else None
+    raise TaskError(
+        f"a class label must be an integer or a string; got {value!r} ({type(value).__name__}) in split {split!r}, "
+        f"row {row}."
+    )

@@ -1,0 +1,141 @@
+"""Columns of a dataset, found by name or by path, and what stands in them."""
+
+from typing import TYPE_CHECKING, Any
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.groups import Grouping
+from trial_runner.tasks.data.names import nearest
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = ["check_column", "check_text", "column", "has_column", "read_groups", "texts_of"]
+
+_TRANSLATION = "translation"  # the hub's column of texts by language
+_LISTS = ("text", "input_text")  # where SQuAD and CoQA keep the texts of their answers
+
+
+def has_column(dataset: "Dataset", name: str) -> bool:
+    """Whether a dataset has a column; see `column`."""
+    return _path(dataset, name) is not None
+
+
+def check_column(dataset: "Dataset", name: str, split: str) -> None:
+    """Refuse a dataset that lacks a column.
+
+    Raises:
+        TaskError: If it does, or if it has no rows at all.
+    """
+    present: list[str] = dataset.column_names
+    if not has_column(dataset, name):
+        raise TaskError(
+            f"split {split!r} must have a column {name!r}; it has: {', '.join(present)}.{nearest(name, present)}"
+        )
+    if not len(dataset):
+        raise TaskError(f"split {split!r} must hold at least one example; got none.")
+
+
+def column(dataset: "Dataset", name: str, split: str) -> list[Any]:
+    """What stands in a column, row by row.
+
+    Args:
+        dataset: With the column.
+        name: Of the column; a path such as ``lex.text`` leads into a column of mappings or of lists of them, and a
+            language into the hub's column ``translation``.
+        split: For the message.
+
+    Raises:
+        TaskError: If there is no such column, or no row.
+    """
+    check_column(dataset, name, split)
+    first, *rest = _path(dataset, name) or [name]
+    values: list[Any] = list(dataset.select_columns([first])[:][first])  # decoded, unlike its Arrow table
+    for step in rest:
+        values = [_inside(value, step) for value in values]
+    return values
+
+
+def check_text(value: object, name: str, split: str, row: int) -> str:
+    """A text that is one.
+
+    Args:
+        value: What stands there.
+        name: Of the column.
+        split: Of the dataset.
+        row: Counted from 1.
+
+    Raises:
+        TaskError: If it is no string, or blank.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise TaskError(
+            f"text must be a string that is not blank; got {value!r} in column {name!r} of split {split!r}, row {row}."
+        )
+    return value
+
+
+def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: bool = False) -> tuple[str, ...]:
+    """One text or a list of texts, also ``{"text": [...]}``; empty if there is none. Each text occurs once.
+
+    Args:
+        value: What stands there.
+        name: Of the column.
+        split: Of the dataset.
+        row: Counted from 1.
+        skips_blank: Whether blank texts are left out rather than refused.
+
+    Raises:
+        TaskError: If a text is blank or no string.
+    """
+    if isinstance(value, dict):
+        value = next((value[key] for key in _LISTS if key in value), value)
+    if value is None:
+        return ()
+    values = value if isinstance(value, list) else [value]
+    if skips_blank:
+        values = [each for each in values if each is not None and str(each).strip()]
+    return tuple(dict.fromkeys(check_text(each, name, split, row) for each in values))
+
+
+def read_groups(dataset: "Dataset", grouping: Grouping | None, split: str, group: str) -> tuple[str, ...]:
+    """The group of each row: what a column says, else that of the whole dataset.
+
+    Raises:
+        TaskError: If the column is missing.
+    """
+    if grouping is None:
+        return (group,) * len(dataset)
+    return tuple(grouping.name_of(value) for value in column(dataset, grouping.column, split))
+
+
+def _path(dataset: "Dataset", name: str) -> list[str] | None:
+    """The steps to a column; None if it is not there."""
+    present = dataset.column_names
+    if name in present:
+        return [name]
+    first, *rest = name.split(".")
+    if rest and first in present:
+        return [first, *rest] if _leads_on(dataset.features[first], rest) else None
+    if _TRANSLATION in present and _leads_on(dataset.features[_TRANSLATION], [name]):
+        return [_TRANSLATION, name]
+    return None
+
+
+def _leads_on(feature: Any, steps: list[str]) -> bool:
+    """Whether a feature of the datasets library has the fields of a path."""
+    feature = getattr(feature, "feature", feature)
+    if not steps:
+        return True
+    languages = getattr(feature, "languages", None)
+    if languages is not None:
+        return steps[0] in languages and len(steps) == 1
+    if isinstance(feature, list):
+        feature = feature[0]
+    return isinstance(feature, dict) and steps[0] in feature and _leads_on(feature[steps[0]], steps[1:])
+
+
+def _inside(value: Any, step: str) -> Any:
+    """The field of a mapping, or of each mapping of a list."""
+    if isinstance(value, dict):
+        return value.get(step)
+    return [_inside(each, step) for each in value] if isinstance(value, list) else None

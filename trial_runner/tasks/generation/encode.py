@@ -1,0 +1,141 @@
+"""Tokenising sources and targets for an encoder-decoder or a decoder."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from search_space.dimensions import StackKind
+from trial_runner.errors import TaskError
+from trial_runner.huggingface import quiet_transformers
+from trial_runner.tasks.generation.raw import RawTextSplit
+from trial_runner.tasks.generation.source import TextTaskSource
+from trial_runner.tasks.generation.split import TextSplit, TokenRows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["TextEncoder"]
+
+_ROWS_AT_ONCE = 8192
+
+
+class TextEncoder:
+    """Turns texts into tokens as one kind of model reads and writes them.
+
+    A decoder reads the source, a separator (the token for the beginning of a text, else that for its end; Li & Liang
+    2021) and then writes the target and the end of text.
+
+    Args:
+        source: Largest lengths and languages.
+        tokenizer: Of the model.
+        stack: Kind of the model.
+
+    Attributes:
+        stack: Kind of the model.
+        languages: Of source and target; None where the tokenizer knows none.
+        separator: What a decoder reads between a source and its target; empty for an encoder-decoder.
+        eos_token_id: Ends a text.
+
+    Raises:
+        TaskError: If the model cannot generate, or the tokenizer lacks a language or a token for the end of a text.
+    """
+
+    def __init__(self, source: TextTaskSource, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
+        """Check that the model can generate and how its texts end."""
+        if stack is StackKind.ENCODER:
+            raise TaskError(
+                f"a {source.task_kind} task needs a backbone that generates: an encoder-decoder or a decoder; got an "
+                "encoder. Choose another backbone."
+            )
+        if tokenizer.eos_token_id is None:
+            raise TaskError(
+                f"a {source.task_kind} task needs a tokenizer with a token for the end of a text; got none."
+            )
+        self._source = source
+        self._tokenizer = tokenizer
+        self.stack = stack
+        self.languages = source.languages if hasattr(tokenizer, "src_lang") else None
+        self.eos_token_id: int = tokenizer.eos_token_id
+        is_decoder = stack is StackKind.DECODER
+        self.separator = str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else ""
+
+    @property
+    def start_token_id(self) -> int | None:
+        """What the targets must be preceded by, where the tokenizer ends them in their language; None elsewhere."""
+        if self.languages is None:
+            return None
+        token: int = self._tokenizer.convert_tokens_to_ids(self.languages[1])
+        with self._speaking():
+            (ids,) = self._tokenizer(text_target=[""])["input_ids"]
+        return token if ids[-1] == token else None
+
+    @property
+    def identity(self) -> str:
+        """What, beside what a tokenizer does to a text, decides the tokens: the kind of model and its separators."""
+        return f"{self.stack} {self._tokenizer.bos_token_id} {self.eos_token_id}"
+
+    def encode(self, raw: RawTextSplit, name: str) -> tuple[TextSplit, list[str]]:
+        """Tokenise a split; return it with a line for each side of which something was cut.
+
+        Args:
+            raw: The texts.
+            name: Of the split. Of train no references are kept.
+        """
+        longest, longest_target = self._source.max_tokens, self._source.max_target_tokens
+        with self._speaking():
+            sources, cut = self._sources(raw.sources, longest)
+            targets, cut_targets = self._targets(raw.targets, longest_target)
+        split = TextSplit(
+            stack=self.stack,
+            sources=sources,
+            targets=targets,
+            references=() if name == "train" else raw.references,
+            groups=raw.groups,
+        )
+        lines = ((cut, "sources", longest), (cut_targets, "targets", longest_target))
+        return split, [f"{name}: {n} of {len(raw)} {side} cut to {most} tokens" for n, side, most in lines if n]
+
+    def _sources(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
+        end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
+        return self._rows(texts, longest, end, is_target=False)
+
+    def _targets(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
+        if self.stack is StackKind.ENCODER_DECODER:
+            return self._rows(texts, longest, [], is_target=True)
+        return self._rows(texts, longest, [self.eos_token_id], is_target=True)
+
+    def _rows(self, texts: Sequence[str], longest: int, end: list[int], *, is_target: bool) -> tuple[TokenRows, int]:
+        """Tokens of the texts, each followed by ``end``, and how many texts were cut."""
+        rows: list[list[int]] = []
+        cut = 0
+        options = {"truncation": True, "max_length": longest - len(end), "padding": False}
+        options["add_special_tokens"] = not (is_target and self.stack is StackKind.DECODER)
+        for begin in range(0, len(texts), _ROWS_AT_ONCE):
+            some = list(texts[begin : begin + _ROWS_AT_ONCE])
+            encoded = self._tokenizer(text_target=some, **options) if is_target else self._tokenizer(some, **options)
+            for row in encoded["input_ids"]:
+                has_end = end and row and row[-1] == self.eos_token_id
+                rows.append([*(row[:-1] if has_end else row), *end])
+            cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+        ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
+        return TokenRows(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)), cut
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """Let a tokenizer that knows languages use those of the task; afterwards it is as it was."""
+        tokenizer = self._tokenizer
+        with quiet_transformers():
+            if self.languages is None:
+                yield
+                return
+            for language in self.languages:
+                if tokenizer.convert_tokens_to_ids(language) in (None, tokenizer.unk_token_id):
+                    raise TaskError(f"languages must be known to the tokenizer; got {language!r}.")
+            before = tokenizer.src_lang, tokenizer.tgt_lang
+            tokenizer.src_lang, tokenizer.tgt_lang = self.languages
+            try:
+                yield
+            finally:
+                tokenizer.src_lang, tokenizer.tgt_lang = before

@@ -1,0 +1,79 @@
+"""What is done to the rows of a text task before they are tokenised."""
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.generation.raw import RawTextSplit
+from trial_runner.tasks.generation.source import TextTaskSource
+
+__all__ = ["drop_unanswered", "learn_every_reference", "merge_sources"]
+
+_MEASURED = ("validation", "test")
+
+
+def drop_unanswered(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
+    """Leave out splits whose references are hidden, and rows without a reference, of the hub also blank ones.
+
+    Raises:
+        TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
+    """
+    if "train" not in task.splits:
+        raise TaskError(f"a task must have a split 'train'; got {', '.join(task.splits) or 'none'}.")
+    splits: dict[str, RawTextSplit] = {}
+    notes = list(task.notes)
+    for name, split in task.splits.items():
+        rows = [row for row, references in enumerate(split.references) if references and split.subjects[row]]
+        if name == "train" and (not rows or (len(rows) < len(split) and source.kind != "hub")):
+            raise TaskError(f"each row of train must have a target; row {split.references.index(()) + 1} has none.")
+        if not rows:
+            notes.append(f"{name}: its references are hidden, so it is not used")
+            continue
+        if len(rows) < len(split):
+            notes.append(f"{name}: {len(split) - len(rows)} rows without a text or a reference are not used")
+        splits[name] = split if len(rows) == len(split) else split.take(rows)
+    return RawTask(splits=splits, notes=tuple(notes))
+
+
+def merge_sources(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
+    """Of data-to-text, make the rows of validation and test with the same source one, with all their references."""
+    if source.task_kind != "data_to_text":
+        return task
+    splits = dict(task.splits)
+    notes = list(task.notes)
+    for name in _MEASURED:
+        split = splits[name]
+        rows: dict[str, list[int]] = {}
+        for row, text in enumerate(split.sources):
+            rows.setdefault(text, []).append(row)
+        if len(rows) < len(split):
+            merged = [
+                tuple(dict.fromkeys(text for row in same for text in split.references[row])) for same in rows.values()
+            ]
+            first = split.take(same[0] for same in rows.values())
+            splits[name] = RawTextSplit(
+                sources=first.sources,
+                targets=first.targets,
+                references=tuple(merged),
+                subjects=first.subjects,
+                groups=first.groups,
+            )
+            notes.append(f"{name}: {len(split)} rows have {len(rows)} sources; those of a source are its references")
+    return RawTask(splits=splits, notes=tuple(notes))
+
+
+def learn_every_reference(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
+    """Make every reference of a row of train a target of its own; of a question only the first answer is learned."""
+    train = task.splits["train"]
+    if source.task_kind == "question_answering" or all(len(each) == 1 for each in train.references):
+        return task
+    pairs = [(row, text) for row, references in enumerate(train.references) for text in references]
+    rows = train.take(row for row, _ in pairs)
+    targets = tuple(text for _, text in pairs)
+    learned = RawTextSplit(
+        sources=rows.sources,
+        targets=targets,
+        references=tuple((text,) for text in targets),
+        subjects=rows.subjects,
+        groups=rows.groups,
+    )
+    note = f"train: {len(train)} rows have {len(learned)} references; each is learned"
+    return RawTask(splits={**task.splits, "train": learned}, notes=(*task.notes, note))

@@ -1,0 +1,202 @@
+"""Tokenised sources and targets and batches of them, as numpy arrays. No torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from search_space.dimensions import StackKind
+from trial_runner.tasks.generation.metrics import TextKind
+from trial_runner.tasks.generation.source import Decoding, EarlyMetric
+
+__all__ = ["IGNORED", "PreparedTextTask", "Prompts", "TextBatch", "TextSplit", "TokenRows"]
+
+IGNORED = -100
+"""The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextBatch:
+    """Sources and targets to learn from, padded on the right to the longest.
+
+    Attributes:
+        input_ids: Of an encoder-decoder the sources, ``(B, T)``; of a decoder each source and its target, ``(B, T)``.
+        attention_mask: True at tokens, false at padding, ``(B, T)``.
+        decoder_input_ids: The targets one token later, behind the start token, ``(B, U)``; None of a decoder. Padding
+            needs no mask: no token sees what comes later, and the loss leaves it out.
+        labels: The next token of each place, already shifted: ``(B, U)``, of a decoder ``(B, T)``. ``IGNORED`` at
+            padding and, of a decoder, wherever the next token is not of the target.
+    """
+
+    input_ids: npt.NDArray[np.int64]
+    attention_mask: npt.NDArray[np.bool_]
+    decoder_input_ids: npt.NDArray[np.int64] | None
+    labels: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prompts:
+    """Sources to generate from, padded on the right, of a decoder on the left.
+
+    Attributes:
+        input_ids: ``(B, T)``.
+        attention_mask: True at tokens, false at padding, ``(B, T)``.
+    """
+
+    input_ids: npt.NDArray[np.int64]
+    attention_mask: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenRows:
+    """Rows of tokens, one after the other.
+
+    Attributes:
+        ids: Of all rows, ``(sum of T,)``.
+        offsets: Where each row begins and the last one ends, ``(B + 1,)``.
+    """
+
+    ids: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each row, ``(B,)``."""
+        return np.diff(self.offsets)
+
+    def padded(
+        self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Some of the rows and where their tokens are, both ``(B, T)``."""
+        lengths = self.lengths[rows]
+        width = _rounded(int(lengths.max(initial=0)), multiple_of)
+        columns = np.arange(width) - ((width - lengths)[:, None] if on_left else 0)
+        mask = (columns >= 0) & (columns < lengths[:, None])  # (B, T)
+        padded = np.full(mask.shape, filler, dtype=np.int64)
+        padded[mask] = self.ids[(self.offsets[rows][:, None] + columns)[mask]]
+        return padded, mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextSplit:
+    """Tokenised sources and targets.
+
+    Attributes:
+        stack: Of the model that they are for: an encoder-decoder or a decoder.
+        sources: With the special tokens that the tokenizer puts around a text; of a decoder they end in the
+            separator.
+        targets: They end in the end of text (of mBART, in the language).
+        references: Of each example what a generated text is measured against; of train nothing.
+        groups: Of each example the group that is measured on its own too, or an empty name.
+    """
+
+    stack: StackKind
+    sources: TokenRows
+    targets: TokenRows
+    references: tuple[tuple[str, ...], ...]
+    groups: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return len(self.groups)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each example, source and target together, ``(B,)``."""
+        return self.sources.lengths + self.targets.lengths
+
+    def batch(
+        self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
+    ) -> TextBatch:
+        """The examples of the given indices to learn from, in their order.
+
+        Args:
+            indices: ``(B,)``, each in [0, len).
+            pad_token_id: Put behind shorter rows.
+            start_token_id: What the decoder of an encoder-decoder begins with.
+            multiple_of: Lengths are rounded up to a multiple of it.
+        """
+        rows = np.asarray(indices, dtype=np.int64)
+        if self.stack is StackKind.DECODER:
+            return self._continued(rows, pad_token_id, multiple_of)
+        sources, mask = self.sources.padded(rows, pad_token_id, multiple_of=multiple_of)
+        targets, is_target = self.targets.padded(rows, pad_token_id, multiple_of=multiple_of)
+        later = np.roll(targets, 1, axis=1)  # (B, U)
+        later[:, :1] = start_token_id
+        return TextBatch(
+            input_ids=sources,
+            attention_mask=mask,
+            decoder_input_ids=later,
+            labels=np.where(is_target, targets, IGNORED),
+        )
+
+    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
+        """The sources of the given indices to generate from, in their order; see `batch`."""
+        rows = np.asarray(indices, dtype=np.int64)
+        on_left = self.stack is StackKind.DECODER
+        ids, mask = self.sources.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
+        return Prompts(input_ids=ids, attention_mask=mask)
+
+    def _continued(self, rows: npt.NDArray[np.int64], pad_token_id: int, multiple_of: int) -> TextBatch:
+        """Each source and its target in one row."""
+        width = _rounded(int(self.lengths[rows].max(initial=0)), multiple_of)
+        ids = np.full((len(rows), width), pad_token_id, dtype=np.int64)
+        labels = np.full((len(rows), width), IGNORED, dtype=np.int64)
+        mask = np.zeros((len(rows), width), dtype=np.bool_)
+        for place, row in enumerate(rows):
+            source, target = self._tokens(self.sources, row), self._tokens(self.targets, row)
+            end = len(source) + len(target)
+            ids[place, :end] = np.concatenate((source, target))
+            labels[place, len(source) - 1 : end - 1] = target
+            mask[place, :end] = True
+        return TextBatch(input_ids=ids, attention_mask=mask, decoder_input_ids=None, labels=labels)
+
+    @staticmethod
+    def _tokens(rows: TokenRows, row: np.int64) -> npt.NDArray[np.int32]:
+        return rows.ids[rows.offsets[row] : rows.offsets[row + 1]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedTextTask:
+    """A task whose answer is a text, for one kind of model.
+
+    Attributes:
+        name: Short name of the task.
+        task_kind: What is done with the text.
+        stack: Of the model that it is for: an encoder-decoder or a decoder.
+        metric: What the search maximises, negated if lower is better; see ``text_metrics.score_of``.
+        metrics: All that are measured, ``metric`` among them.
+        early_metric: What a trial is scored by before its last step.
+        decoding: How answers are generated.
+        label_smoothing: Of the loss, in [0, 1).
+        start_token_id: What the decoder of an encoder-decoder must begin with because the task says so (mBART: the
+            language of the targets); None leaves it to the model.
+        eos_token_id: A generated text ends at it.
+        splits: ``train``, ``validation`` and ``test``.
+        notes: One line for each thing that was done to the data.
+        fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
+    """
+
+    name: str
+    task_kind: TextKind
+    stack: StackKind
+    metric: str
+    metrics: tuple[str, ...]
+    early_metric: EarlyMetric
+    decoding: Decoding
+    label_smoothing: float
+    start_token_id: int | None
+    eos_token_id: int
+    splits: Mapping[str, TextSplit]
+    notes: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """None: the backbone's own head writes the text, so that there is no task head."""
+        return ()
+
+
+def _rounded(width: int, multiple_of: int) -> int:
+    return -(-width // multiple_of) * multiple_of
