@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from support.trivial_launch import specification
+from support.trivial_runner import score_at
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
@@ -26,12 +28,8 @@ from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord
 from trial_runner.backbones import config_of
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "studies"))
+TESTS = Path(__file__).parents[1]
 
-from trivial_launch import specification  # noqa: E402
-from trivial_runner import score_at  # noqa: E402
 
 PATIENCE_SECONDS = 240
 
@@ -49,9 +47,9 @@ class Study:
 
     def launch(self) -> subprocess.Popen[str]:
         """Start a launch in a process group of its own."""
-        script = [sys.executable, str(HERE / "trivial_launch.py")]
+        script = [sys.executable, str(TESTS / "support" / "trivial_launch.py")]
         arguments = [self.url, str(self.folder), self.backend, str(self.trials), str(self.step_seconds)]
-        paths = [str(HERE.parents[1]), str(HERE.parent / "studies")]
+        paths = [str(TESTS.parent), str(TESTS)]
         log = (self.folder.parent / f"launch-{len(self.launches)}.log").open("w")
         process = subprocess.Popen(
             [*script, *arguments],

@@ -1,7 +1,6 @@
 """A small study for the engine's tests: a real search space, and a pack runner without torch."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,6 @@ from studies.search.rungs import RungPlan
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy
 from trial_runner.requests import TrainingPlan
-
-# the trivial runner is imported by name, here and in worker processes
-sys.path.insert(0, str(Path(__file__).parent))
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 BUDGET = 600_000

@@ -1,15 +1,11 @@
 """Fixtures of the trial runner's tests: backbones of two layers, 16 wide, made on the spot."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-# the contract suite's modules are imported by name
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +29,7 @@ def write_rows(tmp_path: Path) -> Callable[[str, list[dict[str, Any]]], Path]:
 @pytest.fixture
 def new_text_runner(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Makes runners of a tiny backbone over the task of ``text_cases``, with options of ``text_runner``."""
-    from text_cases import text_runner, write_task
+    from support.text_cases import text_runner, write_task
 
     made = []
     folder = write_task(tmp_path / "texts")

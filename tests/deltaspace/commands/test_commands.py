@@ -1,0 +1,156 @@
+"""Commands that read: what they print, as tables and as JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltaspace.commands.main import COMMANDS, cli, main
+from search_space.published import PUBLISHED
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+ROBERTA = str(BACKBONES / "roberta_base")
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(sample_storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line that must succeed, on the sample storage, and returns what it prints."""
+    monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
+
+    def invoke(*arguments: str) -> str:
+        code = main(arguments)
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return invoke
+
+
+def test_studies_are_listed(run: Run) -> None:
+    assert "sample" in run("studies")
+    (study,) = json.loads(run("studies", "--json"))
+    assert (study["name"], study["metric"], study["counts"]["complete"]) == ("sample", "accuracy", 2)
+    assert study["best"]["number"] == 3
+
+
+def test_show_prints_the_leaderboard(run: Run) -> None:
+    text = run("show", "sample")
+    assert text.index("discovered") < text.index("mam_adapter") < text.index("lora_qv")
+    board = json.loads(run("show", "sample", "--json", "--top", "2"))
+    assert [row["number"] for row in board["rows"]] == [3, 0, 1, 2]
+    assert board["rows"][0]["score"] == 0.85
+
+
+def test_best_is_the_page_of_the_best_trial(run: Run) -> None:
+    assert "trial 3 of sample" in run("best", "sample")
+    assert json.loads(run("best", "sample", "--json"))["trial"]["number"] == 3
+
+
+def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
+    assert "loss is NaN at step 3" in run("trial", "sample", "2")
+    page = json.loads(run("trial", "sample", "0", "--json"))
+    assert [reading["score"] for reading in page["readings"]] == [0.6, 0.8]
+    assert page["trial"]["configuration"]["edits"]
+    assert page["attempts"][0]["started_at"].endswith("+00:00")
+
+
+def test_a_query_prints_a_table_json_or_csv(run: Run) -> None:
+    sql = "select number, reason, score from trials where number < 2 order by number"
+    assert "rung 0 (25 steps)" in run("query", sql)
+    as_json = json.loads(run("query", sql, "--json"))
+    assert as_json == json.loads(run("query", sql, "--format", "json"))
+    assert as_json[0] == {"number": 0, "reason": None, "score": 0.8}
+    rows = list(csv.reader(io.StringIO(run("query", sql, "--format", "csv"))))
+    assert rows == [
+        ["number", "reason", "score"],
+        ["0", "", "0.8"],
+        ["1", "rung 0 (25 steps): 0.55 below the cut 0.6", ""],
+    ]
+
+
+def test_methods_are_listed_with_their_four_dimensions(run: Run) -> None:
+    views = json.loads(run("methods", "--backbone", ROBERTA, "--json"))
+    assert [view["name"] for view in views] == [method.name for method in PUBLISHED]
+    mam = next(view for view in views if view["name"] == "mam_adapter")
+    assert (mam["attention"]["form"], mam["attention"]["write"], mam["attention"]["gate"]) == (
+        "softmax_memory",
+        "head",
+        "lse_convex",
+    )
+    assert (mam["ffn"]["form"], mam["ffn"]["insertion"], mam["ffn"]["gate"]) == ("bottleneck", "parallel", "scale")
+    assert mam["citation"].startswith("He et al. 2022")
+    text = run("methods", "--backbone", ROBERTA)
+    for name in [method.name for method in PUBLISHED]:
+        assert name in text
+
+
+def test_what_is_not_valid_on_a_backbone_is_marked(run: Run) -> None:
+    folder = str(BACKBONES / "llama3_2_1b")
+    views = {view["name"]: view for view in json.loads(run("methods", "--backbone", folder, "--json"))}
+    assert "llama has none" in views["bitfit"]["invalid"]
+    assert views["lora_qv"]["invalid"] is None
+    assert "llama has none" in run("methods", "--backbone", folder)
+
+
+def test_a_count_of_he_et_al_2022_is_reproduced(run: Run) -> None:
+    # BART-large, prefix 30 and adapter 512: 27,377,664 weights, printed as 6.7% (table 6)
+    folder = str(BACKBONES / "bart_large")
+    counted = json.loads(run("count", "mam_adapter", "--backbone", folder, "--set", "l=30", "--set", "r=512", "--json"))
+    assert counted["weights_only"] == 27_377_664
+    assert counted["backbone_parameters"] == 406_291_456
+    assert counted["percent"] == pytest.approx(100 * counted["stored"] / 406_291_456)
+    assert counted["settings"]["prefix_length"] == 30
+    assert "27,377,664" in run("count", "mam_adapter", "--backbone", folder, "--set", "l=30", "--set", "r=512")
+
+
+def test_a_setting_has_two_names(run: Run) -> None:
+    long, short = (
+        json.loads(run("count", "lora_qv", "--backbone", ROBERTA, "--set", f"{name}=16", "--json"))
+        for name in ("rank", "r")
+    )
+    assert long == short
+    assert short["stored"] == 589_824
+
+
+def test_a_method_is_described(run: Run) -> None:
+    text = run("describe", "mam_adapter", "--backbone", ROBERTA, "--set", "r=512")
+    for part in ("functional form", "composition function", "softmax(q_i", "W_down: 768 × 512", "nearest published"):
+        assert part in text
+    described = json.loads(run("describe", "mam_adapter", "--backbone", ROBERTA, "--json"))
+    assert described["nearest"][0] == {"method": "mam_adapter", "differences": []}
+
+
+def test_a_trial_is_described_on_the_backbone_of_its_study(run: Run) -> None:
+    text = run("describe", "sample", "1")
+    assert "trial 1 of sample" in text
+    assert "599,040" in text
+    described = json.loads(run("describe", "sample", "1", "--json"))
+    assert described["counts"]["stored"] == 599_040
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_defaults_and_examples(run: Run, name: str) -> None:
+    text = run(name, "--help")
+    assert "examples:" in text
+    assert f"deltaspace {name}" in text
+    assert "--json" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
+    command = cli.get_command(None, name)  # type: ignore[arg-type]
+    assert command is not None
+    assert (command.help or "").splitlines()[0] == COMMANDS[name]
+    assert command.name == name
+
+
+def test_help_without_a_command_lists_all(run: Run) -> None:
+    text = run("--help")
+    for name in COMMANDS:
+        assert f"  {name} " in text
+    assert run("--version").startswith("deltaspace, version")

@@ -1,0 +1,192 @@
+"""``deltaspace confirm``: what it prints, continues and refuses. The runner is trivial; its scores are made up."""
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.trivial_runner import TrivialFactory, TrivialRunner
+
+import studies.confirming.running
+from deltaspace.commands.confirm import command
+from deltaspace.commands.main import main
+from studies.confirming.request import AGAINST, ConfirmationRequest
+from studies.launching import LaunchResult, launch
+from studies.specification import specification_from_mapping
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Factory(TrivialFactory):
+    """Makes runners whose scores are told by the number of the trial: trial 2 of the search is the best."""
+
+    scores = (0.60, 0.55, 0.90, 0.80)
+
+    def __call__(self, threads: int) -> TrivialRunner:
+        return TrivialRunner(scores=dict(enumerate(self.scores)), step_seconds=self.step_seconds)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs ``deltaspace confirm`` in a storage with the study ``reviews``; returns exit code, stdout and stderr."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    monkeypatch.setenv("DELTASPACE_STORAGE", url)
+    study = specification_from_mapping(
+        {
+            "name": "reviews",
+            "backbone": str(BACKBONES / "roberta_base"),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": 4,
+            "training": {"steps": 4},
+            "pruning": {"first_rung_steps": None},
+            "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
+            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
+        }
+    )
+    launch(study, storage_url=url, factory=Factory())
+    # the first contender is the winner, its runs above those of all others
+    monkeypatch.setattr(Factory, "scores", tuple(0.87 - number / 1000 for number in range(40)))
+    confirm = functools.partial(studies.confirming.running.confirm, factory=Factory())
+    monkeypatch.setattr(studies.confirming.running, "confirm", confirm)
+
+    def invoke(*arguments: str, name: str = "confirm") -> tuple[int, str, str]:
+        code = main([name, *arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return invoke
+
+
+def test_the_verdicts_are_printed(run: Run) -> None:
+    code, out, err = run("reviews", "--quiet")
+    assert code == 0, err
+    text = " ".join(out.split())
+    assert "reviews-confirm: 6 configurations of reviews, 5 seeds each, accuracy on the test split" in text
+    for baseline in AGAINST:
+        assert f"The discovered variant (trial 2) beats {baseline} on the test split" in text
+    assert "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8680 in the mean on test" in text
+    assert "full_finetuning ignores the budget" in text
+    assert "finished: all 30 trials have ended" in err
+
+
+def test_json_holds_every_number(run: Run) -> None:
+    code, out, _ = run("reviews", "--top", "2", "--against", "mam_adapter,lora_qv:r=4,s=2", "--json", "--quiet")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["finished"], found["winner"]) == (True, "trial 2")
+    result = found["confirmation"]
+    assert [one["label"] for one in result["contenders"]] == ["trial 2", "trial 3", "mam_adapter", "lora_qv:r=4,s=2"]
+    assert result["contenders"][0]["scores"] == pytest.approx([0.87, 0.869, 0.868, 0.867, 0.866])
+    assert result["contenders"][0]["spread"]["mean"] == pytest.approx(0.868)
+    comparison = result["comparisons"][0]
+    assert (comparison["baseline"], comparison["verdict"], comparison["pairs"]) == ("mam_adapter", "beats", 5)
+    assert comparison["difference"] == pytest.approx(0.01)
+    assert len(found["sentences"]) == 3
+    assert found["notes"]
+
+
+def test_calling_it_again_only_prints(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run("reviews", "--quiet")
+    monkeypatch.setattr(Factory, "scores", ())
+    second = run("reviews", "--quiet")
+    assert "already finished" in second[2]
+    assert second[:2] == first[:2]
+
+
+def test_what_was_stopped_is_continued(run: Run) -> None:
+    code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--time-budget", "0.0001s")
+    assert code == 0
+    assert "Call the command again to continue" in err
+    assert "Nothing is compared until all have" in out
+    code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--pack", "9")
+    assert (code, "finished: all 16 trials have ended" in err) == (0, True)
+
+
+def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = studies.confirming.running.confirm
+
+    def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
+        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C")
+
+    monkeypatch.setattr(studies.confirming.running, "confirm", interrupted)
+    assert run("reviews", "--quiet")[0] == 130
+
+
+def test_studies_lists_a_confirmation_as_one(run: Run) -> None:
+    run("reviews", "--quiet")
+    code, out, _ = run(name="studies")
+    assert code == 0
+    assert "reviews-confirm (confirms reviews)" in " ".join(out.split())
+    summaries = json.loads(run("--json", name="studies")[1])
+    assert [(one["name"], one["confirms"]) for one in summaries] == [("reviews", None), ("reviews-confirm", "reviews")]
+    assert "reviews-confirm: confirms reviews on the test split" in run("reviews-confirm", name="show")[1]
+
+
+def test_too_few_seeds_are_warned_of_before_anything_runs(run: Run) -> None:
+    code, out, err = run("reviews", "--top", "1", "--seeds", "3", "--quiet")
+    assert code == 0
+    said = "3 seeds cannot show a difference to 3 baselines, whatever the scores; 5 seeds can."
+    assert err.startswith(f"reviews-confirm: {said}")
+    assert said in " ".join(out.split())
+
+
+def test_the_winner_alone_can_be_confirmed(run: Run) -> None:
+    code, out, _ = run("reviews", "--top", "1", "--against", "none", "--json", "--quiet")
+    assert code == 0
+    assert json.loads(out)["confirmation"]["comparisons"] == []
+
+
+def test_the_defaults_are_those_of_a_request() -> None:
+    options = {option.name: option.default for option in command.params}
+    plain = ConfirmationRequest(study="reviews")
+    assert (options["top"], options["seeds"]) == (plain.top, plain.seeds)
+    assert tuple(str(options["against"]).split(",")) == plain.against == AGAINST
+
+
+def test_the_commands_of_the_readme_work(run: Run) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    lines = [line.split()[2:] for line in readme.splitlines() if line.startswith("deltaspace confirm ")]
+    assert len(lines) == 2
+    for arguments in lines:
+        named = ["reviews" if argument == "docstrings" else argument for argument in arguments]
+        code, out, err = run(*named, "--quiet")
+        assert code == 0, err
+        assert "The discovered variant (trial 2) beats mam_adapter" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (("reviews", "--against", "mam_adaptor"), 2, "no published method 'mam_adaptor'"),
+        (("reviews", "--against", "mam_adaptor"), 2, "Did you mean 'mam_adapter'?"),
+        (("reviews", "--against", "lora_qv:q=1"), 2, "lora_qv"),
+        (("reviews", "--seeds", "1"), 2, "1 is not in the range x>=2"),
+        (("reviews", "--top", "0"), 2, "0 is not in the range x>=1"),
+        (("reviews", "--pack", "0"), 2, "fleet.pack"),
+        (("reviews", "--backend", "mpi"), 2, "fleet.backend"),
+        (("reviews", "--name", "Up/Down"), 1, "the name of a confirmation must be"),
+        (("reviews", "--name", "reviews"), 1, "'reviews' is another study. Choose one with --name."),
+        (("views",), 1, "no study 'views'"),
+        (("views", "--storage", "sqlite:///nowhere.db"), 1, "no database at"),
+    ],
+)
+def test_misuse_is_said_and_records_nothing(run: Run, arguments: tuple[str, ...], code: int, problem: str) -> None:
+    found, out, err = run(*arguments, "--quiet")
+    assert (found, out) == (code, "")
+    assert problem in err
+    assert "Traceback" not in err
+    assert [one["name"] for one in json.loads(run("--json", name="studies")[1])] == ["reviews"]
+
+
+def test_other_arguments_of_a_confirmation_are_refused_with_what_differs(run: Run) -> None:
+    run("reviews", "--quiet")
+    code, _, err = run("reviews", "--seeds", "6", "--quiet")
+    assert code == 2
+    assert "seeds: 5 -> 6" in err
+    assert run("reviews", "--seeds", "6", "--name", "more", "--quiet")[0] == 0

@@ -1,0 +1,195 @@
+"""``count`` and ``methods``: every convention, every setting, and what is not valid on a backbone."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.terminal.configurations import view_configuration
+from deltaspace.commands.main import main
+from search_space.backbones import shape_of
+from search_space.configuration import Configuration
+from search_space.conventions import CONVENTIONS
+from search_space.layers import LayerRange
+from search_space.published import PUBLISHED, published_method
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line that must succeed, on a backbone of the test data, and returns what it prints."""
+
+    def invoke(command: str, *arguments: str, backbone: str) -> str:
+        code = main([command, *arguments, "--backbone", str(BACKBONES / backbone)])
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return invoke
+
+
+def counted(run: Run, method: str, backbone: str, *settings: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(
+        run("count", method, *(f"--set={setting}" for setting in settings), "--json", backbone=backbone)
+    )
+    return data
+
+
+def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
+    """MAM on BART-large: 27,377,664 weights are printed as 6.7%, and 86,810,976 parameters were trained."""
+    found = counted(run, "mam_adapter", "bart_large", "l=30", "r=512", "mid=800")
+    assert (found["weights_only"], found["stored"], found["trained"]) == (27_377_664, 27_414_528, 86_810_976)
+    assert found["conventions"]["weights_only"] == found["weights_only"]
+    assert found["conventions"]["unify_trained"] == 86_810_976
+    assert found["percentages"]["weights_only"] == pytest.approx(6.73843, abs=1e-5)
+    assert found["meanings"]["unify_trained"].startswith("trained by the code of He et al. 2022")
+    assert list(found["conventions"]) == list(found["percentages"]) == list(found["meanings"])
+    assert found["invalid"] is None
+
+
+def test_a_count_as_a_table_says_what_other_conventions_count(run: Run) -> None:
+    text = run("count", "mam_inducer", backbone="gpt2")
+    for part in ("2,001,816", "impl", "repo_config_requires_grad", "2,057,112", "1.6235%", "two norms a block"):
+        assert part in text
+    assert "repo_config_used" not in run("count", "lora_qv", backbone="gpt2")
+
+
+def test_what_is_attached_is_told_once(run: Run) -> None:
+    text = run("count", "intrinsic_did", backbone="gpt2")
+    assert "convention" not in text
+    assert text.count("1,000") == 4
+
+
+def test_choices_are_set_as_numbers_are(run: Run) -> None:
+    plain, changed = (
+        counted(run, "parallel_adapter_attn", "qwen3_0_6b", "r=4", *more)
+        for more in ((), ("write=concat", "norm=none"))
+    )
+    assert plain["settings"]["write"] == "o"
+    assert changed["settings"] == {
+        "bottleneck": 4,
+        "read": "x_attn",
+        "write": "concat",
+        "norm": "none",
+        "init": "bert",
+    }
+    assert changed["weights_only"] == 28 * 4 * (1024 + 2048)
+    assert plain["stored"] - plain["with_bias"] == 28 * 2 * 1024
+    assert changed["stored"] == changed["with_bias"]
+
+
+def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run: Run) -> None:
+    found = counted(run, "bitfit", "llama3_2_1b")
+    assert (found["trained"], set(found["conventions"].values())) == (0, {0})
+    assert found["invalid"].startswith("BitFit needs biases; llama has none.")
+    assert "llama has none" in run("count", "bitfit", backbone="llama3_2_1b")
+
+
+def test_head_only_counts_nothing_and_is_valid(run: Run) -> None:
+    found = counted(run, "head_only", "llama3_2_1b")
+    assert (found["stored"], found["invalid"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["count", "lora_qv", "--set", "r=wide"], "rank must be a whole number of at least 1; got wide."),
+        (["count", "lora_qv", "--set", "r="], "a setting must look like r=64; got 'r='."),
+        (["count", "lora_qv", "--set", "=4"], "a setting must look like r=64; got '=4'."),
+        (["count", "lora_qv", "--set", "s=big"], "scale must be a number; got big."),
+        (["count", "lora_qv", "--set", "bias=maybe"], "bias must be one of no, yes; got maybe."),
+        (["count", "lora_qv", "--set", "bias=1"], "bias must be one of no, yes; got 1."),
+        (["count", "compacter", "--set", "r=6"], "a phm bottleneck must be a multiple of n"),
+        (["count", "phm_adapter", "--set", "n=5"], "n 5 for widths 768 and 768"),
+        (["count", "diff_pruning", "--set", "fraction=3"], "a budget must be above 0%"),
+        (["count", "intrinsic_said", "--set", "dint=20"], "Raise the dimension above their number."),
+        (["count", "mam_adapter", "--set", "s=-1"], "a fixed scale must be finite and above 0"),
+        (["describe", "pfeiffer_adapter", "--set", "norm=out"], "norm must be one of none, in; got out."),
+        (["count", "induser"], "Did you mean 'inducer'?"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([*arguments, "--backbone", str(BACKBONES / "roberta_base")])
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (1, "")
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_methods_have_their_citations_and_settings(run: Run) -> None:
+    views = {view["name"]: view for view in json.loads(run("methods", "--json", backbone="roberta_base"))}
+    assert list(views) == [method.name for method in PUBLISHED]
+    assert all(view["citation"] and view["title"] for view in views.values())
+    assert all(view["invalid"] is None for view in views.values())
+    (read,) = (one for one in views["mam_adapter"]["hyperparameters"] if one["name"] == "read")
+    assert (read["choices"], read["default"]) == (["x_ffn", "res_f"], "x_ffn")
+    assert views["prompt_tuning"]["attention"] is None
+    assert views["prompt_tuning"]["ffn"]["site"] == "embed"
+    assert views["intrinsic_said"]["ffn"]["variant"] == "a factor per tensor"
+
+
+def test_the_table_of_methods_has_citations_places_and_choices(run: Run) -> None:
+    text = run("methods", backbone="roberta_base")
+    for method in PUBLISHED:
+        assert method.citation.partition(", table")[0].removesuffix(", released code") in text
+    rows = {line.split()[0]: line for line in text.splitlines() if line and not line.startswith(" ")}
+    assert " input " in rows["prompt_tuning"]
+    assert " weights " in rows["diff_pruning"]
+    assert "read: x_ffn, res_f (" in text
+
+
+@pytest.mark.parametrize(
+    ("backbone", "invalid"),
+    [
+        ("roberta_base", {}),
+        ("smollm2_135m", {"bitfit": "llama has none"}),
+        ("t5_small", {"bitfit": "t5 has none"}),
+        (
+            "electra_small_discriminator",
+            {"prompt_tuning": "embeddings of width 128", "p_tuning": "embeddings of width 128"},
+        ),
+    ],
+)
+def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(
+    run: Run, backbone: str, invalid: dict[str, str]
+) -> None:
+    views = json.loads(run("methods", "--json", backbone=backbone))
+    found = {view["name"]: view["invalid"] for view in views if view["invalid"] is not None}
+    assert set(found) == set(invalid)
+    text = run("methods", backbone=backbone)
+    for name, why in invalid.items():
+        assert why in found[name]
+        assert "\n" not in found[name]
+        assert any(line.startswith(f"{name}: ") and why in line for line in text.splitlines())
+        assert any(line.startswith(f"{name} ") and "not valid here" in line for line in text.splitlines())
+
+
+def test_a_description_of_a_method_outside_the_sublayers_says_so(run: Run) -> None:
+    text = run("describe", "p_tuning", backbone="roberta_base")
+    assert "input <- [E(P), input]; P: 20 × 768" in text
+    assert "embed" in text
+    described = json.loads(run("describe", "intrinsic_said", "--set=dint=20000", "--json", backbone="roberta_base"))
+    assert described["edits"][0] == {
+        "site": "global",
+        "sublayers": 1,
+        "formula": "θ_t <- θ_t + μ_t P(z)_t, P: fixed random Fastfood; z: 19803, μ: 197",
+    }
+    assert described["nearest"][0] == {"method": "intrinsic_said", "differences": []}
+
+
+def test_an_edit_at_some_layers_is_described_with_their_number() -> None:
+    shape = shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
+    (edit,) = published_method("prefix_tuning").configuration(shape).edits
+    some = dataclasses.replace(edit, layers=LayerRange(first=3, last=8))
+    view = view_configuration(Configuration(edits=(some,)), shape)
+    assert [one.sublayers for one in view.edits] == [6]
+
+
+def test_conventions_are_told_in_one_order() -> None:
+    assert [one.name for one in CONVENTIONS][:4] == ["weights_only", "with_bias", "stored", "trained"]

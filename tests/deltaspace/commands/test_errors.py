@@ -1,0 +1,118 @@
+"""What goes wrong on the command line: one line on stderr and an exit code, but bugs keep their traceback."""
+
+from pathlib import Path
+
+import pytest
+
+import deltaspace.commands.best
+from deltaspace.commands.main import main
+
+ROBERTA = str(Path(__file__).parents[2] / "data" / "backbones" / "roberta_base")
+
+
+@pytest.fixture(autouse=True)
+def _storage(sample_storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Exit code and the one line of a command line that must fail."""
+    code = main(arguments)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("deltaspace: ")
+    assert printed.err.count("\n") == 1, printed.err
+    return code, printed.err.removeprefix("deltaspace: ").strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["show", "nope"], 1, "it holds: sample"),
+        (["best", "nope"], 1, "it holds: sample"),
+        (["trial", "sample", "99"], 1, "99"),
+        (["describe", "sample", "99"], 1, "99"),
+        (["describe", "lroa_qv"], 1, "Did you mean 'lora_qv'?"),
+        (["count", "lroa_qv", "--backbone", ROBERTA], 1, "Did you mean 'lora_qv'?"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "l=3"], 1, "rank (r)"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=0"], 1, "at least 1"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r"], 1, "r=64"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=nan"], 1, "whole number"),
+        (["count", "lora_qv", "--backbone", "./nowhere"], 1, "nowhere"),
+        (["query", "delete from trials"], 1, "only read"),
+        (["query", "select nothing from trials"], 1, "nothing"),
+        (["studies", "--storage", "sqlite:///absent.db"], 1, "absent.db"),
+        (["studies", "--storage", "no url"], 1, "must be a URL"),
+        (["launch", "nowhere.yaml"], 2, "there is no nowhere.yaml"),
+        (["launch", "docstrings", "--set", "trials"], 2, "training.steps=300"),
+        (["shwo", "sample"], 2, "did you mean 'show'?"),
+        (["show"], 2, "STUDY"),
+        (["show", "sample", "--topp", "3"], 2, "--top"),
+        (["show", "sample", "--top", "0"], 2, "0"),
+        (["trial", "sample", "one"], 2, "one"),
+        (["query", "select 1", "--format", "xml"], 2, "xml"),
+        (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
+    ],
+)
+def test_one_line_says_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    got_code, line = refused(capsys, *arguments)
+    assert said in line
+    assert got_code == code
+
+
+def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text("name: x\nbudget: 0%\ntrails: 3\n")
+    assert main(["launch", "study.yaml"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "deltaspace: study.yaml is not a valid study file; 4 problems:"
+    assert sorted(line.split(":")[0] for line in lines[1:]) == ["backbone", "budget", "task", "trails"]
+
+
+def test_a_study_without_a_complete_trial_has_no_best(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from studies.store.ledger import Ledger
+    from studies.store.records import NewStudy
+
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    study = NewStudy(
+        name="empty",
+        specification={},
+        backbone="embedded",
+        backbone_parameters=10,
+        budget_parameters=1,
+        metric="f1",
+        seed=0,
+    )
+    with Ledger.open(url) as ledger:
+        ledger.create_study(study)
+    code, line = refused(capsys, "best", "empty", "--storage", url)
+    assert (code, "complete trial" in line) == (1, True)
+    assert main(["show", "empty", "--storage", url]) == 0
+    assert "no trial has ended yet" in capsys.readouterr().out
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(deltaspace.commands.best.command, "callback", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["best", "sample"])
+
+
+def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(deltaspace.commands.best.command, "callback", interrupt)
+    assert main(["best", "sample"]) == 130
+    assert capsys.readouterr().err.strip() == "deltaspace: interrupted."
+
+
+def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Commands:" in capsys.readouterr().err

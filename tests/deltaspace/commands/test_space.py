@@ -1,0 +1,151 @@
+"""``deltaspace space``: the dimensions, the size, the rules and the samples of a study's search space."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltaspace.commands.main import main
+from search_space.validity import RULES
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+ROBERTA = str(BACKBONES / "roberta_base")
+BART = str(BACKBONES / "bart_large")
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Prints the space of a study on RoBERTa-base, or where the options say."""
+    study = tmp_path / "study.yaml"
+    study.write_text(f"name: wide\nbackbone: {ROBERTA}\ntask: {{name: docstrings}}\nbudget: 0.5%\n")
+
+    def invoke(*options: str) -> str:
+        code = main(["space", str(study), *options])
+        printed = capsys.readouterr()
+        assert (code, printed.err) == (0, "")
+        return printed.out
+
+    return invoke
+
+
+def read(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+def row(text: str, name: str) -> list[int]:
+    """The numbers of a row of the table of sizes."""
+    (line,) = [line for line in text.splitlines() if line.startswith(name)]
+    return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
+
+
+def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: Run) -> None:
+    text = run()
+    assert "at most 623,228 parameters, 0.500% of the backbone" in text
+    assert re.search(r"attention +form +softmax_memory, bottleneck, lowrank, diag, const *\n", text)
+    assert re.search(r"ffn +form +bottleneck, lowrank, softmax_memory, diag, const *\n", text)
+    assert "attention_share" in text
+    assert "learning_rate.lowrank" in text
+    assert "learning_rate.full" not in text
+    assert "mam_adapter" in text
+    data = read(run("--json"))
+    attention, ffn = data["census"]["parts"]
+    assert row(text, "product of the dimensions") == [
+        attention["product"],
+        ffn["product"],
+        1,
+        data["census"]["product"],
+    ]
+    assert row(text, "different functions")[-1] == data["census"]["distinct"]
+    for rule in {*attention["refused"], *ffn["refused"]}:
+        assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
+
+
+def test_the_size_is_that_of_the_placements(run: Run) -> None:
+    census = read(run("--json"))["census"]
+    attention, ffn = (part["distinct"] for part in census["parts"])
+    assert census["distinct"] == attention * ffn + attention + ffn
+    products = [part["product"] for part in census["parts"]]
+    assert census["product"] == products[0] * products[1] + sum(products)
+    for part in census["parts"]:
+        left = part["product"] - sum(part["refused"].values()) + part["together"]
+        assert left == part["near_duplicates"] + part["too_large"] + part["proposed"]
+
+
+def test_rules_that_cut_are_told_with_what_they_say(run: Run) -> None:
+    data = read(run("--json"))
+    assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(data["rules"])
+    assert all(RULES[rule] == text for rule, text in data["rules"].items())
+    assert data["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
+
+
+def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run) -> None:
+    data = read(run("--draw", "6", "--seed", "3", "--json"))
+    assert len(data["samples"]) == 6
+    text = run("--draw", "6", "--seed", "3")
+    for number, sample in enumerate(data["samples"], start=1):
+        stored = sample["counts"]["stored"]
+        assert 0 < stored <= data["budget"] == 623_228
+        assert sample["share_of_budget"] == pytest.approx(stored / 623_228)
+        assert sample["sentence"]
+        assert re.search(rf"(?m)^{number}\. ", text)
+        assert f"stores {stored:,} parameters, {100 * stored / 623_228:.1f}% of the budget" in text
+        assert all(edit["formula"] and edit["sublayers"] == 12 for edit in sample["edits"])
+    assert data["samples"] == read(run("--draw", "6", "--seed", "3", "--json"))["samples"]
+    assert data["samples"] != read(run("--draw", "6", "--seed", "4", "--json"))["samples"]
+    assert "samples" in data
+    assert read(run("--json"))["samples"] == []
+
+
+def test_keys_of_the_study_can_be_set(run: Run) -> None:
+    wide = ("--set", f"backbone={BART}", "--set", "search.sites=separate", "--set", "search.layers=[all, range]")
+    data = read(run(*wide, "--draw", "2", "--json"))
+    assert [part["part"] for part in data["census"]["parts"]] == ["enc_self", "dec_self", "cross", "ffn"]
+    assert len(data["placements"]) == 15
+    assert data["census"]["layers"] == [1 + 78, 78]
+    assert data["layers"] == ["all", "range"]
+    assert {"attention.layers", "ffn.first_layer", "cross.form"} <= set(data["parameters"])
+
+
+def test_published_points_alone_have_a_space_too(run: Run) -> None:
+    only = "{attention_forms: [], ffn_forms: [], published: ['lora_qv:r=8']}"
+    data = read(run("--set", f"search={only}", "--draw", "3", "--json"))
+    assert (data["published"], data["samples"], data["census"]["distinct"]) == (["lora_qv:r=8"], [], 0)
+    assert "published methods that fit: lora_qv:r=8" in run("--set", f"search={only}")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("nowhere.yaml",), 2, "there is no nowhere.yaml"),
+        (("docstrings", "--draw", "-1"), 2, "--draw"),
+        (("docstrings", "--set", "search.layers=[most]"), 2, "search.layers[0]"),
+        (("docstrings", "--set", "budget=10"), 1, "must allow at least one configuration; got 10 parameters"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    options: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["space", *options]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+
+
+def test_showing_a_space_loads_neither_torch_nor_the_sampler(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from deltaspace.commands.main import main\n"
+        f"main(['space', 'docstrings', '--set', 'backbone={ROBERTA}', '--draw', '1', '--json'])\n"
+        "slow = ('torch', 'ray', 'transformers', 'optuna', 'sqlalchemy')\n"
+        "print([name for name in slow if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stderr.strip() == "[]"

@@ -1,0 +1,207 @@
+"""``deltaspace train``: one configuration, trained without a search, in a folder that stands on its own."""
+
+import json
+import random
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deltaspace.commands.main import main
+from search_space.codec import configuration_from_json
+from studies.specification.shipped import example_names
+from trial_runner.tasks import EMBEDDED_TASKS
+
+README = Path(__file__).parents[3] / "README.md"
+
+Train = Callable[..., tuple[int, str, str]]
+
+
+def sentences(seed: int, size: int) -> str:
+    """Rows whose label says whether there is an x among the words."""
+    draw = random.Random(seed)
+    rows = []
+    for row in range(size):
+        words = [draw.choice(["red", "blue", "hill", "sea"]) for _ in range(draw.randint(2, 5))]
+        rows.append(json.dumps({"text": " ".join([*words, *["x"] * (row % 2)]), "label": ["none", "some"][row % 2]}))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study file of a task of two labels on a tiny encoder."""
+    folder = tmp_path_factory.mktemp("train")
+    (folder / "task").mkdir()
+    for seed, (name, size) in enumerate({"train": 24, "validation": 12, "test": 12}.items()):
+        (folder / "task" / f"{name}.jsonl").write_text(sentences(seed, size))
+    mapping = {
+        "name": "reviews",
+        "backbone": str(tiny_backbone("roberta")),
+        "task": {"folder": "task", "text": "text", "label": "label", "max_tokens": 16},
+        "budget": 900,
+        "training": {"steps": 200, "batch_size": 8, "precision": "fp32", "head_learning_rate": 1e-2},
+        "pruning": {"first_rung_steps": 25},
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(mapping))
+    return folder / "study.yaml"
+
+
+@pytest.fixture
+def train(study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Train:
+    """Runs the command on the study with three steps; its exit code, stdout and stderr."""
+    monkeypatch.setenv("DELTASPACE_CACHE", str(study.parent / "cache"))
+    monkeypatch.chdir(study.parent)
+
+    def run(what: str, output: Path, *options: str) -> tuple[int, str, str]:
+        code = main(["train", what, "--task", str(study), "--steps", "3", "--output", str(output), *options])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((folder / "delta.json").read_text())
+    return facts
+
+
+def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train: Train, study: Path, tmp_path: Path) -> None:
+    code, out, err = train("lora_qv", tmp_path / "lora", "--budget", "600", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert [reading["step"] for reading in result["readings"]] == [1, 2, 3]
+    assert [line.split(":")[0] for line in err.splitlines()] == [f"step {step} of 3" for step in (1, 2, 3)]
+    assert 500 < result["stored_parameters"] <= 600
+    assert result["files"] == ["README.md", "delta.json", "delta.safetensors"]
+    facts = facts_of(tmp_path / "lora")
+    assert facts["counts"]["stored"] == result["stored_parameters"]
+    assert facts["scores"]["score"] == result["score"] == result["readings"][-1]["score"]
+    assert (facts["study"], facts["trial"], facts["method"]) == (None, None, "lora_qv")
+    assert not list(study.parent.glob("*.db"))
+
+
+def test_the_card_says_that_nothing_was_searched(train: Train, tmp_path: Path) -> None:
+    assert train("lora_qv", tmp_path / "lora")[0] == 0
+    card = (tmp_path / "lora" / "README.md").read_text()
+    assert "# lora_qv trained on" in card
+    assert "without a search" in card
+    assert "Not confirmed" not in card
+
+
+def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train: Train, tmp_path: Path) -> None:
+    code, out, err = train("lora_qv:r=16", tmp_path / "lora")
+    assert code == 0, err
+    assert facts_of(tmp_path / "lora")["counts"]["stored"] == 2 * 2 * 16 * (16 + 16)
+    assert "2,048 parameters" in out
+    code, out, err = train("lora_qv:r=16", tmp_path / "refused", "--budget", "2047")
+    assert (code, out) == (1, "")
+    assert err.splitlines() == ["deltaspace: lora_qv:r=16 stores 2,048 parameters; the budget is 2,047."]
+
+
+def test_full_fine_tuning_ignores_the_budget_of_the_study(train: Train, tmp_path: Path) -> None:
+    code, _, err = train("full_finetuning", tmp_path / "full", "--learning-rate", "1e-3")
+    assert code == 0, err
+    facts = facts_of(tmp_path / "full")
+    assert facts["counts"]["stored"] == facts["backbone"]["parameters"] - (16 * 16 + 16)  # the pooler is never used
+
+
+def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tmp_path: Path) -> None:
+    options = ("--seed", "5", "--learning-rate", "0.02")
+    assert train("prefix_tuning:mid=6,l=2", tmp_path / "first", *options)[0] == 0
+    again = train(str(tmp_path / "first" / "delta.json"), tmp_path / "again", "--seed", "5")
+    assert again[0] == 0, again[2]
+    other = train(str(tmp_path / "first" / "delta.json"), tmp_path / "other", "--seed", "6")
+    assert other[0] == 0, other[2]
+    first, second, third = (facts_of(tmp_path / name) for name in ("first", "again", "other"))
+    assert first["weights"]["sha256"] == second["weights"]["sha256"] != third["weights"]["sha256"]
+    assert first["trained_as"] == second["trained_as"] is not None
+    assert first["learning_rates"] == second["learning_rates"] == {"attention": 0.02, "ffn": None, "head": 0.01}
+
+
+def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middle(train: Train, tmp_path: Path) -> None:
+    assert train("lora_qv:r=2", tmp_path / "first")[0] == 0
+    configuration = facts_of(tmp_path / "first")["configuration"]
+    (tmp_path / "configuration.json").write_text(json.dumps(configuration))
+    code, _, err = train(str(tmp_path / "configuration.json"), tmp_path / "again")
+    assert code == 0, err
+    facts = facts_of(tmp_path / "again")
+    assert configuration_from_json(facts["configuration"]) == configuration_from_json(configuration)
+    assert facts["method"] is None
+    assert facts["learning_rates"] == facts_of(tmp_path / "first")["learning_rates"]
+
+
+def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    code, out, err = train("lora_qv", tmp_path / "there")
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        f"deltaspace: an export must go to a new place; {tmp_path / 'there'} is there already. "
+        "Choose another or remove it."
+    ]
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "options", "code", "said"),
+    [
+        ("lora_qw", (), 1, "no published method 'lora_qw'"),
+        ("lora_qv:r=0", (), 1, "r"),
+        ("missing.json", (), 1, "missing.json"),
+        ("lora_qv", ("--budget", "3"), 1, "budget"),
+        ("lora_qv", ("--learning-rate", "nan"), 1, "a learning rate must be a positive number; got nan."),
+        ("lora_qv", ("--learning-rate", "0"), 1, "a learning rate must be a positive number; got 0.0."),
+        ("lora_qv", ("--set", "task.text=body"), 1, "must have a column 'body'"),
+        ("lora_qv", ("--backbone", "./nowhere"), 1, "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    train: Train, tmp_path: Path, what: str, options: tuple[str, ...], code: int, said: str
+) -> None:
+    found, out, err = train(what, tmp_path / "new", *options)
+    assert (found, out) == (code, ""), err
+    (line,) = err.splitlines()
+    assert line.startswith("deltaspace: ")
+    assert said in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "held", ['{"edits": []', "[]", '"text"', '{"schema_version": 9, "edits": []}', '{"configuration": {}}']
+)
+def test_a_file_that_is_no_configuration_is_refused(train: Train, tmp_path: Path, held: str) -> None:
+    (tmp_path / "bad.json").write_text(held)
+    code, out, err = train(str(tmp_path / "bad.json"), tmp_path / "new")
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert "configuration must be" in err
+
+
+def test_options_out_of_range_are_misuse(train: Train, tmp_path: Path) -> None:
+    code, _, err = train("lora_qv", tmp_path / "new", "--batch-size", "0")
+    assert code == 2
+    assert "training.batch_size" in err
+
+
+def test_every_embedded_task_has_a_study_file_of_its_name() -> None:
+    assert set(EMBEDDED_TASKS) <= set(example_names())
+
+
+def test_the_lines_of_the_readme_train_and_predict(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    block = README.read_text().split("## Train and predict")[1].split("```console\n")[1].split("```")[0]
+    lines = [shlex.split(line.split("  #")[0])[1:] for line in block.splitlines()]
+    assert [arguments[0] for arguments in lines] == ["train", "train", "train", "predict"]
+    monkeypatch.setenv("DELTASPACE_CACHE", str(study.parent / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("new.jsonl").write_text(sentences(7, 3))
+    for arguments in lines:
+        named = [str(study) if argument == "docstrings" else argument for argument in arguments]
+        steps = ["--steps", "2"] if arguments[0] == "train" else []
+        assert main([*named, *steps]) == 0, capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "lora", "mam", "new.jsonl", "predicted.jsonl"]
+    assert len(Path("predicted.jsonl").read_text().splitlines()) == 3
+    assert facts_of(Path("again"))["seed"] == 7

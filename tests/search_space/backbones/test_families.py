@@ -1,0 +1,330 @@
+"""Shapes of published backbones against independently computed facts, and refusal of configs that cannot be."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
+from search_space.errors import UnsupportedBackboneError
+
+DATA = Path(__file__).parents[2] / "data"
+GOLDEN: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "golden_params.yaml").read_text())["backbones"]
+POOLER_BIAS = {"bert_base_uncased": 768, "bert_large_cased": 1024}  # in the facts, but not a port: never trained
+KINDS = {"enc": StackKind.ENCODER, "encdec": StackKind.ENCODER_DECODER, "dec": StackKind.DECODER}
+ONE_OF_EACH_FAMILY = {
+    "roberta": "roberta_base",
+    "bert": "bert_base_uncased",
+    "distilbert": "distilbert_base_uncased",
+    "electra": "electra_small_discriminator",
+    "bart": "bart_large",
+    "mbart": "mbart_large_cc25",
+    "marian": "opus_mt_en_de",
+    "t5": "t5_small",
+    "gpt2": "gpt2",
+    "llama": "smollm2_135m",
+    "qwen2": "qwen2_5_0_5b",
+    "qwen3": "qwen3_0_6b",
+}
+
+
+def config_of(backbone: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((DATA / "backbones" / backbone / "config.json").read_text())
+    return config
+
+
+def bias_total(shape: BackboneShape) -> int:
+    ports = sum(shape.port_width(port) * len(shape.sublayers(site)) for site, port in shape.biased_ports)
+    return ports + shape.stack_norms * shape.width
+
+
+def read(config: Mapping[str, object], without: str | None = None, **changed: object) -> BackboneShape:
+    return shape_of({name: value for name, value in {**config, **changed}.items() if name != without})
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_parameters_are_those_of_the_published_backbone(backbone: str) -> None:
+    assert shape_of(config_of(backbone)).parameters == GOLDEN[backbone]["total"]
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_biases_are_those_of_the_published_backbone_without_its_pooler(backbone: str) -> None:
+    expected = GOLDEN[backbone]["bias_total"] - POOLER_BIAS.get(backbone, 0)
+    assert bias_total(shape_of(config_of(backbone))) == expected
+
+
+@pytest.mark.parametrize("backbone", GOLDEN)
+def test_sizes_are_those_of_the_published_backbone(backbone: str) -> None:
+    shape, facts = shape_of(config_of(backbone)), GOLDEN[backbone]
+    layers = {"enc": (facts["L"], 0), "dec": (0, facts["L"]), "encdec": (facts["L"], facts["L"])}
+    assert {
+        "kind": shape.kind,
+        "layers": (shape.encoder_layers, shape.decoder_layers),
+        "norm": shape.norm,
+        "d": shape.width,
+        "N_h": shape.query_heads,
+        "N_kv": shape.key_value_heads,
+        "d_h": shape.head_width,
+        "d_m": shape.ffn_width,
+        "gated": shape.gated_ffn,
+        "n_attn": len(shape.sublayers(Site.ATTENTION)),
+        "n_ffn": len(shape.sublayers(Site.FFN)),
+        "d_q": shape.query_width,
+        "d_kv": shape.key_value_width,
+    } == {
+        "kind": KINDS[facts["kind"]],
+        "layers": layers[facts["kind"]],
+        "norm": NormPlacement.POST if facts["norm"] == "post" else NormPlacement.PRE,
+        **{name: facts[name] for name in ("d", "N_h", "N_kv", "d_h", "d_m", "gated", "n_attn", "n_ffn")},
+        "d_q": facts["d_q"],
+        "d_kv": facts["d_kv"],
+    }
+
+
+def test_every_family_has_a_published_backbone_in_these_tests() -> None:
+    assert {family.name for family in FAMILIES} == set(ONE_OF_EACH_FAMILY)
+    for family, backbone in ONE_OF_EACH_FAMILY.items():
+        assert family_of(config_of(backbone)).name == shape_of(config_of(backbone)).family == family
+
+
+def test_a_model_type_means_one_family() -> None:
+    model_types = [model_type for family in FAMILIES for model_type in family.model_types]
+    assert len(model_types) == len(set(model_types))
+
+
+def test_xlm_roberta_is_read_as_roberta() -> None:
+    config = config_of("roberta_base") | {"model_type": "xlm-roberta"}
+    assert shape_of(config) == shape_of(config_of("roberta_base"))
+
+
+def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() -> None:
+    with pytest.raises(UnsupportedBackboneError) as caught:
+        family_of({"model_type": "robrta"})
+    assert str(caught.value) == (
+        "model_type of a backbone config must be one of roberta, xlm-roberta, bert, distilbert, electra, bart, mbart, "
+        "marian, t5, mt5, gpt2, llama, qwen2, qwen3; got 'robrta'. Did you mean 'roberta'?"
+    )
+
+
+@pytest.mark.parametrize("model_type", ["deberta", "deberta-v2"])
+def test_deberta_is_refused_in_one_line_that_says_why_and_what_to_use(model_type: str) -> None:
+    assert model_type in REFUSED
+    with pytest.raises(UnsupportedBackboneError, match=r"calls no attention function.* Use roberta, bert") as caught:
+        shape_of({"model_type": model_type, "hidden_size": 768})
+    assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_family_is_refused() -> None:
+    assert not REFUSED.keys() & {model_type for family in FAMILIES for model_type in family.model_types}
+
+
+@pytest.mark.parametrize(
+    ("config", "got"),
+    [({}, "got no such entry."), ({"model_type": "zzzz"}, "got 'zzzz'."), ({"model_type": 3}, "got 3.")],
+)
+def test_a_model_type_like_no_other_gets_no_suggestion(config: dict[str, object], got: str) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=r"must be one of roberta, .*; got .*\.$") as caught:
+        family_of(config)
+    assert str(caught.value).endswith(got)
+
+
+SIZES = {
+    "roberta": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size "
+    "max_position_embeddings type_vocab_size",
+    "bart": "d_model encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
+    "encoder_layers decoder_layers vocab_size max_position_embeddings",
+    "distilbert": "dim n_heads n_layers hidden_dim vocab_size max_position_embeddings",
+    "t5": "d_model d_kv d_ff num_layers num_heads vocab_size",
+    "gpt2": "n_embd n_head n_layer vocab_size n_positions",
+    "llama": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
+    "qwen2": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
+    "qwen3": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size head_dim",
+}
+SIZES |= {"bert": SIZES["roberta"], "electra": SIZES["roberta"] + " embedding_size"}
+SIZES |= {"mbart": SIZES["bart"], "marian": SIZES["bart"]}
+
+
+@pytest.mark.parametrize(
+    ("family", "entry"), [(family, entry) for family, sizes in SIZES.items() for entry in sizes.split()]
+)
+def test_a_size_that_is_missing_or_cannot_be_is_refused_by_name(family: str, entry: str) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    wanted = f"^{entry} of a {family} config must be a whole number above 0; got "
+    with pytest.raises(UnsupportedBackboneError, match=wanted + "no such entry"):
+        read(config, without=entry)
+    for value in (0, -4, 2.5, "768", True, None, float("nan")):
+        with pytest.raises(UnsupportedBackboneError, match=wanted) as caught:
+            read(config, **{entry: value})
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("family", "entry", "value"),
+    [
+        ("gpt2", "n_inner", -1),
+        ("llama", "head_dim", 0),
+        ("llama", "num_key_value_heads", -3),
+        ("qwen2", "num_key_value_heads", 0),
+        ("t5", "num_decoder_layers", 0),
+        ("t5", "relative_attention_num_buckets", -2),
+    ],
+)
+def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: str, value: int) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a {family} config .* got {value}"):
+        read(config_of(ONE_OF_EACH_FAMILY[family]), **{entry: value})
+
+
+@pytest.mark.parametrize(
+    ("family", "changed", "message"),
+    [
+        ("bert", {"num_attention_heads": 7}, "hidden_size .* multiple of num_attention_heads; got 768 and 7"),
+        ("gpt2", {"n_head": 7}, "n_embd .* multiple of n_head; got 768 and 7"),
+        (
+            "bart",
+            {"encoder_attention_heads": 15, "decoder_attention_heads": 15},
+            "d_model .* multiple of encoder_attention_heads; got 1024 and 15",
+        ),
+        (
+            "llama",
+            {"head_dim": None, "num_attention_heads": 7, "num_key_value_heads": 7},
+            "hidden_size .* multiple of num_attention_heads; got 576 and 7",
+        ),
+        (
+            "llama",
+            {"num_key_value_heads": 2},
+            "num_attention_heads .* multiple of num_key_value_heads; got 9 and 2",
+        ),
+        (
+            "mbart",
+            {"decoder_attention_heads": 8},
+            "encoder_attention_heads and decoder_attention_heads .* agree; got 16 and 8",
+        ),
+        ("bart", {"encoder_ffn_dim": 8}, "encoder_ffn_dim and decoder_ffn_dim .* agree; got 8 and 4096"),
+        ("bert", {"is_decoder": True}, "is_decoder of a bert config must be false; got true"),
+        (
+            "roberta",
+            {"add_cross_attention": True},
+            "add_cross_attention of a roberta config must be false; got true",
+        ),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention of a gpt2 config must be false; got true"),
+        ("mbart", {"is_decoder": True}, "is_decoder of a mbart config must be false; got true"),
+        ("llama", {"attention_bias": "no"}, "attention_bias of a llama config must be true or false; got 'no'"),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type of a bert config must be 'absolute'; got 'relative_key'",
+        ),
+        (
+            "electra",
+            {"position_embedding_type": 3},
+            "position_embedding_type of a electra config must be a text; got 3",
+        ),
+        ("electra", {"is_decoder": True}, "is_decoder of a electra config must be false; got true"),
+        ("distilbert", {"n_heads": 7}, "dim .* multiple of n_heads; got 768 and 7"),
+        ("marian", {"decoder_ffn_dim": 8}, "encoder_ffn_dim and decoder_ffn_dim .* agree; got 2048 and 8"),
+        ("marian", {"tie_word_embeddings": False}, "tie_word_embeddings of a marian config must be true; got false"),
+        ("t5", {"is_decoder": True}, "is_decoder of a t5 config must be false; got true"),
+        ("t5", {"architectures": ["T5EncoderModel"]}, "must have an encoder and a decoder; got .* T5EncoderModel"),
+    ],
+)
+def test_entries_that_do_not_fit_the_family_are_refused_in_one_line(
+    family: str, changed: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=message) as caught:
+        read(config_of(ONE_OF_EACH_FAMILY[family]), **changed)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "gpt2"])
+def test_an_untied_head_counts_a_second_vocabulary_table(family: str) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    tied = read(config, tie_word_embeddings=True)
+    untied = read(config, tie_word_embeddings=False)
+    assert untied.parameters - tied.parameters == config["vocab_size"] * tied.width
+
+
+@pytest.mark.parametrize(("family", "tied"), [("bart", True), ("gpt2", True), ("llama", False), ("qwen3", False)])
+def test_a_config_silent_about_tying_gets_the_default_of_its_family(family: str, tied: bool) -> None:
+    config = config_of(ONE_OF_EACH_FAMILY[family])
+    silent = read(config, without="tie_word_embeddings")
+    assert silent == read(config, tie_word_embeddings=tied)
+    assert silent != read(config, tie_word_embeddings=not tied)
+
+
+def test_optional_llama_sizes_fall_back_to_one_key_per_query_head_of_an_even_split() -> None:
+    config = config_of("llama3_2_1b")
+    shape = read(config, head_dim=None, num_key_value_heads=None)
+    assert (shape.head_width, shape.key_value_heads) == (2048 // 32, 32)
+
+
+def test_bias_flags_of_llama_make_its_projections_biased() -> None:
+    shape = read(config_of("smollm2_135m"), attention_bias=True, mlp_bias=True)
+    assert shape.biased_ports == {
+        *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O)),
+        *((Site.FFN, port) for port in (Port.G, Port.U, Port.F)),
+    }
+
+
+PUBLISHED_POSITIONS = {
+    **dict.fromkeys(
+        ("roberta", "bert", "distilbert", "electra", "bart", "mbart", "marian", "gpt2"), Positions.ABSOLUTE
+    ),
+    **dict.fromkeys(("llama", "qwen2", "qwen3"), Positions.ROTARY),
+    "t5": Positions.BIAS,
+}
+
+
+@pytest.mark.parametrize("family", ONE_OF_EACH_FAMILY)
+def test_a_family_says_how_its_attention_learns_positions(family: str) -> None:
+    assert shape_of(config_of(ONE_OF_EACH_FAMILY[family])).positions is PUBLISHED_POSITIONS[family]
+
+
+def test_what_of_the_parameters_is_not_in_the_base_model_is_a_pooler_or_an_untied_head() -> None:
+    untied = read(config_of("smollm2_135m"), tie_word_embeddings=False)
+    assert untied.unused_parameters == 49_152 * 576
+    assert shape_of(config_of("roberta_base")).unused_parameters == 768 * 768 + 768
+    for family in ("distilbert", "electra", "bart", "mbart", "marian", "t5", "gpt2", "llama"):
+        assert shape_of(config_of(ONE_OF_EACH_FAMILY[family])).unused_parameters == 0
+
+
+def test_the_embeddings_of_a_small_electra_are_narrower_than_the_model_and_their_norm_is_no_port() -> None:
+    small = shape_of(config_of("electra_small_discriminator"))
+    assert (small.width, small.embedding_width, small.stack_norms) == (256, 128, 0)
+    base = read(config_of("electra_small_discriminator"), embedding_size=256)
+    assert (base.embedding_width, base.stack_norms) == (None, 1)
+
+
+def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it_says_otherwise() -> None:
+    config = config_of("t5_small")
+    assert not shape_of(config).gated_ffn
+    assert shape_of(config_of("flan_t5_small")).gated_ffn
+    assert read(config, model_type="mt5").gated_ffn
+    assert not read(config, model_type="mt5", feed_forward_proj="relu").gated_ffn
+
+
+def test_the_stacks_of_a_t5_may_differ_in_depth() -> None:
+    shape = read(config_of("t5_small"), num_decoder_layers=2)
+    assert (shape.encoder_layers, shape.decoder_layers, len(shape.sublayers(Site.ATTENTION))) == (6, 2, 6 + 2 + 2)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
+    shape = shape_of(config_of(ONE_OF_EACH_FAMILY[family.name]))
+    table = family.ports(shape)
+    attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}
+    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM}
+    ffn |= {Port.G} if shape.gated_ffn else set()
+    places = {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.ATTENTION)}
+    places |= {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.FFN)}
+    assert set(table.ports) == {
+        (stack, site, port) for stack, site in places for port in (ffn if site is Site.FFN else attention)
+    }
+    assert set(table.attention_modules) == {site for _, site in places if site is not Site.FFN}
+    assert set(table.layers) == {stack for stack, _ in places}
+    assert len(table.stack_norms) == shape.stack_norms

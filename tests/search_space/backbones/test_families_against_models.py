@@ -1,0 +1,399 @@
+"""Families against models of Transformers: parameters, biases, and where the ports are."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers.activations import ACT2FN
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from search_space.backbones import FAMILIES, PortLocation, PortTable, family_of, shape_of
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+
+
+TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+# Sizes differ from one another, so that no formula passes with two of them mixed up.
+ENCODER = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "type_vocab_size": 3,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
+ENCODER_DECODER = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+}
+DISTILBERT = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "dim": 16,
+    "hidden_dim": 24,
+    "n_layers": 2,
+    "n_heads": 4,
+}
+T5 = {
+    "vocab_size": 40,
+    "d_model": 16,
+    "d_ff": 24,
+    "d_kv": 6,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+    "relative_attention_num_buckets": 8,
+    "decoder_start_token_id": 0,
+}
+GPT2 = {"vocab_size": 40, "n_positions": 21, "n_embd": 16, "n_layer": 2, "n_head": 4}
+DECODER = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "roberta": ("roberta", ENCODER),
+    "xlm-roberta": ("xlm-roberta", ENCODER),
+    "bert": ("bert", ENCODER),
+    "distilbert": ("distilbert", DISTILBERT),
+    "electra": ("electra", ENCODER | {"embedding_size": 16}),
+    "electra projected": ("electra", ENCODER | {"embedding_size": 10}),
+    "bart": ("bart", ENCODER_DECODER),
+    "bart untied": ("bart", ENCODER_DECODER | {"tie_word_embeddings": False}),
+    "mbart": ("mbart", ENCODER_DECODER),
+    "marian": ("marian", ENCODER_DECODER),
+    "marian of two vocabularies": (
+        "marian",
+        ENCODER_DECODER | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 30},
+    ),
+    "t5": ("t5", T5),
+    "t5 gated": ("t5", T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+    "mt5": ("mt5", T5),
+    "gpt2": ("gpt2", GPT2),
+    "gpt2 untied, own FFN width": ("gpt2", GPT2 | {"n_inner": 24, "tie_word_embeddings": False}),
+    "llama": ("llama", DECODER | {"tie_word_embeddings": True}),
+    "llama untied, biased, own head width": (
+        "llama",
+        DECODER | {"attention_bias": True, "mlp_bias": True, "head_dim": 6, "num_key_value_heads": None},
+    ),
+    "qwen2": ("qwen2", DECODER | {"tie_word_embeddings": True}),
+    "qwen2 untied, own head width": ("qwen2", DECODER | {"head_dim": 6}),
+    "qwen3": ("qwen3", DECODER | {"head_dim": 6, "tie_word_embeddings": True}),
+    "qwen3 untied, biased": ("qwen3", DECODER | {"head_dim": 6, "attention_bias": True}),
+}
+SOURCE, TARGET = (2, 5), (2, 4)  # Examples and tokens, of different lengths so that neither is taken for the other.
+
+
+@dataclass
+class Wired:
+    """A model with its shape and its ports, and what passed the ports in one forward pass.
+
+    Attributes:
+        base: The model without a head, in float64, its biases and gains not those of a fresh model.
+        seen: What passed at a port of a sublayer.
+        calls: Modules that called the attention function with queries, keys, values and heads.
+    """
+
+    model: nn.Module
+    base: nn.Module
+    shape: BackboneShape
+    table: PortTable
+    seen: dict[tuple[Sublayer, Port], Tensor] = field(default_factory=dict)
+    calls: list[tuple[nn.Module, tuple[Tensor, ...], Tensor]] = field(default_factory=list)
+
+    @property
+    def sublayers(self) -> tuple[Sublayer, ...]:
+        return (*self.shape.sublayers(Site.ATTENTION), *self.shape.sublayers(Site.FFN))
+
+    def ports_of(self, sublayer: Sublayer) -> dict[Port, PortLocation]:
+        ports = self.table.ports.items()
+        return {port: place for (stack, site, port), place in ports if (stack, site) == (sublayer.stack, sublayer.site)}
+
+    def block(self, sublayer: Sublayer) -> nn.Module:
+        return self.base.get_submodule(self.table.layers[sublayer.stack].format(layer=sublayer.layer))
+
+    def run(self) -> Any:
+        inputs = {"input_ids": torch.arange(10).view(SOURCE) + 3}
+        if self.shape.kind is StackKind.ENCODER_DECODER:
+            inputs["decoder_input_ids"] = torch.arange(8).view(TARGET) + 11
+        return self.base(**inputs)
+
+    def compute(self, sublayer: Sublayer, read: Port, write: Port) -> Tensor:
+        """What the frozen module that writes a port makes of a port it reads."""
+        place = self.ports_of(sublayer)[write]
+        made: Tensor = self.block(sublayer).get_submodule(place.module)(self.seen[sublayer, read])
+        return made.chunk(place.parts, dim=-1)[place.part]
+
+
+def build(name: str) -> Wired:
+    """The model that the convention counts, and the shape that its saved config gives."""
+    model_type, sizes = CONFIGS[name]
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(model_type, **TOKENS, **sizes)
+    entries = json.loads(config.to_json_string())
+    shape, family = shape_of(entries), family_of(entries)
+    models = AutoModelForCausalLM if shape.kind is StackKind.DECODER else AutoModel
+    model = models.from_config(config).eval().double().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter += 0.1 * torch.randn(parameter.shape)
+    base = model.base_model if shape.kind is StackKind.DECODER else model
+    return Wired(model=model, base=base, shape=shape, table=family.ports(shape))
+
+
+@pytest.fixture
+def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wired:
+    """The model of a name in ``CONFIGS`` after a forward pass in which everything was noted."""
+    wired = build(request.param)
+    original = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+    def recording(module: nn.Module, *tensors: Tensor, **options: Any) -> tuple[Tensor, Tensor | None]:
+        heads, weights = original(module, *tensors, **options)
+        wired.calls.append((module, tensors[:3], heads))
+        return heads, weights
+
+    def note(key: tuple[Sublayer, Port], place: PortLocation) -> Callable[..., None]:
+        def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
+            whole = inputs[0] if place.side == "input" else output
+            whole = whole[0] if isinstance(whole, tuple) else whole
+            assert key not in wired.seen
+            wired.seen[key] = whole.chunk(place.parts, dim=-1)[place.part]
+
+        return hook
+
+    handles = []
+    for sublayer in wired.sublayers:
+        for port, place in wired.ports_of(sublayer).items():
+            module = wired.block(sublayer).get_submodule(place.module)
+            handles.append(module.register_forward_hook(note((sublayer, port), place)))
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", recording)
+    wired.run()
+    for handle in handles:
+        handle.remove()
+    return wired
+
+
+every_config = pytest.mark.parametrize("wired", CONFIGS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_model_type_is_built_here() -> None:
+    known = {model_type for family in FAMILIES for model_type in family.model_types}
+    assert {model_type for model_type, _ in CONFIGS.values()} == known
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_parameters_are_those_of_the_model_with_tied_ones_once(name: str) -> None:
+    wired = build(name)
+    assert wired.shape.parameters == sum(parameter.numel() for parameter in wired.model.parameters())
+    frozen = [parameter for path, parameter in wired.base.named_parameters() if not path.startswith("pooler.")]
+    assert wired.shape.frozen_parameters == sum(parameter.numel() for parameter in frozen)
+    assert wired.shape.parameter_tensors == len(frozen)
+
+
+@pytest.mark.parametrize("backbone", sorted(path.name for path in BACKBONES.iterdir()))
+def test_published_backbones_hold_as_much_as_their_models(backbone: str) -> None:
+    config = AutoConfig.from_pretrained(BACKBONES / backbone)
+    with torch.device("meta"):
+        model = AutoModel.from_config(config)
+    shape = shape_of(json.loads((BACKBONES / backbone / "config.json").read_text()))
+    frozen = [parameter for path, parameter in model.named_parameters() if not path.startswith("pooler.")]
+    assert shape.frozen_parameters == sum(parameter.numel() for parameter in frozen)
+    assert shape.parameter_tensors == len(frozen)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name: str) -> None:
+    wired = build(name)
+    shape = wired.shape
+    expected = [shape.width] * shape.stack_norms
+    for site, port in shape.biased_ports:
+        expected += [shape.port_width(port)] * len(shape.sublayers(site))
+    # Biases of another width than the model's, before its first block, are no ports; nor is the pooler's.
+    elsewhere = ("pooler.", "embeddings.LayerNorm.", "embeddings_project.") if shape.embedding_width else ("pooler.",)
+    present = [
+        # GPT-2 holds query, key and value in one module; its bias is theirs in a row.
+        size
+        for path, bias in wired.model.named_parameters()
+        if path.endswith("bias") and not path.startswith(elsewhere)
+        for size in ([shape.width] * 3 if path.endswith("c_attn.bias") else [bias.numel()])
+    ]
+    assert sorted(present) == sorted(expected)
+
+
+@every_config
+def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired: Wired) -> None:
+    cross_reads_the_encoder = {Port.CTX, Port.K, Port.V}
+    for sublayer in wired.sublayers:
+        for port in wired.ports_of(sublayer):
+            of_encoder = sublayer.stack == "encoder" or (
+                sublayer.site is Site.CROSS and port in cross_reads_the_encoder
+            )
+            tokens = SOURCE if of_encoder or wired.shape.kind is StackKind.DECODER else TARGET
+            assert wired.seen[sublayer, port].shape == (*tokens, wired.shape.port_width(port))
+
+
+@every_config
+def test_projections_read_and_write_the_ports_that_the_design_space_says(wired: Wired) -> None:
+    reads = {Port.X_ATTN: (Port.Q,), Port.CTX: (Port.K, Port.V), Port.CONCAT: (Port.O,)}
+    reads |= {Port.X_FFN: (Port.U, Port.G), Port.M: (Port.F,)}
+    for sublayer in wired.sublayers:
+        for read, writes in reads.items():
+            for write in writes:
+                if {read, write} <= wired.ports_of(sublayer).keys():
+                    torch.testing.assert_close(wired.compute(sublayer, read, write), wired.seen[sublayer, write])
+
+
+@every_config
+def test_the_hidden_units_are_those_after_the_activation(wired: Wired) -> None:
+    config = wired.model.config
+    names = ("hidden_act", "activation", "activation_function", "dense_act_fn")
+    activate = ACT2FN[next(getattr(config, name) for name in names if hasattr(config, name))]
+    for sublayer in wired.shape.sublayers(Site.FFN):
+        up = wired.seen[sublayer, Port.U]
+        hidden = activate(wired.seen[sublayer, Port.G]) * up if wired.shape.gated_ffn else activate(up)
+        torch.testing.assert_close(wired.seen[sublayer, Port.M], hidden)
+
+
+@every_config
+def test_keys_and_values_come_from_the_stream_itself_or_at_cross_attention_from_the_encoder(wired: Wired) -> None:
+    outcome = wired.run()
+    for sublayer in wired.shape.sublayers(Site.ATTENTION):
+        is_cross = sublayer.site is Site.CROSS
+        source = outcome.encoder_last_hidden_state if is_cross else wired.seen[sublayer, Port.X_ATTN]
+        torch.testing.assert_close(wired.seen[sublayer, Port.CTX], source)
+
+
+@every_config
+def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
+    """Each sublayer adds to what it got; norms stand at its end (post-LN) or its start (pre-LN)."""
+    is_pre = wired.shape.norm is NormPlacement.PRE
+    order = list(Site).index
+    for stack in wired.table.layers:
+        own = [sublayer for sublayer in wired.sublayers if sublayer.stack == stack]
+        stream = None
+        for sublayer in sorted(own, key=lambda sublayer: (sublayer.layer, order(sublayer.site))):
+            is_ffn = sublayer.site is Site.FFN
+            seen = {port: wired.seen[sublayer, port] for port in wired.ports_of(sublayer)}
+            got, reads = seen[Port.RES_F if is_ffn else Port.RES_IN], seen[Port.X_FFN if is_ffn else Port.X_ATTN]
+            total = got + seen[Port.F if is_ffn else Port.O]
+            norm = wired.block(sublayer).get_submodule(wired.ports_of(sublayer)[Port.NORM].module)
+            assert stream is None or torch.allclose(got, stream)
+            torch.testing.assert_close(reads, norm(got) if is_pre else got)
+            torch.testing.assert_close(seen[Port.NORM], norm(got if is_pre else total))
+            if is_ffn:
+                torch.testing.assert_close(seen[Port.SUM], total)
+            stream = total if is_pre else seen[Port.NORM]
+
+
+@every_config
+def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wired: Wired) -> None:
+    attention = wired.shape.sublayers(Site.ATTENTION)
+    by_module = {id(module): (inputs, heads) for module, inputs, heads in wired.calls}
+    assert len(wired.calls) == len(by_module) == len(attention)
+    for sublayer in attention:
+        module = wired.block(sublayer).get_submodule(wired.table.attention_modules[sublayer.site])
+        inputs, heads = by_module[id(module)]
+        norms = {Port.Q: getattr(module, "q_norm", None), Port.K: getattr(module, "k_norm", None)}
+        for port, given in zip((Port.Q, Port.K, Port.V), inputs, strict=True):
+            # (B, T, H * D) -> (B, H, T, D)
+            split = wired.seen[sublayer, port].unflatten(-1, (-1, wired.shape.head_width)).transpose(1, 2)
+            norm = norms.get(port)
+            split = split if norm is None else norm(split)
+            # The first token's rotation turns by nothing.
+            is_rotated = wired.shape.positions is Positions.ROTARY and port is not Port.V
+            tokens = slice(0, 1) if is_rotated else slice(None)
+            torch.testing.assert_close(given[:, :, tokens], split[:, :, tokens])
+            assert not is_rotated or not torch.allclose(given, split)
+        torch.testing.assert_close(heads.flatten(2), wired.seen[sublayer, Port.CONCAT])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_stack_norms_are_the_layer_norms_of_the_models_width_outside_the_blocks(name: str) -> None:
+    wired = build(name)
+    blocks = tuple(layers.partition("{layer}")[0] for layers in wired.table.layers.values())
+    outside = {
+        path
+        for path, module in wired.base.named_modules()
+        if isinstance(module, nn.LayerNorm)
+        and module.normalized_shape == (wired.shape.width,)
+        and not path.startswith(blocks)
+    }
+    assert set(wired.table.stack_norms) == outside
+    assert len(wired.table.stack_norms) == len(outside) == wired.shape.stack_norms
+
+
+def blank(model: nn.Module, path: str) -> None:
+    """From now on the module gives nothing."""
+    model.get_submodule(path).register_forward_hook(lambda _, __, output: torch.zeros_like(output))
+
+
+def encoded(wired: Wired, ids: Tensor, **options: Tensor) -> Tensor:
+    """What the encoder makes of tokens."""
+    if wired.shape.kind is StackKind.ENCODER_DECODER:
+        found: Tensor = wired.base.get_submodule("encoder")(input_ids=ids, **options).last_hidden_state
+    else:
+        found = wired.base(input_ids=ids, **options).last_hidden_state
+    return found
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_embeddings_are_those_of_the_tokens_of_the_first_stack(name: str) -> None:
+    wired = build(name)
+    found: list[Tensor] = []
+    wired.base.get_submodule(wired.table.embeddings).register_forward_hook(lambda _, __, output: found.append(output))
+    wired.run()
+    assert [tuple(tensor.shape) for tensor in found] == [(*SOURCE, wired.shape.embedding_width or wired.shape.width)]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_its_tokens(name: str) -> None:
+    wired = build(name)
+    is_decoder = wired.shape.kind is StackKind.DECODER
+    assert (wired.table.positions is None) == (is_decoder or wired.shape.positions is not Positions.ABSOLUTE)
+    if wired.table.positions is None:
+        return
+    ids = torch.arange(5)[None] + 3
+    backwards = encoded(wired, ids.flip(1)).flip(1)
+    assert not torch.allclose(encoded(wired, ids), backwards, atol=1e-3)
+    blank(wired.base, wired.table.positions)
+    torch.testing.assert_close(encoded(wired, ids), encoded(wired, ids.flip(1)).flip(1))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_without_what_the_token_types_give_an_encoder_does_not_know_them(name: str) -> None:
+    wired = build(name)
+    assert (wired.table.token_types is not None) == ("type_vocab_size" in CONFIGS[name][1])
+    if wired.table.token_types is None:
+        return
+    ids = torch.arange(5)[None] + 3
+    types = torch.tensor([[0, 0, 1, 1, 1]])
+    assert not torch.allclose(encoded(wired, ids), encoded(wired, ids, token_type_ids=types))
+    blank(wired.base, wired.table.token_types)
+    torch.testing.assert_close(encoded(wired, ids), encoded(wired, ids, token_type_ids=types))

@@ -1,0 +1,558 @@
+"""Published methods: their names, what can be set, and where they can be built."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting.budget import ParameterBudget, solve
+from search_space.counting.counts import count
+from search_space.dimensions import Activation, Heads, Insertion, Port, Site
+from search_space.edit import Edit
+from search_space.errors import BudgetError, InvalidEditError, UnknownMethodError
+from search_space.forms.form import (
+    Bottleneck,
+    Constant,
+    Diagonal,
+    EncodedPrompt,
+    Full,
+    Init,
+    Intrinsic,
+    LowRank,
+    OwnNorm,
+    Phm,
+    Prompt,
+    PromptEncoder,
+    SoftmaxMemory,
+    Sparse,
+)
+from search_space.gates.gate import (
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+)
+from search_space.published import COMPARED, PUBLISHED, HyperParameter, published_method
+
+BACKBONES = sorted(
+    path.parent.name for path in (Path(__file__).parents[2] / "data" / "backbones").glob("*/config.json")
+)
+# (method, backbone family) to the rule that refuses it.
+REFUSED = {
+    ("bitfit", "llama"): "V14",
+    ("bitfit", "qwen3"): "V14",
+    ("bitfit", "t5"): "V14",
+    ("prompt_tuning", "electra"): "V19",
+    ("p_tuning", "electra"): "V19",
+}
+NAMES = [method.name for method in PUBLISHED]
+
+
+def test_there_are_the_backbones_of_the_golden_counts_and_more() -> None:
+    assert len(BACKBONES) >= 10
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(
+    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape, method = shape_named(backbone), published_method(name)
+    rule = REFUSED.get((name, shape.family))
+    if rule is not None:
+        with pytest.raises(InvalidEditError) as caught:
+            count(method.configuration(shape), shape)
+        assert caught.value.rule == rule
+        assert method.validity(shape) == str(caught.value)
+        return
+    assert method.validity(shape) is None
+    assert (count(method.configuration(shape), shape).stored > 0) is (name != "head_only")
+
+
+def test_bitfit_says_which_backbones_have_no_biases(qwen: BackboneShape) -> None:
+    with pytest.raises(InvalidEditError, match=r"^BitFit needs biases; qwen3 has none\."):
+        published_method("bitfit").configuration(qwen)
+
+
+def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd: BackboneShape) -> None:
+    method = published_method("lora_qv")
+    with pytest.raises(InvalidEditError, match="rank 12 where"):
+        count(method.configuration(odd, {"r": 12}), odd)
+    assert method.validity(odd) is None
+    assert all(width == 1 for width in widths(method.structure(odd)))
+    assert "n 4 for widths 11" in (published_method("compacter").validity(odd) or "")
+
+
+def test_names_are_unique_and_every_method_is_told_where_it_was_published() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    for method in PUBLISHED:
+        assert method.title
+        assert ", " in method.citation
+        assert any(year in method.citation for year in ("2018", "2019", "2021", "2022"))
+        assert 0 <= method.attention_share <= 1
+
+
+def test_the_compared_methods_are_published_ones() -> None:
+    assert set(COMPARED) <= set(NAMES)
+    assert len(set(COMPARED)) == len(COMPARED)
+    # what a search must stand beside
+    assert set(COMPARED) >= {
+        "prefix_tuning",
+        "sequential_adapter_ffn",
+        "parallel_adapter_ffn",
+        "scaled_parallel_adapter_ffn",
+        "multihead_parallel_adapter",
+        "lora_qv",
+        "lora_ffn",
+        "mam_adapter",
+        "bitfit",
+    }
+
+
+def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
+    with pytest.raises(UnknownMethodError) as caught:
+        published_method("mam_adaptor")
+    assert (
+        str(caught.value)
+        == f"no published method 'mam_adaptor'; known: {', '.join(NAMES)}. Did you mean 'mam_adapter'?"
+    )
+    with pytest.raises(UnknownMethodError) as caught:
+        published_method("xyz")
+    assert str(caught.value).endswith(f"{NAMES[-1]}.")
+
+
+def widths(configuration: Configuration) -> list[int]:
+    return [edit.sized_form.width for edit in configuration.edits if edit.sized_form is not None]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "same"),
+    [
+        ("prefix_tuning", {"l": 7}, {"prefix_length": 7}),
+        ("prefix_tuning", {"l": 7, "mid": 9}, {"prefix_length": 7, "reparameterization_width": 9}),
+        ("mam_adapter", {"l": 7, "r": 8, "s": 2.5}, {"prefix_length": 7, "bottleneck": 8, "scale": 2.5}),
+        ("lora_qv", {"r": 9}, {"rank": 9}),
+        ("lora_ffn", {"r": 9.0}, {"rank": 9}),
+        ("pa_attn_plus_pa_ffn", {"ra": 3, "r": 4}, {"attention_bottleneck": 3, "bottleneck": 4}),
+        ("prefix_plus_lora_ffn", {"l": 3, "r": 4}, {"prefix_length": 3, "rank": 4}),
+    ],
+)
+def test_letters_of_the_papers_are_names_of_the_settings(
+    name: str, settings: dict[str, float], same: dict[str, float], roberta: BackboneShape
+) -> None:
+    method = published_method(name)
+    configuration = method.configuration(roberta, settings)
+    assert configuration == method.configuration(roberta, same)
+    assert configuration != method.configuration(roberta)
+
+
+def test_settings_end_up_where_they_belong(roberta: BackboneShape) -> None:
+    mam = published_method("mam_adapter").configuration(roberta, {"l": 7, "r": 8, "s": 2.5, "mid": 9})
+    assert widths(mam) == [7, 8]
+    assert mam.ffn[0].gate == FixedScale(value=2.5)
+    assert isinstance(mam.attention[0].form, SoftmaxMemory)
+    assert mam.attention[0].form.reparameterization == 9
+    both = published_method("pa_attn_plus_pa_ffn").configuration(roberta, {"ra": 3, "r": 4})
+    assert (widths(Configuration(edits=both.attention)), widths(Configuration(edits=both.ffn))) == ([3], [4])
+    mixed = published_method("prefix_plus_lora_ffn").configuration(roberta, {"l": 3, "r": 4})
+    assert widths(mixed) == [3, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "defaults"),
+    [
+        ("prefix_tuning", [30]),
+        ("mam_adapter", [30, 512]),
+        ("pa_attn_plus_pa_ffn", [30, 512]),
+        ("houlsby_adapter", [64, 64]),
+    ],
+)
+def test_defaults_are_those_of_the_papers(name: str, defaults: list[int], roberta: BackboneShape) -> None:
+    assert widths(published_method(name).configuration(roberta)) == defaults
+    assert widths(published_method(name).configuration(roberta, {})) == defaults
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("lora_qv", {"l": 3}, "lora_qv has no hyper-parameter 'l'; it has: rank (r)"),
+        ("ia3", {"r": 3}, "ia3 has no hyper-parameter 'r'; it has: none."),
+        ("bitfit", {"r": 3}, "bitfit has no hyper-parameter 'r'; it has: labels (labels)."),
+        ("mam_adapter", {"r": "wide"}, "bottleneck must be a whole number of at least 1; got wide."),
+        ("mam_adapter", {"s": "wide"}, "scale must be a number; got wide."),
+        ("mam_adapter", {"read": "q"}, "read must be one of x_ffn, res_f; got q."),
+        ("mam_adapter", {"read": 3}, "read must be one of x_ffn, res_f; got 3."),
+        ("inducer", {"rk": 0}, "key_width must be a whole number of at least 1; got 0."),
+        ("prefix_tuning", {"l": 0}, "prefix_length must be a whole number of at least 1; got 0."),
+        ("prefix_tuning", {"prefix_length": 2.5}, "prefix_length must be a whole number of at least 1; got 2.5."),
+        ("prefix_tuning", {"mid": -1}, "reparameterization_width must be a whole number of at least 1; got -1."),
+        ("mam_adapter", {"r": float("inf")}, "bottleneck must be a whole number of at least 1; got inf."),
+        ("mam_adapter", {"r": float("nan")}, "bottleneck must be a whole number of at least 1; got nan."),
+    ],
+)
+def test_a_wrong_setting_is_refused_in_one_line(
+    name: str, settings: dict[str, float | str], message: str, roberta: BackboneShape
+) -> None:
+    with pytest.raises(UnknownMethodError) as caught:
+        published_method(name).configuration(roberta, settings)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan")])
+def test_a_scale_out_of_range_is_refused(scale: float, roberta: BackboneShape) -> None:
+    with pytest.raises(InvalidEditError, match="scale"):
+        published_method("mam_adapter").configuration(roberta, {"s": scale})
+
+
+def test_a_rank_beyond_the_width_of_the_backbone_is_refused_when_it_is_counted(roberta: BackboneShape) -> None:
+    configuration = published_method("lora_qv").configuration(roberta, {"r": 769})
+    with pytest.raises(InvalidEditError, match="rank 769 where 768"):
+        count(configuration, roberta)
+
+
+def test_methods_of_he_et_al_are_at_the_points_of_their_table(roberta: BackboneShape) -> None:
+    """Functional form, insertion, modified representation and composition of He et al. 2022, table 1 and figure 1."""
+    points = {
+        name: [
+            (edit.site, edit.form.name, edit.insertion, edit.write, edit.gate.name)
+            for edit in published_method(name).configuration(roberta).edits
+        ]
+        for name in ("prefix_tuning", "houlsby_adapter", "parallel_adapter_ffn", "scaled_parallel_adapter_ffn")
+    }
+    parallel, sequential = Insertion.PARALLEL, Insertion.SEQUENTIAL
+    assert points == {
+        "prefix_tuning": [(Site.ATTENTION, "softmax_memory", parallel, Port.HEAD, "lse_convex")],
+        "houlsby_adapter": [
+            (Site.ATTENTION, "bottleneck", sequential, Port.O, "add"),
+            (Site.FFN, "bottleneck", sequential, Port.F, "add"),
+        ],
+        "parallel_adapter_ffn": [(Site.FFN, "bottleneck", parallel, Port.F, "add")],
+        "scaled_parallel_adapter_ffn": [(Site.FFN, "bottleneck", parallel, Port.F, "scale")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "init"),
+    [
+        ("sequential_adapter_ffn", OwnNorm.NONE, Init.BERT),
+        ("parallel_adapter_ffn", OwnNorm.NONE, Init.BERT),
+        ("pfeiffer_adapter", OwnNorm.NONE, Init.BERT),
+        ("scaled_parallel_adapter_ffn", OwnNorm.NONE, Init.LORA),
+        ("scaled_parallel_adapter_ffn_learned", OwnNorm.NONE, Init.LORA),
+        # the released code of He et al. 2022 has a LayerNorm in every adapter at attention
+        ("sequential_adapter_attn", OwnNorm.INPUT, Init.BERT),
+        ("parallel_adapter_attn", OwnNorm.INPUT, Init.BERT),
+        ("parallel_adapter_attn_concat", OwnNorm.INPUT, Init.BERT),
+        ("sequential_adapter_single", OwnNorm.INPUT, Init.BERT),
+    ],
+)
+def test_adapters_are_relu_with_biases(name: str, norm: OwnNorm, init: Init, roberta: BackboneShape) -> None:
+    (edit,) = published_method(name).configuration(roberta).edits
+    assert isinstance(edit.form, Bottleneck)
+    assert (edit.form.activation, edit.form.bias, edit.form.norm, edit.form.init) == (
+        Activation.RELU,
+        True,
+        norm,
+        init,
+    )
+
+
+def test_the_multi_head_adapter_has_a_block_for_every_query_head_and_no_bias(qwen: BackboneShape) -> None:
+    (edit,) = published_method("multihead_parallel_adapter").configuration(qwen).edits
+    assert isinstance(edit.form, Bottleneck)
+    assert (edit.heads, edit.read, edit.write, edit.form.bias) == (Heads.QUERY, Port.Q, Port.HEAD, False)
+
+
+def test_lora_reads_the_input_of_the_projection_it_writes(bart: BackboneShape) -> None:
+    pairs = {
+        name: [(edit.read, edit.write) for edit in published_method(name).configuration(bart).edits]
+        for name in ("lora_qv", "lora_kv", "lora_ffn")
+    }
+    assert pairs == {
+        "lora_qv": [(Port.X_ATTN, Port.Q), (Port.CTX, Port.V)],
+        "lora_kv": [(Port.CTX, Port.K), (Port.CTX, Port.V)],
+        "lora_ffn": [(Port.X_FFN, Port.U), (Port.M, Port.F)],
+    }
+
+
+def test_lora_on_a_gated_ffn_writes_the_gate_too(qwen: BackboneShape) -> None:
+    edits = published_method("lora_ffn").configuration(qwen).edits
+    assert [(edit.read, edit.write) for edit in edits] == [
+        (Port.X_FFN, Port.G),
+        (Port.X_FFN, Port.U),
+        (Port.M, Port.F),
+    ]
+    assert all(isinstance(edit.form, LowRank) for edit in edits)
+
+
+def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named: Callable[[str], BackboneShape]) -> None:
+    for backbone in BACKBONES:
+        shape = shape_named(backbone)
+        if ("bitfit", shape.family) in REFUSED:
+            continue
+        edits = published_method("bitfit").configuration(shape).edits
+        assert all(isinstance(edit.form, Constant) for edit in edits)
+        at_stack = {(edit.site, edit.write) for edit in edits} - shape.biased_ports
+        assert at_stack == ({(Site.STACK, Port.NORM)} if shape.stack_norms else set())
+        assert len(edits) == len(shape.biased_ports) + len(at_stack)
+
+
+def test_a_learned_scale_and_the_convex_gate_are_gates_of_methods(roberta: BackboneShape) -> None:
+    (learned,) = published_method("scaled_parallel_adapter_ffn_learned").configuration(roberta).edits
+    assert learned.gate == LearnedScale()
+    assert published_method("mam_adapter").configuration(roberta).attention[0].gate == ConvexGate()
+
+
+def test_head_only_changes_nothing(roberta: BackboneShape) -> None:
+    assert published_method("head_only").configuration(roberta).edits == ()
+
+
+def only(name: str, shape: BackboneShape, settings: dict[str, float | str] | None = None) -> Edit:
+    """The one edit of a method."""
+    (edit,) = published_method(name).configuration(shape, settings).edits
+    return edit
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_choice_can_be_made_and_changes_something(name: str, qwen: BackboneShape) -> None:
+    """On a backbone where every tensor is one of its own, so that no choice is void."""
+    method = published_method(name)
+    for parameter in method.hyperparameters:
+        if not parameter.choices or parameter.default is None:
+            continue
+        built = {choice: method.configuration(qwen, {parameter.alias: choice}) for choice in parameter.choices}
+        assert len(set(built.values())) == len(parameter.choices)
+        assert built[str(parameter.default)] == method.configuration(qwen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hyperparameters_have_names_of_their_own_and_defaults_that_can_be(name: str) -> None:
+    parameters = published_method(name).hyperparameters
+    keys = [key for one in parameters for key in {one.name, one.alias}]
+    assert len(set(keys)) == len(keys)
+    for one in parameters:
+        assert one.meaning
+        if one.default is not None:
+            one.check(one.default)
+
+
+def test_sizes_are_what_resizing_changes(roberta: BackboneShape) -> None:
+    """A hyper-parameter is called a size just where setting it changes a width of the configuration."""
+    for method in PUBLISHED:
+        for one in method.hyperparameters:
+            if one.choices or one.is_counted_only:
+                continue
+            other = 0.01 if one.name == "fraction" else 16 if one.default == 12 else 12
+            changed = widths(method.configuration(roberta, {one.name: other})) != widths(method.configuration(roberta))
+            assert changed is one.is_size, (method.name, one.name)
+
+
+def test_what_is_only_counted_changes_nothing_that_is_built(roberta: BackboneShape) -> None:
+    counted = [(method, one) for method in PUBLISHED for one in method.hyperparameters if one.is_counted_only]
+    assert {(method.name, one.name) for method, one in counted} == {
+        ("bitfit", "labels"),
+        ("houlsby_adapter", "labels"),
+        ("diff_pruning", "tensors"),
+    }
+    for method, one in counted:
+        assert method.configuration(roberta, {one.name: 7}) == method.configuration(roberta)
+
+
+def test_a_number_is_checked_where_it_is_set() -> None:
+    whole = HyperParameter(name="rank", alias="r", default=8, meaning="rank")
+    whole.check(3.0)
+    for value in (0, 2.5, float("nan"), float("inf"), "3"):
+        with pytest.raises(UnknownMethodError, match="rank must be a whole number of at least 1"):
+            whole.check(value)
+
+
+def test_all_values_are_told_by_their_full_names() -> None:
+    assert published_method("mam_adapter").values({"l": 7, "read": "res_f"}) == {
+        "prefix_length": 7,
+        "bottleneck": 512,
+        "scale": 4,
+        "reparameterization_width": None,
+        "read": "res_f",
+        "norm": "none",
+        "init": "lora",
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["parallel_adapter_ffn", "scaled_parallel_adapter_ffn", "scaled_parallel_adapter_ffn_learned", "mam_adapter"],
+)
+def test_what_a_parallel_adapter_at_the_ffn_reads_is_explicit(name: str, qwen: BackboneShape) -> None:
+    """The normalised input unless He et al. 2022's choice on mBART, the residual stream, is made."""
+    method = published_method(name)
+    reads = [method.configuration(qwen, {"read": read}).ffn[0].read for read in ("x_ffn", "res_f")]
+    assert reads == [Port.X_FFN, Port.RES_F]
+    assert method.configuration(qwen).ffn[0].read is Port.X_FFN
+
+
+def test_a_parallel_adapter_at_attention_may_be_before_the_output_projection(qwen: BackboneShape) -> None:
+    (edit,) = published_method("parallel_adapter_attn").configuration(qwen, {"write": "concat"}).edits
+    assert edit == only("parallel_adapter_attn_concat", qwen)
+    assert only("parallel_adapter_attn", qwen).write is Port.O
+    both = published_method("pa_attn_plus_pa_ffn").configuration(qwen, {"reada": "res_in", "read": "res_f"})
+    assert [edit.read for edit in both.edits] == [Port.RES_IN, Port.RES_F]
+
+
+def test_the_original_houlsby_adapter_can_be_made(roberta: BackboneShape) -> None:
+    settings: dict[str, float | str] = {"norm": "none", "init": "houlsby", "act": "gelu"}
+    edits = published_method("houlsby_adapter").configuration(roberta, settings).edits
+    form = Bottleneck(width=64, activation=Activation.GELU, init=Init.HOULSBY)
+    assert [(edit.write, edit.form) for edit in edits] == [(Port.O, form), (Port.F, form)]
+
+
+def test_a_pfeiffer_adapter_reads_and_writes_the_residual_sum(roberta: BackboneShape) -> None:
+    edit = only("pfeiffer_adapter", roberta)
+    assert (edit.site, edit.write, edit.read, edit.gate) == (Site.FFN, Port.SUM, Port.SUM, Add())
+
+
+def test_the_single_adapter_is_at_the_block_or_at_its_self_attention(bart: BackboneShape) -> None:
+    """Once a block wherever it is, which makes 108 columns 2,019,600 parameters of GPT-2 (Chen et al. 2022)."""
+    block = published_method("sequential_adapter_single").configuration(bart)
+    attention = published_method("sequential_adapter_single").configuration(bart, {"place": "attn"})
+    assert [(edit.site, edit.write) for edit in block.edits] == [(Site.FFN, Port.SUM)]
+    assert [(edit.site, edit.write) for edit in attention.edits] == [
+        (Site.ENCODER_SELF, Port.O),
+        (Site.DECODER_SELF, Port.O),
+    ]
+    assert count(block, bart) == count(attention, bart)
+
+
+def test_a_bias_of_lora_is_a_choice(roberta: BackboneShape) -> None:
+    for name in ("lora_qv", "lora_kv", "lora_ffn"):
+        for choice in ("no", "yes"):
+            edits = published_method(name).configuration(roberta, {"bias": choice}).edits
+            assert {isinstance(edit.form, LowRank) and edit.form.bias for edit in edits} == {choice == "yes"}
+
+
+def test_the_multi_head_adapter_can_share_its_mlp(roberta: BackboneShape) -> None:
+    form = only("multihead_parallel_adapter", roberta, {"r": 5, "mid": 800}).form
+    assert isinstance(form, Bottleneck)
+    assert (form.width, form.reparameterization) == (5, 800)
+    assert isinstance(only("multihead_parallel_adapter", roberta).form, Bottleneck)
+
+
+def test_prompts_are_rows_before_the_input(roberta: BackboneShape) -> None:
+    assert only("prompt_tuning", roberta, {"l": 7}).form == Prompt(width=7)
+    assert only("p_tuning", roberta, {"l": 7, "h": 9}).form == EncodedPrompt(width=7, hidden=9)
+    lstm = EncodedPrompt(width=20, hidden=128, encoder=PromptEncoder.LSTM)
+    assert only("p_tuning", roberta, {"encoder": "lstm"}).form == lstm
+
+
+def test_robust_prefix_tuning_is_a_prefix_with_a_table_for_every_batch(roberta: BackboneShape) -> None:
+    robust, plain = only("robust_prefix_tuning", roberta, {"l": 7}), only("prefix_tuning", roberta, {"l": 7})
+    assert robust.form == SoftmaxMemory(width=7, heads=Heads.KEY_VALUE, robust=True)
+    assert (robust.write, robust.read, robust.gate) == (plain.write, plain.read, plain.gate)
+
+
+def test_inducers_are_at_the_points_of_chen_et_al(roberta: BackboneShape) -> None:
+    """Key source, extension and composition of Chen et al. 2022, tables 1 and 3; tanh and their own init throughout."""
+    points = {}
+    for name in ("inducer_adaptive", "inducer_extension", "inducer_gating", "inducer"):
+        edit = only(name, roberta)
+        points[name] = (edit.write, edit.read, edit.gate)
+        assert edit.form == Bottleneck(
+            width=edit.form.width if isinstance(edit.form, Bottleneck) else 0,
+            activation=Activation.TANH,
+            heads=Heads.QUERY,
+            init=Init.INDUCER,
+        )
+    assert points == {
+        "inducer_adaptive": (Port.HEAD, Port.Q, InducerGate()),
+        "inducer_extension": (Port.O, Port.Q, InducerGate()),
+        "inducer_gating": (Port.O, Port.Q, ConvexInducerGate(key_width=10)),
+        "inducer": (Port.O, Port.Q, InducerGate(key_width=10)),
+    }
+
+
+def test_an_inducers_lora_is_as_released_unless_it_is_set(
+    roberta: BackboneShape, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    """Scale 32 / rank; with a bias for generation, without for classification."""
+    gpt2, method = shape_named("gpt2"), published_method("inducer_plus_lora_q")
+    for shape, settings, bias, scale in (
+        (gpt2, {}, True, 32 / 24),
+        (roberta, {"r": 4}, False, 8.0),
+        (roberta, {"bias": "yes", "sl": 2}, True, 2.0),
+        (gpt2, {"bias": "no"}, False, 32 / 24),
+    ):
+        lora = method.configuration(shape, settings).edits[1]
+        assert (lora.write, lora.read, lora.gate) == (Port.Q, Port.X_ATTN, FixedScale(value=scale))
+        assert isinstance(lora.form, LowRank)
+        assert lora.form.bias is bias
+
+
+def test_the_mam_inducer_has_a_plain_adapter_or_a_scaled_one(roberta: BackboneShape) -> None:
+    method = published_method("mam_inducer")
+    (plain,) = method.configuration(roberta).ffn
+    assert (plain.gate, plain.form) == (Add(), Bottleneck(width=42, init=Init.BERT))
+    (scaled,) = method.configuration(roberta, {"s": 2, "init": "lora", "rf": 12}).ffn
+    assert (scaled.gate, scaled.form) == (FixedScale(value=2), Bottleneck(width=12))
+
+
+def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta: BackboneShape) -> None:
+    sites = {
+        name: [(edit.write, edit.form) for edit in published_method(name).configuration(roberta, {"r": 24}).edits]
+        for name in ("compacter", "compacter_pp", "phm_adapter")
+    }
+    shared, own = Phm(width=24), Phm(width=24, factor_rank=None, shared=False)
+    assert sites == {
+        "compacter": [(Port.O, shared), (Port.F, shared)],
+        "compacter_pp": [(Port.F, shared)],
+        "phm_adapter": [(Port.O, own), (Port.F, own)],
+    }
+    # a 32nd of the width unless set
+    assert widths(published_method("compacter").configuration(roberta)) == [24, 24]
+
+
+def test_ia3_multiplies_keys_values_and_the_hidden_ffn(qwen: BackboneShape) -> None:
+    edits = published_method("ia3").configuration(qwen).edits
+    assert [(edit.read, edit.write) for edit in edits] == [(port, port) for port in (Port.K, Port.V, Port.M)]
+    assert all(edit.form == Diagonal() and edit.gate == Multiply() for edit in edits)
+
+
+def test_methods_of_the_whole_model_stand_alone(roberta: BackboneShape) -> None:
+    forms = {
+        name: only(name, roberta).form
+        for name in ("full_finetuning", "diff_pruning", "intrinsic_did", "intrinsic_said")
+    }
+    assert forms == {
+        "full_finetuning": Full(),
+        "diff_pruning": Sparse(width=roberta.parameters // 200),
+        "intrinsic_did": Intrinsic(width=1000),
+        "intrinsic_said": Intrinsic(width=1000, per_tensor=True),
+    }
+    assert only("diff_pruning", roberta, {"fraction": 0.01}).form == Sparse(width=roberta.parameters // 100)
+    with pytest.raises(BudgetError, match="above 0%"):
+        published_method("diff_pruning").configuration(roberta, {"fraction": 2})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("head_only", "full_finetuning")])
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen2_5_0_5b"])
+def test_a_method_that_is_resized_stays_within_the_budget(
+    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape, method = shape_named(backbone), published_method(name)
+    budget = ParameterBudget(fraction=0.01).parameters(shape)
+    solved = solve(method.configuration(shape), shape, attention_share=method.attention_share, parameters=budget)
+    stored = count(solved, shape).stored
+    assert stored <= budget
+    is_sized = any(edit.sized_form is not None for edit in solved.edits)
+    assert not is_sized or stored > 0.9 * budget
+
+
+def test_full_finetuning_cannot_be_resized(roberta: BackboneShape) -> None:
+    structure = published_method("full_finetuning").configuration(roberta)
+    with pytest.raises(BudgetError, match="needs at least 124,055,040"):
+        solve(structure, roberta, attention_share=0, parameters=roberta.frozen_parameters - 1)
+    assert solve(structure, roberta, attention_share=0, parameters=roberta.frozen_parameters) == structure

@@ -1,0 +1,372 @@
+"""Trials of a study that was really run, taken away: by the command line, to a folder that stands on its own."""
+
+import json
+import random
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deltaspace.commands.main import main
+from search_space.published import PUBLISHED
+from studies.confirming.request import ConfirmationRequest
+from studies.confirming.results import confirmation_results
+from studies.confirming.running import confirm
+from studies.confirming.wording import verdict_sentences
+from studies.errors import StudiesError
+from studies.exports.exporting import export_trial
+from studies.launching import launch
+from studies.specification import Specification, specification_from_mapping
+from studies.store.ledger import Ledger
+from studies.store.records import NewStudy, TrialRecord, TrialState
+
+STUDY = "reviews"
+POINTS = ("lora_qv", "mam_adapter", "prefix_tuning:mid=6,l=2", "bitfit")
+README = Path(__file__).parents[3] / "README.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A study that has ended.
+
+    Attributes:
+        url: Its storage.
+        folder: With its data.
+        specification: What it was.
+    """
+
+    url: str
+    folder: Path
+    specification: Specification
+
+    def trials(self) -> list[TrialRecord]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.trials(ledger.study(STUDY).id)
+
+    def number(self, method: str) -> int:
+        return next(trial.number for trial in self.trials() if (trial.method or "").startswith(method))
+
+
+def sentences(seed: int, size: int) -> str:
+    """Rows whose label says whether there is an x among the words."""
+    draw = random.Random(seed)
+    rows = []
+    for row in range(size):
+        words = [draw.choice(["red", "blue", "hill", "sea"]) for _ in range(draw.randint(2, 5))]
+        words += ["x"] if row % 2 else []
+        rows.append(json.dumps({"text": " ".join(words), "label": ["none", "some"][row % 2]}))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Four published methods and what was discovered beside them, some of it pruned."""
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "task").mkdir()
+    for seed, (name, size) in enumerate({"train": 64, "validation": 32, "test": 32}.items()):
+        (folder / "task" / f"{name}.jsonl").write_text(sentences(seed, size))
+    mapping: dict[str, object] = {
+        "name": STUDY,
+        "backbone": str(tiny_backbone("roberta")),
+        "task": {"folder": str(folder / "task"), "text": "text", "label": "label", "max_tokens": 16},
+        "budget": 900,
+        "trials": 8,
+        "training": {"steps": 8, "batch_size": 8, "precision": "fp32", "head_learning_rate": 1e-2},
+        "pruning": {"first_rung_steps": 2},
+        "search": {"sampler": "random", "published": list(POINTS)},
+        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
+    }
+    specification = specification_from_mapping(mapping)
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DELTASPACE_CACHE", str(folder / "cache"))
+        assert launch(specification, storage_url=url).finished
+    ran = Ran(url=url, folder=folder, specification=specification)
+    states = {trial.state for trial in ran.trials()}
+    assert {TrialState.COMPLETE, TrialState.PRUNED} <= states
+    return ran
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTASPACE_STORAGE", ran.url)
+    monkeypatch.setenv("DELTASPACE_CACHE", str(ran.folder / "cache"))
+
+
+def validation_loss(ran: Ran, folder: Path) -> float:
+    """Mean loss of an export on the validation split."""
+    import torch
+
+    from trial_runner.backbones import tokenizer_id
+    from trial_runner.export import open_delta
+    from trial_runner.tasks import prepare_task
+
+    loaded = open_delta(folder)
+    from trial_runner.backbones import load_tokenizer
+
+    tokenizer = load_tokenizer(ran.specification.backbone)
+    task = prepare_task(ran.specification.to_task_source(), tokenizer, tokenizer_id(tokenizer))
+    batch = task.splits["validation"].batch(range(32), 1)
+    with torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(loaded.logits(batch), torch.from_numpy(batch.labels))
+    assert loaded.labels == ("none", "some")
+    loaded.detach()
+    return float(loss)
+
+
+def last_loss(ran: Ran, number: int) -> float:
+    with Ledger.open(ran.url, read_only=True) as ledger:
+        return ledger.readings(ledger.study(STUDY).id, number)[-1].metrics["validation_loss"]
+
+
+@pytest.mark.parametrize("method", [point.partition(":")[0] for point in POINTS])
+def test_an_export_measures_what_the_trial_measured(ran: Ran, method: str, tmp_path: Path) -> None:
+    number = ran.number(method)
+    assert main(["export", STUDY, str(number), str(tmp_path / "away")]) == 0
+    assert validation_loss(ran, tmp_path / "away") == pytest.approx(last_loss(ran, number), rel=1e-5)
+
+
+def test_the_best_trial_goes_by_its_name(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    complete = [trial for trial in ran.trials() if trial.state is TrialState.COMPLETE]
+    best = max(complete, key=lambda trial: (trial.score or 0.0, -trial.number))
+    assert main(["export", STUDY, "best", str(tmp_path / "away"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["trial"], said["score"], said["metric"]) == (best.number, best.score, "accuracy")
+    assert said["files"] == ["README.md", "delta.json", "delta.safetensors"]
+    assert said["stored_parameters"] == best.stored_parameters <= 900
+
+
+def test_the_facts_say_where_it_comes_from(ran: Ran, tmp_path: Path) -> None:
+    number = ran.number("lora_qv")
+    main(["export", STUDY, str(number), str(tmp_path / "away")])
+    facts = json.loads((tmp_path / "away" / "delta.json").read_text())
+    trial = ran.trials()[number]
+    assert facts["backbone"]["name"] == ran.specification.backbone
+    assert re.fullmatch("[0-9a-f]{64}", facts["backbone"]["weights_sha256"])
+    assert facts["labels"] == ["none", "some"]
+    assert facts["counts"]["stored"] == trial.stored_parameters
+    assert facts["counts"]["head"] == trial.head_parameters == 34
+    assert (facts["scores"]["split"], facts["scores"]["score"]) == ("validation", trial.score)
+    assert facts["scores"]["steps"] == 8
+    assert (facts["study"], facts["trial"], facts["method"]) == (STUDY, number, "lora_qv")
+    assert facts["tokenizer"]["additions"] == []
+    assert facts["precision"] == "fp32"
+    assert "have a licence of their own" in facts["licence"]
+    assert facts["trained_as"] is None
+
+
+def test_a_prefix_is_folded_and_the_command_says_so(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = ran.number("prefix_tuning")
+    assert main(["export", STUDY, str(number), str(tmp_path / "away")]) == 0
+    assert "were folded into tables; outputs agree within 1e-6" in capsys.readouterr().out
+    facts = json.loads((tmp_path / "away" / "delta.json").read_text())
+    assert facts["configuration"]["edits"][0]["form"]["reparameterization"] is None
+    assert facts["trained_as"]["edits"][0]["form"]["reparameterization"] == 6
+    assert facts["counts"]["stored"] < facts["counts"]["trained"]
+
+
+def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(ran: Ran, tmp_path: Path) -> None:
+    number = ran.number("lora_qv")
+    main(["export", STUDY, str(number), str(tmp_path / "away")])
+    card = (tmp_path / "away" / "README.md").read_text()
+    trial = ran.trials()[number]
+    assert f"# Trial {number} of {STUDY}" in card
+    assert "of the budget of 900" in card
+    assert f"{trial.stored_parameters:,} (" in card
+    assert "| attn | 2 | q <- q + " in card
+    with Ledger.open(ran.url, read_only=True) as ledger:
+        readings = ledger.readings(ledger.study(STUDY).id, number)
+    assert len(readings) == 3
+    for one in readings:
+        assert f"| {one.step} | {one.score:.4f} | {one.train_loss:.4f} |" in card
+    assert "* `lora_qv`: nothing differs but sizes" in card
+    assert f"Not confirmed. It was chosen among {len(ran.trials())} trials" in card
+    assert str(tmp_path / "away") in card
+
+
+@pytest.mark.parametrize("form", ["deltaspace", "peft", "merged"])
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+def test_the_lines_of_the_card_load_the_export(ran: Ran, tmp_path: Path, form: str) -> None:
+    options = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}[form]
+    number = ran.number("lora_qv")
+    assert main(["export", STUDY, str(number), str(tmp_path / "away"), *options]) == 0
+    (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "away" / "README.md").read_text(), re.DOTALL)
+    known: dict[str, object] = {}
+    exec(code, known)
+    if form == "deltaspace":
+        assert known["logits"].shape == (1, 2)  # type: ignore[attr-defined]
+        known["delta"].detach()  # type: ignore[attr-defined]
+    else:
+        assert known["head"].labels == ("none", "some")  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_merged_or_expressed_is_named_and_nothing_is_written(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(ran.number("mam_adapter"))
+    for options in (["--merge"], ["--format", "peft"]):
+        assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 1
+        said = capsys.readouterr().err
+        assert "edit 0 (softmax_memory at attn from q to head, gate lse_convex)" in said
+        assert "edit 1 (bottleneck at ffn" in said
+        assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+    """The one line that a command is refused with."""
+    assert main(["export", *arguments]) == code
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1), printed
+    return printed.err
+
+
+def test_a_trial_that_is_not_complete_is_refused_with_what_helps(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
+    said = refusal(capsys, STUDY, str(pruned.number), str(tmp_path / "away"))
+    assert f"it is pruned after {pruned.steps} steps (rung 0" in said
+    assert "Use --retrain to train it to the end first." in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_retrained_trial_is_what_the_study_would_have_trained(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
+    before = ran.trials()
+    assert main(["export", STUDY, str(pruned.number), str(tmp_path / "pruned"), "--retrain"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in told] == ["step 2", "step 4", "step 8"]
+    assert ran.trials() == before
+    with Ledger.open(ran.url, read_only=True) as ledger:
+        first = ledger.readings(ledger.study(STUDY).id, pruned.number)[0]
+    card = (tmp_path / "pruned" / "README.md").read_text()
+    assert f"| {first.step} | {first.score:.4f} | {first.train_loss:.4f} |" in card
+    number = ran.number("lora_qv")
+    assert main(["export", STUDY, str(number), str(tmp_path / "complete"), "--retrain"]) == 0
+    assert validation_loss(ran, tmp_path / "complete") == pytest.approx(last_loss(ran, number), rel=1e-4)
+
+
+def test_an_unknown_number_study_or_word_is_refused(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = str(tmp_path / "away")
+    assert "99" in refusal(capsys, STUDY, "99", away)
+    assert "no study 'other'" in refusal(capsys, "other", "1", away)
+    assert "a trial is a number or 'best'; got 'worst'" in refusal(capsys, STUDY, "worst", away, code=2)
+    assert "takes NUMBER|best and DIR" in refusal(capsys, STUDY, away, code=2)
+    assert "exclude each other" in refusal(capsys, STUDY, "1", away, "--merge", "--format", "peft", code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_refused_and_stays(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away" / "mine").write_text("mine")
+    for options in ([], ["--merge"], ["--format", "peft"], ["--retrain"]):
+        assert "is there already" in refusal(capsys, STUDY, "best", str(tmp_path / "away"), *options)
+    assert [path.name for path in tmp_path.rglob("*")] == ["away", "mine"]
+
+
+def test_a_file_that_is_lost_or_damaged_is_refused_with_its_name(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = ran.number("bitfit")
+    with Ledger.open(ran.url, read_only=True) as ledger:
+        (file,) = ledger.artefacts(ledger.study(STUDY).id, number)
+    content = Path(file.path).read_bytes()
+    try:
+        Path(file.path).write_bytes(content[:-1] + b"?")
+        assert f"{file.path} is missing or damaged" in refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
+        Path(file.path).unlink()
+        assert "Use --retrain to train it anew." in refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
+    finally:
+        Path(file.path).write_bytes(content)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trial_without_a_file_is_refused(sample_storage: str, tmp_path: Path) -> None:
+    with (
+        Ledger.open(sample_storage, read_only=True) as ledger,
+        pytest.raises(StudiesError, match=r"trained weights; none are recorded\. Use --retrain"),
+    ):
+        export_trial(ledger, "sample", 3, tmp_path / "away")
+
+
+def test_a_study_without_a_complete_trial_has_no_best_one(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path / 'empty.db'}") as ledger:
+        ledger.create_study(
+            NewStudy(
+                name="empty",
+                specification={},
+                backbone="embedded",
+                backbone_parameters=1,
+                budget_parameters=1,
+                metric="accuracy",
+                seed=0,
+            )
+        )
+        with pytest.raises(StudiesError, match="must have a complete trial"):
+            export_trial(ledger, "empty", None, tmp_path / "away")
+
+
+def test_a_backbone_that_has_changed_since_is_refused(ran: Ran, tmp_path: Path) -> None:
+    from trial_runner.backbones import load_backbone
+    from trial_runner.errors import ExportError
+    from trial_runner.export import load_delta
+
+    main(["export", STUDY, str(ran.number("lora_qv")), str(tmp_path / "away")])
+    with pytest.raises(ExportError, match="must be attached to the backbone it was trained on"):
+        load_delta(load_backbone("embedded"), tmp_path / "away")
+
+
+def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(ran.folder / "ledger.db", tmp_path / "ledger.db")
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    request = ConfirmationRequest(
+        study=STUDY, top=1, seeds=2, against=("lora_qv",), fleet={"artefacts": str(tmp_path / "artefacts")}
+    )
+    assert confirm(request, storage_url=url).finished
+    assert main(["export", STUDY, "best", str(tmp_path / "away"), "--storage", url]) == 0
+    card = (tmp_path / "away" / "README.md").read_text()
+    assert "Not confirmed" not in card
+    with Ledger.open(url, read_only=True) as ledger:
+        (result,) = confirmation_results(ledger, STUDY)
+    assert result.winner.spread is not None
+    assert f"* Test accuracy over 2 fresh seeds: mean {result.winner.spread.mean:.4f}" in card
+    assert all(f"* {sentence}" in card for sentence in verdict_sentences(result))
+    assert main(["export", result.name, "0", str(tmp_path / "child"), "--storage", url]) == 0
+    child = (tmp_path / "child" / "README.md").read_text()
+    assert "| step | test accuracy | training loss |" in child
+    assert "* It is a trial of a confirmation itself." in child
+    capsys.readouterr()
+    said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url)
+    assert "must be a study that searches; it is a confirmation" in said
+
+
+def readme_commands() -> list[list[str]]:
+    lines = [line.split("  #")[0].strip() for line in README.read_text().splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("deltaspace export ")]
+
+
+def test_the_commands_of_the_readme_work(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(readme_commands()) >= 4
+    monkeypatch.chdir(tmp_path)
+    lora, pruned = ran.number("lora_qv"), next(t.number for t in ran.trials() if t.state is TrialState.PRUNED)
+    for arguments in readme_commands():
+        number = pruned if "--retrain" in arguments else lora
+        own = [str(number) if argument.isdecimal() else argument for argument in arguments]
+        assert main([STUDY if argument == "docstrings" else argument for argument in own]) == 0, arguments
+
+
+def test_every_point_that_was_run_is_a_published_method() -> None:
+    assert {point.partition(":")[0] for point in POINTS} <= {method.name for method in PUBLISHED}

@@ -1,0 +1,140 @@
+"""A study as a database that stock Optuna opens."""
+
+import json
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import FrozenTrial
+from support.trivial_runner import TrivialFactory
+
+from deltaspace.commands.main import main
+from studies.launching import launch
+from studies.specification import Specification, specification_from_mapping
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, TrialRecord, TrialState
+
+BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
+STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
+
+
+def specification(folder: Path, sampler: str) -> Specification:
+    return specification_from_mapping(
+        {
+            "name": "trivial",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": 20,
+            "training": {"steps": 16},
+            "pruning": {"first_rung_steps": 4},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]},
+            "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
+        }
+    )
+
+
+@pytest.fixture(params=["random", "nsga2"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A study that has ended; its sampler may be one that learns nothing of published methods."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    assert launch(specification(tmp_path, request.param), storage_url=url, factory=TrivialFactory()).finished
+    return url
+
+
+def recorded(url: str) -> tuple[list[TrialRecord], list[ReadingRecord]]:
+    with Ledger.open(url, read_only=True) as ledger:
+        study = ledger.study("trivial")
+        return ledger.trials(study.id), ledger.readings(study.id)
+
+
+def test_stock_optuna_loads_every_trial_as_it_was(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "away" / "trials.db"
+    assert main(["export", "trivial", str(file), "--format", "optuna", "--storage", url]) == 0
+    assert f"20 trials of trivial are in {file}" in capsys.readouterr().out
+    assert [path.name for path in file.parent.iterdir()] == ["trials.db"]
+    study = optuna.load_study(study_name="trivial", storage=f"sqlite:///{file}")
+    trials, readings = recorded(url)
+    assert len(study.trials) == len(trials) == 20
+    assert {trial.state for trial in trials} >= {TrialState.COMPLETE, TrialState.PRUNED}
+    for ours, theirs in zip(trials, study.trials, strict=True):
+        assert_same(ours, theirs, {one.step: one.score for one in readings if one.trial == ours.number})
+    best = min(
+        (trial for trial in trials if trial.score is not None), key=lambda trial: (-(trial.score or 0.0), trial.number)
+    )
+    assert study.best_value == best.score
+    assert study.direction is optuna.study.StudyDirection.MAXIMIZE
+    assert study.user_attrs["metric"] == "accuracy"
+    assert study.user_attrs["specification"]["trials"] == 20
+    study.ask()  # it goes on from there
+
+
+def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, float]) -> None:
+    assert theirs.number == ours.number
+    assert theirs.state.name == STATES[ours.state]
+    assert theirs.value == ours.score
+    assert theirs.params == ours.proposal
+    assert theirs.intermediate_values == readings
+    assert theirs.user_attrs["description"] == ours.description
+    assert theirs.user_attrs["method"] == ours.method
+    assert theirs.user_attrs["stored_parameters"] == ours.stored_parameters
+    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(ours.configuration))
+    assert theirs.user_attrs["reason"] == ours.reason
+
+
+def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> None:
+    from search_space.backbones import shape_of
+    from search_space.space.space import SearchSpace
+    from studies.exports.optuna import export_optuna
+    from studies.search.candidates import new_trial
+    from studies.search.proposer import Proposer
+    from trial_runner.backbones import config_of
+
+    with Ledger.open(url) as ledger:
+        study = ledger.study("trivial")
+        shape = shape_of(config_of(study.backbone))
+        options = Specification.from_json(study.specification).space_options()
+        proposer = Proposer(
+            SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
+        )
+        proposer.replay(ledger.trials(study.id), {})
+        new = [new_trial(proposer.propose(), shape, study_seed=99, head_parameters=1) for _ in range(2)]
+        epoch = ledger.take_over(study.id, "test")
+        ledger.add_trials(study.id, epoch, new[:1], worker="worker-0")
+        ledger.add_trials(study.id, epoch, new[1:])
+        assert export_optuna(ledger, "trivial", tmp_path / "open.db") == 22
+    found = optuna.load_study(study_name="trivial", storage=f"sqlite:///{tmp_path / 'open.db'}")
+    assert [trial.state.name for trial in found.trials[20:]] == ["RUNNING", "WAITING"]
+    assert found.trials[20].datetime_complete is None
+
+
+def test_a_study_of_another_release_is_refused_with_one_line(
+    sample_storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "trials.db")
+    assert main(["export", "sample", file, "--format", "optuna", "--storage", sample_storage]) == 1
+    said = capsys.readouterr().err
+    assert "must have a study file that this release can read" in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_refused_and_stays(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.db").write_text("mine")
+    assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert (tmp_path / "mine.db").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["best", "file.db"], ["file.db", "--merge"], ["file.db", "--retrain"]], ids=" ".join
+)
+def test_the_whole_study_goes_without_a_number_or_a_flag(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "trivial", *arguments, "--format", "optuna", "--storage", "sqlite:///none.db"]) == 2
+    assert "takes STUDY and FILE" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

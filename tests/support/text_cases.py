@@ -1,0 +1,133 @@
+"""Text tasks on tiny backbones that write, in float64: runners over them, and packs of trials of other structures."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from support.packing_cases import request_for
+from support.promises import moved
+
+from search_space.configuration import Configuration
+from search_space.published import published_method
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.frozen_model import Pass
+from trial_runner.backbones import load_language_model, tokenizer_id
+from trial_runner.objectives import LanguageModelObjective
+from trial_runner.packs.lane import pass_of
+from trial_runner.packs.pack import TrialPack
+from trial_runner.requests import TrialRequest
+from trial_runner.runner import TorchRunner
+from trial_runner.tasks import Decoding, TextColumns, TextTaskSource, prepare_task
+
+__all__ = [
+    "METHODS",
+    "WRITERS",
+    "admitted",
+    "configurations",
+    "language_model",
+    "moved_pass",
+    "objective_of",
+    "plain_pass",
+    "requests",
+    "text_runner",
+    "write_task",
+]
+
+WRITERS = ("bart", "mbart", "marian", "t5", "t5_gated", "gpt2", "llama", "qwen2", "qwen3")
+METHODS = ("prefix_tuning", "mam_adapter", "lora_qv", "prompt_tuning", "ia3", "houlsby_adapter", "inducer")
+_SIZES = {"train": 20, "validation": 11, "test": 7}
+
+
+def _text(draw: random.Random, least: int, most: int) -> str:
+    words = ["".join(draw.choices("abcdefgh", k=draw.randint(1, 2))) for _ in range(draw.randint(least, most))]
+    return " ".join(words)
+
+
+def write_task(folder: Path) -> Path:
+    """Sources of a few words of one or two letters, targets and references of four to six, a group each."""
+    draw = random.Random(3)
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, size in _SIZES.items():
+        rows: list[dict[str, Any]] = []
+        for number in range(size):
+            source, targets = f"{split[:2]} {number} {_text(draw, 1, 6)}", [_text(draw, 4, 6), _text(draw, 4, 6)]
+            group = ("seen", "unseen")[number % 2]
+            rows.append({"source": source, "target": targets[0], "references": targets, "group": group})
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def text_runner(backbone: Path, folder: Path, *, precision: str = "fp64", **options: Any) -> TorchRunner:
+    """A runner over a tiny backbone and the task of `write_task`.
+
+    Args:
+        backbone: Folder of the backbone.
+        folder: Of the task.
+        precision: Of the runner.
+        options: Of the task's source.
+    """
+    torch.set_num_threads(1)
+    register_attention()
+    fields: dict[str, Any] = {
+        "task_kind": "data_to_text",
+        "metric": "bleu",
+        "columns": TextColumns(source="source", target="target", references="references"),
+        "decoding": Decoding(max_new_tokens=6),
+        "max_tokens": 24,
+        "max_target_tokens": 16,
+    }
+    source = TextTaskSource(kind="folder", name=str(folder), **(fields | options))
+    weights: Any = "float64" if precision == "fp64" else "float32"
+    model = load_language_model(str(backbone), precision=weights, attn_implementation=ATTENTION)
+    tokenizer = model.backbone.load_tokenizer()
+    task = prepare_task(source, tokenizer, tokenizer_id(tokenizer), stack=model.backbone.shape.kind)
+    return TorchRunner(model, task, precision=precision)
+
+
+def objective_of(runner: TorchRunner) -> LanguageModelObjective:
+    """What the runner's trials learn."""
+    objective = runner._objective
+    assert isinstance(objective, LanguageModelObjective)
+    return objective
+
+
+def configurations(runner: TorchRunner, names: Sequence[str] = METHODS) -> list[Configuration]:
+    """Methods, as far as the backbone can have them."""
+    shape = runner.backbone.shape
+    methods = [published_method(name) for name in names]
+    return [method.structure(shape) for method in methods if method.validity(shape) is None]
+
+
+def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int = 4) -> list[TrialRequest]:
+    """A trial of each method."""
+    return [request_for(one, trial, steps=steps) for trial, one in enumerate(configurations(runner, names))]
+
+
+def moved_pass(runner: TorchRunner, pack: TrialPack, *, by: float = 1.5) -> Callable[[Sequence[int]], Pass]:
+    """Moves the deltas of every slot of a pack, and makes passes of some of its slots."""
+    taken = range(pack.most_together - pack.free_slots)
+    for slot in taken:
+        moved(pack.trial(slot).deltas, seed=slot, by=by)
+    return lambda slots: pass_of(runner._frozen, [pack.trial(slot) for slot in slots])
+
+
+def language_model(runner: TorchRunner) -> Any:
+    """The model that the runner's trials write with."""
+    return objective_of(runner)._writer._model
+
+
+def admitted(
+    runner: TorchRunner, names: Sequence[str] = ("lora_qv",), *, steps: int = 4
+) -> tuple[TrialPack, list[int]]:
+    """A pack of a trial of each method, and their slots."""
+    trials = requests(runner, names, steps=steps)
+    pack = runner.open_pack(len(trials))
+    return pack, [pack.admit(trial) for trial in trials]
+
+
+def plain_pass(runner: TorchRunner, pack: TrialPack, slots: Sequence[int]) -> Pass:
+    """A pass of some slots of a pack as they are."""
+    return pass_of(runner._frozen, [pack.trial(slot) for slot in slots])

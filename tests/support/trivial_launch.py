@@ -1,0 +1,53 @@
+"""Launches a study of trivial trials; the tests start this in a process of its own and kill it.
+
+Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER]
+"""
+
+import sys
+from pathlib import Path
+
+from support.trivial_runner import TrivialFactory
+
+from studies.keeping.progress import Progress
+from studies.launching import launch
+from studies.specification import Specification, specification_from_mapping
+
+BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+
+
+def specification(folder: Path, backend: str, trials: int, sampler: str = "tpe") -> Specification:
+    return specification_from_mapping(
+        {
+            "name": "trivial",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": trials,
+            "training": {"steps": 16},
+            "pruning": {"first_rung_steps": 4},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "bitfit"]},
+            "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder)},
+        }
+    )
+
+
+def tell(progress: Progress) -> None:
+    sys.stdout.write(f"{progress.ended} ended, {len(progress.running)} running\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    url, folder, backend, trials, step_seconds, *sampler = sys.argv[1:]
+    study = specification(Path(folder), backend, int(trials), *sampler)
+    result = launch(
+        study,
+        storage_url=url,
+        observer=tell,
+        factory=TrivialFactory(step_seconds=float(step_seconds)),
+        lease_seconds=20,
+    )
+    sys.stdout.write(f"{result.finished}: {result.reason}\n")
+
+
+if __name__ == "__main__":
+    main()

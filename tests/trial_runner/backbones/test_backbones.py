@@ -1,0 +1,297 @@
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+import trial_runner.huggingface
+from search_space.backbones import FAMILIES
+from search_space.dimensions import Positions, StackKind
+from search_space.errors import UnsupportedBackboneError
+from trial_runner.backbones import (
+    config_of,
+    embedded_folder,
+    load_backbone,
+    load_tokenizer,
+    tokenizer_id,
+    weights_sha256,
+)
+from trial_runner.backbones.locate import padding_token
+from trial_runner.errors import BackboneError
+
+torch.set_num_threads(1)
+
+EVERY_FAMILY = [*(family.name for family in FAMILIES), "t5_gated"]
+ENCODERS = ("roberta", "bert", "distilbert", "electra")
+LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DECODER: AutoModelForSeq2SeqLM}
+
+
+def base_weights(model):
+    """Those of a language model without its head; that of T5 is its own base model."""
+    return {name: tensor for name, tensor in model.base_model.state_dict().items() if not name.startswith("lm_head")}
+
+
+def hidden_states(backbone, ids, mask=None):
+    """What comes out of the last stack; a decoder that reads an encoder gets the same tokens."""
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
+    if backbone.shape.kind is StackKind.ENCODER_DECODER:
+        inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": inputs["attention_mask"]}
+    return backbone.model(**inputs).last_hidden_state
+
+
+@pytest.fixture
+def unreachable_hub(monkeypatch, tmp_path):
+    """A hub whose host has no address, and an empty cache."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_a_folder_loads_as_the_frozen_base_model_with_the_stored_weights(tiny_backbone, family):
+    folder = tiny_backbone(family)
+    backbone = load_backbone(str(folder))
+    kind = backbone.shape.kind
+    options = {"add_pooling_layer": False} if family in ("roberta", "bert") else {}
+    expected = base_weights(LANGUAGE_MODELS.get(kind, AutoModel).from_pretrained(folder, **options))
+    loaded = backbone.model.state_dict()
+    assert loaded.keys() == expected.keys()
+    assert all(torch.equal(loaded[key], expected[key]) for key in expected)
+    assert not any(parameter.requires_grad for parameter in backbone.model.parameters())
+    assert not any(module.training for module in backbone.model.modules())
+    assert not any("pooler" in key or "lm_head" in key for key in loaded)
+    assert {parameter.dtype for parameter in backbone.model.parameters()} == {torch.float32}
+    assert (backbone.family.name, backbone.shape.width) == (family.removesuffix("_gated"), 16)
+    layers = (backbone.shape.encoder_layers, backbone.shape.decoder_layers)
+    assert layers == {StackKind.ENCODER: (2, 0), StackKind.DECODER: (0, 2)}.get(kind, (2, 2))
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_a_backbone_holds_the_parameters_that_its_shape_says_in_as_many_tensors(tiny_backbone, family):
+    backbone = load_backbone(str(tiny_backbone(family)))
+    sizes = [parameter.numel() for parameter in backbone.model.parameters()]
+    assert (sum(sizes), len(sizes)) == (backbone.shape.frozen_parameters, backbone.shape.parameter_tensors)
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_a_backbone_of_any_family_loads_without_a_word(tiny_backbone, family, capfd):
+    folder = str(tiny_backbone(family))
+    capfd.readouterr()
+    load_backbone(folder).load_tokenizer()
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+@pytest.mark.parametrize("family", [family for family in EVERY_FAMILY if family not in ENCODERS])
+def test_the_language_model_of_a_backbone_is_that_backbone_with_a_head(tiny_backbone, tiny_language_model, family):
+    backbone = load_backbone(str(tiny_backbone(family)))
+    model = tiny_language_model(family)
+    expected = base_weights(model)
+    assert all(torch.equal(expected.pop(name), tensor) for name, tensor in backbone.model.state_dict().items())
+    assert not expected
+    prompt = torch.arange(10, 26).view(2, 8)
+    options = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": backbone.pad_token_id}
+    generated = model.generate(input_ids=prompt, attention_mask=torch.ones_like(prompt), **options)
+    assert generated[:, -4:].unique().numel() > 2
+
+
+def test_the_parameters_of_the_shape_are_those_of_the_full_pretrained_model(tiny_backbone):
+    folder = tiny_backbone("bert")
+    with_pooler = sum(p.numel() for p in load_backbone(str(folder)).model.parameters()) + 16 * 16 + 16
+    assert load_backbone(str(folder)).shape.parameters == with_pooler
+
+
+@pytest.mark.parametrize(("family", "limit"), [(family, 64 if family == "roberta" else 66) for family in EVERY_FAMILY])
+def test_the_longest_input_runs_and_a_longer_one_does_not(tiny_backbone, family, limit):
+    backbone = load_backbone(str(tiny_backbone(family)))
+    positions = backbone.shape.positions
+    assert backbone.position_limit_tokens == (None if positions is Positions.BIAS else limit)
+    assert hidden_states(backbone, torch.full((1, limit), 7)).shape == (1, limit, 16)
+    if positions is not Positions.ABSOLUTE:
+        assert hidden_states(backbone, torch.full((1, limit + 1), 7)).shape == (1, limit + 1, 16)
+        return
+    with pytest.raises((IndexError, RuntimeError)):
+        hidden_states(backbone, torch.full((1, limit + 1), 7))
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
+    backbone = load_backbone(str(tiny_backbone(family)), precision="float64")
+    ids = torch.arange(10, 20).view(2, 5)
+    padded = torch.nn.functional.pad(ids, (0, 3), value=backbone.pad_token_id)
+    mask = (torch.arange(8) < 5).long().expand(2, -1)
+    torch.testing.assert_close(hidden_states(backbone, padded, mask)[:, :5], hidden_states(backbone, ids))
+
+
+@pytest.mark.parametrize(
+    ("entries", "token"),
+    [
+        ({"pad_token_id": 3, "eos_token_id": 5}, 3),
+        ({"pad_token_id": 0, "eos_token_id": 5}, 0),
+        ({"pad_token_id": None, "eos_token_id": 5}, 5),
+        ({"pad_token_id": None, "eos_token_id": [7, 8]}, 7),
+        ({"pad_token_id": None, "eos_token_id": None}, 0),
+        ({}, 0),
+    ],
+)
+def test_a_model_without_a_padding_token_fills_rows_with_its_end_of_text_or_the_first_token(entries, token):
+    assert padding_token(entries) == token
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_double_precision_holds_the_same_weights_and_has_the_same_hash(tiny_backbone, family):
+    single = load_backbone(str(tiny_backbone(family)))
+    double = load_backbone(str(tiny_backbone(family)), precision="float64")
+    assert {parameter.dtype for parameter in double.model.parameters()} == {torch.float64}
+    assert double.weights_sha256 == single.weights_sha256
+
+
+def test_the_hash_of_the_weights_changes_with_any_weight(tiny_backbone):
+    backbone = load_backbone(str(tiny_backbone("roberta")))
+    with torch.no_grad():
+        next(backbone.model.parameters())[0, 0] += 1e-3
+    assert weights_sha256(backbone.model) != backbone.weights_sha256
+
+
+def test_the_attention_function_is_the_one_that_was_asked_for(tiny_backbone):
+    backbone = load_backbone(str(tiny_backbone("roberta")), attn_implementation="sdpa")
+    assert backbone.model.config._attn_implementation == "sdpa"
+
+
+def test_the_embedded_backbone_loads_without_a_word(capfd):
+    backbone = load_backbone("embedded")
+    tokenizer = backbone.load_tokenizer()
+    assert tuple(capfd.readouterr()) == ("", "")
+    assert (backbone.shape.width, backbone.shape.encoder_layers, backbone.position_limit_tokens) == (256, 4, 512)
+    assert tokenizer.pad_token_id == backbone.pad_token_id
+    assert (embedded_folder() / "README.md").is_file()
+
+
+def test_the_embedded_backbone_has_learned_something():
+    """Tokens of a sentence are nearer to those of the sentence with one word changed than to another's."""
+    backbone = load_backbone("embedded")
+    tokenizer = backbone.load_tokenizer()
+    texts = ["The ship left the harbour.", "The boat left the harbour.", "Returns a list of integers."]
+    vectors = [backbone.model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in texts]
+    near, far = (torch.cosine_similarity(vectors[0], vectors[other], dim=0) for other in (1, 2))
+    assert near > far + 0.05
+
+
+def test_a_deberta_is_refused_before_weights_are_read(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "deberta-v2"}')
+    with pytest.raises(UnsupportedBackboneError, match="deberta-v2 backbones cannot be used: its attention"):
+        load_backbone(str(tmp_path))
+
+
+def test_a_backbone_of_an_unknown_family_is_refused_with_the_known_ones(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "resnet"}')
+    with pytest.raises(UnsupportedBackboneError, match=r"roberta.*bert.*got 'resnet'"):
+        load_backbone(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./nowhere/at/all", "there is no such folder"),
+        ("/nowhere", "there is no such folder"),
+        ("{tmp}", "which has no config.json"),
+        ("{tmp}/file", "Give its folder"),
+        ("embeded", "Did you mean 'embedded'"),
+    ],
+)
+def test_a_backbone_that_is_not_there_is_one_clear_line(tmp_path, name, message):
+    (tmp_path / "file").touch()
+    with pytest.raises(BackboneError, match=message) as caught:
+        config_of(name.format(tmp=tmp_path))
+    assert "'embedded', a folder with a config.json, or a hub name" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("unreachable_hub")
+def test_a_hub_name_without_a_hub_is_one_clear_line_at_once(capfd):
+    with pytest.raises(BackboneError, match=r"got 'somebody/something'.* cannot be reached") as caught:
+        load_backbone("somebody/something")
+    assert "\n" not in str(caught.value)
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+@pytest.mark.usefixtures("unreachable_hub")
+def test_a_hub_backbone_in_the_cache_loads_without_a_hub(tiny_backbone, tmp_path):
+    commit = "0" * 40
+    repository = tmp_path / "hub" / "models--somebody--something"
+    shutil.copytree(tiny_backbone("bert"), repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    cached = load_backbone("somebody/something")
+    assert cached.weights_sha256 == load_backbone(str(tiny_backbone("bert"))).weights_sha256
+    assert cached.load_tokenizer()("a").input_ids == load_tokenizer(str(tiny_backbone("bert")))("a").input_ids
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", ""])
+def test_a_config_that_is_no_json_object_is_one_clear_line(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(BackboneError, match=r"config\.json of backbone"):
+        config_of(str(tmp_path))
+
+
+def test_weights_that_are_missing_damaged_or_incomplete_are_one_clear_line(tiny_backbone, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    del tensors["encoder.layer.1.output.dense.weight"]
+    save_file(tensors, weights, metadata={"format": "pt"})
+    with pytest.raises(BackboneError, match=r"1 are missing, such as encoder\.layer\.1\.output\.dense\.weight"):
+        load_backbone(str(folder))
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(BackboneError, match="must be readable"):
+        load_backbone(str(folder))
+    weights.unlink()
+    with pytest.raises(BackboneError, match="must be readable"):
+        load_backbone(str(folder))
+
+
+def test_a_tokenizer_that_is_missing_or_too_large_is_one_clear_line(tiny_backbone, tmp_path):
+    folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 50}))
+    with pytest.raises(BackboneError, match="must have at most 50 tokens"):
+        load_tokenizer(str(folder))
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(BackboneError, match="must have a tokenizer with a vocabulary"):
+        load_tokenizer(str(folder))
+
+
+def test_the_id_of_a_tokenizer_is_that_of_its_content_whatever_it_was_used_for(tiny_backbone, tmp_path):
+    first = load_tokenizer(str(tiny_backbone("bert")))
+    before = tokenizer_id(first)
+    first(["a b c", "d"], truncation=True, max_length=3, padding=True)
+    copy = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
+    assert tokenizer_id(first) == before == tokenizer_id(load_tokenizer(str(copy)))
+    assert before != tokenizer_id(load_tokenizer(str(tiny_backbone("roberta"))))
+
+
+def test_dropout_is_that_of_the_config_and_off_in_a_frozen_backbone(tiny_backbone):
+    backbone = load_backbone(str(tiny_backbone("roberta", dropout=0.5)))
+    assert backbone.model.config.hidden_dropout_prob == 0.5
+    ids = torch.arange(5, 20)[None]
+    np.testing.assert_array_equal(
+        backbone.model(ids).last_hidden_state.numpy(), backbone.model(ids).last_hidden_state.numpy()
+    )
+
+
+def test_reading_a_config_and_importing_the_packages_loads_no_heavy_library():
+    script = (
+        "import sys; from trial_runner.backbones import config_of; import trial_runner.tasks; config_of('embedded');"
+        "print(*{'torch', 'transformers', 'datasets', 'sklearn', 'huggingface_hub'} & set(sys.modules))"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.strip() == ""

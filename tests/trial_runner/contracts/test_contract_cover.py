@@ -1,0 +1,124 @@
+"""The contract of edits over the product of all dimensions: a pairwise-complete cover of a thousand configurations.
+
+Every configuration has an edit at every kind of sublayer of its backbone; blocks are chosen in turn.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations as subsets
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.promises import build, check_everything
+from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.layers import AllLayers, LayerRange
+from search_space.published import PUBLISHED
+from search_space.space.product import covering_configurations, legal_combinations
+
+CONFIGURATIONS = 1_000
+WIDTH = 3
+LAYERS = (AllLayers(), LayerRange(first=0, last=0), LayerRange(first=1, last=1))
+ONE_VALUE = {
+    "activation": ("tanh",),
+    "norm": ("none",),
+    "init": ("lora",),
+    "reparameterization": ("none",),
+    "factors": ("1",),
+    "sharing": ("shared",),
+}
+KINDS = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
+
+
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+def checked(rig: Rig, configuration: Configuration) -> None:
+    try:
+        check_everything(rig, configuration)
+    except Exception as error:
+        error.add_note(str(configuration))
+        raise
+
+
+def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:
+    """The edit at some layers with a bottleneck of three steps, where there are several layers one more in the last."""
+    form: Any = edit.form
+    if not isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
+        return replace(edit, layers=layers)
+    step = width_step(form)
+    is_reparameterized = getattr(form, "reparameterization", None) is not None
+    widened = isinstance(layers, AllLayers) and not is_reparameterized
+    return replace(edit, form=replace(form, width=WIDTH * step, widened=int(widened)), layers=layers)
+
+
+def pairs(choices: Mapping[str, str]) -> set[tuple[tuple[str, str], ...]]:
+    return set(subsets(sorted(choices.items()), 2))
+
+
+def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: Site, shape: BackboneShape) -> None:
+    legal = {one.edit: one.choices for one in legal_combinations(site, shape)}
+    used = [legal[edit] for configuration in configurations for edit in configuration.edits if edit.site is site]
+    possible = set[tuple[tuple[str, str], ...]]().union(*map(pairs, legal.values()))
+    assert set[tuple[tuple[str, str], ...]]().union(*map(pairs, used)) == possible
+
+
+@pytest.mark.slow
+def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(rig: Rig) -> None:
+    shape = rig.backbone.shape
+    configurations = covering_configurations(shape, CONFIGURATIONS)
+    assert len(set(configurations)) >= CONFIGURATIONS
+    sites = [site for site in KINDS if site in sites_of(rig.backbone)]
+    assert_pairs_are_complete(configurations, sites[-1], shape)
+    assert_pairs_are_complete(configurations, sites[0], shape)
+    layers = cycle(LAYERS)
+    for index, configuration in enumerate(configurations):
+        if index % len(LAYERS) == 0:
+            next(layers)  # so that no site always gets the same ones
+        checked(rig, Configuration(edits=tuple(sized(edit, next(layers)) for edit in configuration.edits)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["roberta", "qwen3", "t5_gated"])
+def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
+    name: str, tiny_backbone: Callable[[str], Path]
+) -> None:
+    """Every form, write, read, block structure, bias and gate; what else a form leaves open has one value."""
+    rig = rig_of(tiny_backbone(name))
+    number = 0
+    for site in (Site.ATTENTION, Site.FFN):
+        for one in legal_combinations(site, rig.backbone.shape, ONE_VALUE):
+            checked(rig, Configuration(edits=(sized(one.edit, AllLayers()),)))
+            number += 1
+    rig.attachment.detach()
+    assert number > 1_000
+
+
+def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
+    shape = rig.backbone.shape
+    valid = [method for method in PUBLISHED if method.validity(shape) is None]
+    refused = {method.name for method in PUBLISHED} - {method.name for method in valid}
+    assert refused == (set() if shape.biased_ports else {"bitfit"})
+    for method in valid:
+        edits = tuple(sized(edit, AllLayers()) for edit in method.structure(shape).edits)
+        if edits:
+            checked(rig, Configuration(edits=edits))
+
+
+def test_no_edits_at_all_are_the_frozen_model(rig: Rig) -> None:
+    deltas = build(rig, Configuration(edits=()))
+    assert not list(deltas.parameters())
+    assert torch.equal(rig.outputs(deltas), rig.frozen)

@@ -1,0 +1,82 @@
+"""The contract of edits: every form and gate, at every site, on every family. What is promised: `contract.promises`."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from support.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
+from support.promises import build, check_everything, moved
+from support.tiny_backbones import BACKBONES, EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
+
+from search_space.backbones import FAMILIES
+from search_space.configuration import Configuration
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.forms.form import FORMS, LowRank
+from search_space.gates.gate import GATES, Add
+
+
+@pytest.fixture(
+    scope="module", params=parameters(*EVERY_BACKBONE, at_once=("roberta", "distilbert", "bart", "gpt2", "qwen3"))
+)
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+def test_every_form_gate_and_family_has_an_example() -> None:
+    assert set(FORM_EXAMPLES) == {form.name for form in FORMS}, "a form needs an example in contract/examples.py"
+    assert set(GATE_EXAMPLES) == {gate.name for gate in GATES}, "a gate needs an example in contract/examples.py"
+    assert set(BACKBONES) == {family.name for family in FAMILIES}, "a family needs a tiny backbone"
+
+
+def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) -> None:
+    shape = rig.backbone.shape
+    edits = [edit for site in sites_of(rig.backbone) for edit in examples_at(site, shape)]
+    for name, examples in FORM_EXAMPLES.items():
+        assert {form.name for _, form, _ in examples(shape)} <= {name}
+    for name, examples in GATE_EXAMPLES.items():
+        assert {gate.name for _, _, gate in examples(shape)} == {name}
+    impossible = set() if shape.biased_ports else {"const"}
+    assert {edit.form.name for edit in edits} == {form.name for form in FORMS} - impossible
+    assert {edit.gate.name for edit in edits} == {gate.name for gate in GATES}
+
+
+def test_every_example_keeps_the_contract(rig: Rig) -> None:
+    for site in sites_of(rig.backbone):
+        for edit in examples_at(site, rig.backbone.shape):
+            try:
+                check_everything(rig, Configuration(edits=(edit,)))
+            except Exception as error:
+                error.add_note(str(edit))
+                raise
+
+
+def hooks_of(model: torch.nn.Module) -> int:
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+@pytest.mark.parametrize("name", parameters(*EVERY_BACKBONE))
+def test_detaching_leaves_no_trace(name: str, tiny_backbone: Callable[[str], Path]) -> None:
+    rig = rig_of(tiny_backbone(name))
+    weights = {key: tensor.clone() for key, tensor in rig.backbone.model.state_dict().items()}
+    edits = [next(examples_at(site, rig.backbone.shape)) for site in sites_of(rig.backbone)]
+    deltas = moved(build(rig, Configuration(edits=tuple(edits))))
+    assert not torch.allclose(rig.outputs(deltas), rig.frozen)
+    rig.attachment.detach()
+    assert hooks_of(rig.backbone.model) == 0
+    with torch.no_grad():
+        assert torch.equal(rig.outputs(), rig.frozen)
+    for key, tensor in rig.backbone.model.state_dict().items():
+        assert torch.equal(tensor, weights[key]), key
+
+
+def test_what_breaks_a_rule_is_not_built(rig: Rig) -> None:
+    edit = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=1_000), gate=Add())
+    with pytest.raises(InvalidEditError) as caught:
+        build(rig, Configuration(edits=(edit,)))
+    assert caught.value.rule == "V15"

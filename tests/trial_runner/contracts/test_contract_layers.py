@@ -1,0 +1,171 @@
+"""Layer choice: an edit acts in the chosen blocks alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.examples import examples_at
+from support.promises import build, check_everything, moved
+from support.tiny_backbones import EVERY_BACKBONE, FEW_BACKBONES, Rig, parameters, rig_of
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel
+
+from search_space.backbones import family_of
+from search_space.configuration import Configuration
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.forms.form import LowRank
+from search_space.gates.gate import Add
+from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.deltas.delta_set import DeltaSet
+
+FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)
+
+
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE, at_once=FEW_BACKBONES))
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+def edits_at(rig: Rig, layers: LayerRange) -> Iterator[Edit]:
+    """One edit of each form and written port, without a second form of the same kind."""
+    seen: set[object] = set()
+    for site in (Site.ATTENTION, Site.FFN):
+        for edit in examples_at(site, rig.backbone.shape):
+            key = (edit.form.name, edit.write, edit.gate.name)
+            if key not in seen and not getattr(edit.form, "widened", 0):
+                seen.add(key)
+                yield replace(edit, layers=layers)
+
+
+def blocks(rig: Rig) -> dict[tuple[str, int], nn.Module]:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    paths = ports(rig.backbone.shape).layers
+    return {
+        (stack, layer): rig.backbone.model.get_submodule(path.format(layer=layer))
+        for stack, path in paths.items()
+        for layer in (0, 1)
+    }
+
+
+@contextmanager
+def watched(rig: Rig, replacing: dict[str, Tensor] | None = None) -> Iterator[dict[tuple[str, int], Tensor]]:
+    """Outputs of all blocks, by stack and layer; those of layer 0 can be replaced."""
+    seen: dict[tuple[str, int], Tensor] = {}
+    with ExitStack() as stack:
+        for place, block in blocks(rig).items():
+
+            def keep(_: nn.Module, __: Any, output: Any, place: tuple[str, int] = place) -> Any:
+                tensor = output[0] if isinstance(output, tuple) else output
+                if replacing is not None and place[1] == 0:
+                    tensor = replacing[place[0]]
+                seen[place] = tensor
+                return (tensor, *output[1:]) if isinstance(output, tuple) else tensor
+
+            handle = block.register_forward_hook(keep)
+            stack.callback(handle.remove)
+        yield seen
+
+
+def seen_with(rig: Rig, deltas: DeltaSet | None) -> dict[tuple[str, int], Tensor]:
+    with torch.no_grad(), watched(rig) as seen:
+        rig.outputs(deltas)
+    return seen
+
+
+def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig: Rig) -> None:
+    frozen = seen_with(rig, None)
+    number = 0
+    for edit in edits_at(rig, SECOND):
+        edited = seen_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
+        for stack, layer in frozen:
+            if layer == 0 and not (stack == "decoder" and ("encoder", 0) in frozen):
+                assert torch.equal(edited[stack, layer], frozen[stack, layer]), edit
+        number += 1
+    assert number > 15
+
+
+def test_deltas_of_the_first_layer_leave_the_function_of_the_second_as_it_is(rig: Rig) -> None:
+    """The frozen second block makes of what the edited first block gave it what the edited model makes of it."""
+    frozen = seen_with(rig, None)
+    for edit in edits_at(rig, FIRST):
+        edited = seen_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
+        assert not all(torch.equal(edited[place], frozen[place]) for place in frozen if place[1] == 0), edit
+        given = {stack: tensor for (stack, layer), tensor in edited.items() if layer == 0}
+        with torch.no_grad(), watched(rig, given) as seen:
+            rig.outputs()
+        for place, tensor in seen.items():
+            assert torch.equal(tensor, edited[place]), (edit, place)
+
+
+def test_both_layers_apart_are_both_layers_together(rig: Rig) -> None:
+    """An edit at all layers is one at the first and one at the second, with the same numbers."""
+    for edit in edits_at(rig, FIRST):
+        if getattr(edit.form, "reparameterization", None) is not None:
+            continue  # one MLP makes the tables of all layers
+        apart = Configuration(edits=(edit, replace(edit, layers=SECOND)))
+        deltas = moved(build(rig, apart))
+        whole = build(rig, Configuration(edits=(replace(edit, layers=AllLayers()),)))
+        whole.load_state_dict({_in_one(name): tensor for name, tensor in deltas.state_dict().items()})
+        with torch.no_grad():
+            assert torch.equal(rig.outputs(deltas), rig.outputs(whole)), edit
+
+
+def _in_one(name: str) -> str:
+    side, module, *path = name.split(".")
+    return ".".join([side, f"0_{module.split('_', 1)[1]}", *path])
+
+
+@pytest.mark.parametrize("layers", [FIRST, SECOND], ids=["first", "second"])
+def test_an_edit_of_some_layers_keeps_the_contract(rig: Rig, layers: LayerRange) -> None:
+    keys = set()
+    for edit in edits_at(rig, layers):
+        if edit.form.name not in keys:
+            check_everything(rig, Configuration(edits=(edit,)))
+        keys.add(edit.form.name)
+
+
+def test_a_spindle_group_of_four_blocks_is_its_block(tiny_backbone: Callable[[str], Path]) -> None:
+    config = AutoConfig.from_pretrained(tiny_backbone("roberta"), num_hidden_layers=4)
+    register_attention()
+    torch.manual_seed(0)
+    model = AutoModel.from_config(config, attn_implementation=ATTENTION, add_pooling_layer=False).double().eval()
+    family = family_of(config.to_dict())
+    shape = family.read_shape(config.to_dict())
+    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=LowRank(width=2), gate=Add())
+    tokens = torch.tensor([[9, 17, 33]])
+    attachment = Attachment(model, family, shape)
+    hidden = []
+    for groups in ((), (2,), (3,), (2, 3)):
+        layers = SpindleGroups(groups=groups) if groups else LayerRange(first=3, last=3)
+        configuration = Configuration(edits=(replace(edit, layers=layers),))
+        deltas = moved(DeltaSet(configuration, shape, seed=0, dtype=torch.float64))
+        assert [sublayer.layer for sublayer in deltas.plans] == [group - 1 for group in groups or (4,)]
+        with torch.no_grad(), attachment.using(deltas):
+            hidden.append(model(input_ids=tokens, output_hidden_states=True).hidden_states)
+    last, second, third, both = hidden
+    assert [torch.equal(one, other) for one, other in zip(last, second, strict=True)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [torch.equal(one, other) for one, other in zip(last, third, strict=True)] == [True, True, True, False, False]
+    assert [torch.equal(one, other) for one, other in zip(second, both, strict=True)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]

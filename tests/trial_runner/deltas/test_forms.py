@@ -1,0 +1,266 @@
+"""What edits compute at the ports of every family, against closed forms in float64."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from support.promises import build, moved
+from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters, rig_of
+from torch import Tensor, nn
+from torch.nn import functional
+
+from search_space.backbones import PortLocation
+from search_space.backbones.shape import Sublayer
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
+from search_space.edit import Edit
+from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.published import published_method
+from search_space.validity import READS
+from trial_runner.backbones import load_backbone
+from trial_runner.deltas.delta_set import DeltaSet
+
+Seen = dict[tuple[str, str], Tensor]
+
+INPUTS = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
+"""The ports that a frozen linear map writes, and what it reads."""
+
+
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+def edit_of(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
+    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F, Port.SUM) else Site.ATTENTION
+    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
+
+
+def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
+    return moved(build(rig, Configuration(edits=edits)))
+
+
+def projections(rig: Rig) -> list[Port]:
+    return [port for port in INPUTS if port is not Port.G or rig.backbone.shape.gated_ffn]
+
+
+def location_of(rig: Rig, sublayer: Sublayer, port: Port) -> PortLocation:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    return ports(rig.backbone.shape).ports[sublayer.stack, sublayer.site, port]
+
+
+def module_at(rig: Rig, model: nn.Module, sublayer: Sublayer, port: Port) -> nn.Module:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    block = ports(rig.backbone.shape).layers[sublayer.stack].format(layer=sublayer.layer)
+    return model.get_submodule(".".join(filter(None, (block, location_of(rig, sublayer, port).module))))
+
+
+def plain_outputs(rig: Rig, model: nn.Module) -> Tensor:
+    with torch.no_grad():
+        return rig.outputs_of(model(**rig.inputs).last_hidden_state, rig.inputs)
+
+
+def plain_model(rig: Rig) -> nn.Module:
+    # not "eager", which has a softmax in float32 in some families
+    return load_backbone(rig.backbone.name, precision="float64", attn_implementation="sdpa").model
+
+
+def test_an_inactive_attachment_computes_what_plain_transformers_does(rig: Rig) -> None:
+    torch.testing.assert_close(rig.frozen, plain_outputs(rig, plain_model(rig)), rtol=0, atol=1e-12)
+    assert torch.equal(rig.outputs(), rig.frozen)
+
+
+def test_initial_values_depend_on_the_seed_alone(rig: Rig) -> None:
+    configuration = published_method("mam_adapter").configuration(rig.backbone.shape, {"l": 2, "r": 2})
+
+    def drawn(seed: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+        deltas = DeltaSet(configuration, rig.backbone.shape, seed=seed, dtype=dtype)
+        return [parameter.detach().float() for parameter in deltas.parameters()]
+
+    assert all(map(torch.equal, drawn(1), drawn(1)))
+    assert all(map(torch.equal, drawn(1), drawn(1, torch.float64)))
+    assert not all(map(torch.equal, drawn(1), drawn(2)))
+
+
+def merged_outputs(rig: Rig, deltas: DeltaSet, port: Port, change: Callable[[nn.Module], tuple[str, Tensor]]) -> Tensor:
+    """Outputs of a plain copy whose frozen maps into a port were changed, each as its own delta says."""
+    plain = plain_model(rig)
+    for sublayer, plan in deltas.plans.items():
+        (delta,) = [*plan.parallel.get(port, ()), *plan.sequential.get(port, ())]
+        name, tensor = change(delta.form)
+        module = module_at(rig, plain, sublayer, port)
+        parameter = module.get_parameter(name)
+        if isinstance(module, nn.Linear) and name == "weight":
+            tensor = tensor.T  # other modules store (in, out)
+        location = location_of(rig, sublayer, port)
+        with torch.no_grad():
+            parameter.chunk(location.parts, dim=-1)[location.part].add_(tensor)
+    return plain_outputs(rig, plain)
+
+
+def test_lora_equals_its_merged_weights(rig: Rig) -> None:
+    for port in projections(rig):
+        deltas = deltas_of(rig, edit_of(port, INPUTS[port], LowRank(width=2, widened=1)))
+        merged = merged_outputs(rig, deltas, port, lambda form: ("weight", form.a @ form.b))
+        with torch.no_grad():
+            torch.testing.assert_close(rig.outputs(deltas), merged, rtol=0, atol=1e-11)
+        assert not torch.allclose(merged, rig.frozen, atol=1e-6), port
+
+
+def test_a_constant_equals_a_changed_bias(rig: Rig) -> None:
+    biased = {port for _, port in rig.backbone.shape.biased_ports}
+    for port in [port for port in projections(rig) if port in biased]:
+        deltas = deltas_of(rig, edit_of(port, None, Constant()))
+        merged = merged_outputs(rig, deltas, port, lambda form: ("bias", form.bias))
+        with torch.no_grad():
+            edited = rig.outputs(deltas)
+        torch.testing.assert_close(edited, merged, rtol=0, atol=1e-11)
+        is_inert = port is Port.K and rig.backbone.shape.positions is not Positions.ROTARY
+        assert torch.allclose(edited, rig.frozen, atol=1e-12) == is_inert, f"V12 at {port}"
+
+
+def test_a_prefix_with_the_wrong_gate_is_another_function(rig: Rig) -> None:
+    """Negative control: leaving the gate away must show."""
+    form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
+    with torch.no_grad():
+        gated, added = (
+            rig.outputs(deltas_of(rig, edit_of(Port.HEAD, Port.Q, form, gate))) for gate in (ConvexGate(), Add())
+        )
+    assert (gated - added).abs().max() > 1e-3
+
+
+def seen_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Tensor]]:
+    """What the model sees at the ports of its first blocks with deltas at work, by sublayer."""
+    shape = rig.backbone.shape
+    sublayers = [one for site in (Site.ATTENTION, Site.FFN) for one in shape.sublayers(site) if one.layer == 0]
+    seen: Seen = {}
+    handles = []
+    for module in {module_at(rig, rig.backbone.model, one, port) for one in sublayers for port in ports_of(rig, one)}:
+
+        def keep(module: nn.Module, arguments: tuple[Tensor, ...], out: Tensor | tuple[Tensor, ...]) -> None:
+            seen[str(id(module)), "input"] = arguments[0] if arguments else torch.empty(0)
+            seen[str(id(module)), "output"] = out[0] if isinstance(out, tuple) else out
+
+        handles.append(module.register_forward_hook(keep))
+    with torch.no_grad():
+        rig.outputs(deltas)
+    for handle in handles:
+        handle.remove()
+
+    def at(sublayer: Sublayer, port: Port) -> Tensor:
+        location = location_of(rig, sublayer, port)
+        module = module_at(rig, rig.backbone.model, sublayer, port)
+        return seen[str(id(module)), location.side].chunk(location.parts, dim=-1)[location.part]
+
+    return {one: (lambda port, one=one: at(one, port)) for one in sublayers}
+
+
+def ports_of(rig: Rig, sublayer: Sublayer) -> list[Port]:
+    ports = rig.backbone.family.ports
+    assert ports is not None
+    table = ports(rig.backbone.shape).ports
+    return [port for stack, site, port in table if (stack, site) == (sublayer.stack, sublayer.site)]
+
+
+def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tensor:
+    """What the frozen map into a port makes of a tensor, without the hooks."""
+    location = location_of(rig, sublayer, port)
+    out: Tensor = module_at(rig, rig.backbone.model, sublayer, port).forward(given)
+    return out.chunk(location.parts, dim=-1)[location.part]
+
+
+@pytest.mark.parametrize("gate", [Add(), FixedScale(value=3.0), LearnedScale()], ids=lambda gate: gate.name)
+@pytest.mark.parametrize("write", [Port.Q, Port.V, Port.O, Port.U, Port.F], ids=str)
+def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> None:
+    """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
+    form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
+    for read in [port for port in READS[write] if port is not Port.HEAD]:
+        deltas = deltas_of(rig, edit_of(write, read, form, gate))
+        seen = seen_with(rig, deltas)
+        for sublayer, at in seen.items():
+            if sublayer not in deltas.plans:
+                continue
+            plan = deltas.plans[sublayer]
+            (delta,) = [*plan.parallel.get(write, ()), *plan.sequential.get(write, ())]
+            h = frozen_map(rig, sublayer, write, at(INPUTS[write]))
+            z, own = h if read is write else at(read), delta.form
+            z = functional.layer_norm(z, z.shape[-1:], own.norm.weight, own.norm.bias)
+            out = functional.silu(z @ own.down + own.down_bias) @ own.up + own.up_bias
+            scale = {"add": 1.0, "scale": 3.0, "scale_learned": delta.scale}[gate.name]
+            torch.testing.assert_close(at(write), h + scale * out, rtol=1e-12, atol=1e-11)
+
+
+def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -> None:
+    """``sum <- sum + A(sum)``; on post-LN backbones the adapter reads LN(sum) (He et al. 2022, Pfeiffer adapter)."""
+    deltas = deltas_of(rig, edit_of(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
+    is_post = rig.backbone.shape.norm is NormPlacement.POST
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site is not Site.FFN:
+            continue
+        h = at(Port.RES_F) + at(Port.F)
+        norm = module_at(rig, rig.backbone.model, sublayer, Port.NORM)
+        z = norm.forward(h) if is_post else h
+        own = deltas.plans[sublayer].sequential[Port.SUM][0].form
+        out = torch.tanh(z @ own.down + own.down_bias) @ own.up + own.up_bias
+        torch.testing.assert_close(at(Port.SUM), h + out, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("read", READS[Port.HEAD], ids=str)
+def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None:
+    """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i as attention scales it, all of x_attn, or head_i."""
+    shape = rig.backbone.shape
+    edit = edit_of(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
+    untouched, deltas = build(rig, Configuration(edits=(edit,))), deltas_of(rig, edit)
+    base = seen_with(rig, untouched)  # what starts at zero leaves the heads as they are
+    scaling = 1.0 if shape.family == "t5" else shape.head_width**-0.5
+    checked = 0
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site not in (Site.ENCODER_SELF, Site.DECODER_SELF) or sublayer.stack != _first_stack(rig):
+            continue  # what comes later does not see the same inputs
+        heads = base[sublayer](Port.CONCAT).unflatten(-1, (shape.query_heads, -1))  # (B, T, H, d_h)
+        z = {
+            Port.Q: at(Port.Q).unflatten(-1, (shape.query_heads, -1)) * scaling,
+            Port.X_ATTN: at(Port.X_ATTN)[:, :, None].expand(-1, -1, shape.query_heads, -1),
+            Port.HEAD: heads,
+        }[read]
+        own = deltas.plans[sublayer].parallel.get(Port.HEAD, deltas.plans[sublayer].sequential.get(Port.HEAD))[0].form
+        hidden = torch.relu(torch.einsum("bthi,hir->bthr", z, own.down))
+        expected = heads + torch.einsum("bthr,hro->btho", hidden, own.up)
+        torch.testing.assert_close(at(Port.CONCAT), expected.flatten(-2), rtol=0, atol=1e-11)
+        checked += 1
+    assert checked == 1
+
+
+def _first_stack(rig: Rig) -> str:
+    return "encoder" if rig.backbone.shape.encoder_layers else "decoder"
+
+
+def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig: Rig) -> None:
+    reads = (Port.F, Port.X_FFN, Port.M)  # the sequential one stands first in the list
+    edits = [edit_of(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
+    deltas = deltas_of(rig, *edits)
+    for sublayer, at in seen_with(rig, deltas).items():
+        if sublayer.site is not Site.FFN:
+            continue
+        plan = deltas.plans[sublayer]
+        product = {
+            delta.edit.read: delta.form.a @ delta.form.b for delta in (*plan.parallel[Port.F], *plan.sequential[Port.F])
+        }
+        h = frozen_map(rig, sublayer, Port.F, at(Port.M))
+        h = h + at(Port.X_FFN) @ product[Port.X_FFN] + at(Port.M) @ product[Port.M]
+        torch.testing.assert_close(at(Port.F), h + h @ product[Port.F], rtol=1e-12, atol=1e-11)

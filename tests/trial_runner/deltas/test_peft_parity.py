@@ -1,0 +1,404 @@
+"""Edits of projections against `peft`, a library that nobody here wrote: same weights, same outputs, in float32.
+
+`peft` wraps modules of a second copy of the backbone; its target modules are spelt out here, so that the tables of
+ports are checked too. Which methods of `peft` are compared in another way, or not at all, and why, is in `NOT_ALIKE`;
+a test holds each of these reasons. Prompts and prefixes have a file of their own.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import BeftConfig, IA3Config, LoraConfig, get_peft_model
+from support.peft_modules import FUSED, MODULES, STACK_NORMS
+from torch import Tensor, nn
+
+from search_space.backbones.shape import Sublayer
+from search_space.configuration import Configuration
+from search_space.dimensions import Port, Site, StackKind
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.forms.form import Constant, Diagonal, LowRank
+from search_space.gates.gate import Add, FixedScale, Multiply
+from search_space.published import published_method
+from search_space.validity import sublayers_of
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.backbones import load_backbone
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.port_delta import PortDelta
+
+# This release of peft asks transformers for a property by its old name.
+pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+
+TOLERANCE = 1e-5
+RANK, ALPHA = 3, 8
+
+INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
+MASK = (torch.arange(12) < torch.tensor([[12], [9], [4]])).long()
+DECODER_IDS = torch.randint(5, 200, (3, 7), generator=torch.Generator().manual_seed(1))
+
+NOT_ALIKE = {
+    ("lora", "gpt2"): "one A for the whole of c_attn: compared with three edits of equal A, and, for edits of q and v "
+    "with an A of their own, with a B of blocks; trained as it is, its A stays common and its count is another",
+    ("ia3 defaults", "bert"): "the suffix output.dense also scales what W_o reads; compared with one diagonal more",
+    ("ia3 defaults", "roberta"): "as on BERT",
+    ("ia3 defaults", "bart"): "scales q and v, not k and v; compared with those",
+    ("ia3 defaults", "qwen2"): "as on BART",
+    ("ia3 defaults", "qwen3"): "as on BART",
+    ("ia3 defaults", "gpt2"): "c_attn is q, k and v; compared with three diagonals",
+    ("bitfit", "every family"): "peft has no BitFit; the biases that LoRA marks with bias='all' get the constants",
+    ("bitfit", "t5"): "there is no bias to train; the tables of relative positions are none",
+    ("bitfit", "llama"): "there is no bias to train",
+    ("bitfit", "qwen3"): "there is no bias to train",
+    ("beft", "llama"): "adds a bias where there is none, which the space refuses (V14)",
+}
+
+
+SOURCE = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
+
+
+class Pair:
+    """Two copies of a tiny backbone: one with our hooks, one for peft."""
+
+    def __init__(self, family: str, folder: Path) -> None:
+        register_attention()
+        self.family, self.modules = family, MODULES[family]
+        self.ours = load_backbone(str(folder), attn_implementation=ATTENTION)
+        self.shape = self.ours.shape
+        self.attachment = Attachment(self.ours.model, self.ours.family, self.shape)
+        self._folder = folder
+        self.frozen = outputs(self.ours.model, self.shape.kind)
+
+    def wrapped(self, config: Any) -> Any:
+        """A fresh copy of the backbone in the hands of peft."""
+        return get_peft_model(load_backbone(str(self._folder), attn_implementation="eager").model, config)
+
+    def deltas(self, *edits: Edit) -> DeltaSet:
+        """Our deltas, every parameter moved from its start."""
+        deltas = DeltaSet(Configuration(edits=edits), self.shape, seed=0)
+        generator = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for parameter in deltas.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+        return deltas
+
+    def run(self, deltas: DeltaSet) -> Tensor:
+        with self.attachment.using(deltas):
+            return outputs(self.ours.model, self.shape.kind)
+
+    def path(self, sublayer: Sublayer, port: Port) -> str:
+        return self.modules[sublayer.stack, sublayer.site].at(sublayer.layer, port)
+
+    def targets(self, edits: Sequence[Edit]) -> list[str]:
+        """Full paths of the modules that compute what some edits write."""
+        return sorted({self.path(place, of.write) for of in edits for place in sublayers_of(of, self.shape)})
+
+    def places(self, deltas: DeltaSet, of: Edit) -> list[tuple[Sublayer, Any]]:
+        """Sublayers of an edit, each with the module of its form."""
+        found = [module.form for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
+        return list(zip(sublayers_of(of, self.shape), found, strict=True))
+
+    def assert_same(self, deltas: DeltaSet, theirs: nn.Module) -> None:
+        one, other = self.run(deltas), outputs(theirs, self.shape.kind)
+        torch.testing.assert_close(one, other, rtol=0, atol=TOLERANCE)
+        assert (one - self.frozen).abs().max() > 0.01, "an edit that does nothing compares nothing"
+
+
+def outputs(model: nn.Module, kind: StackKind) -> Tensor:
+    """``(N, D)``: last hidden states of all real tokens, of both stacks where there are two."""
+    if kind is not StackKind.ENCODER_DECODER:
+        return model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state[MASK.bool()]
+    out = model(input_ids=INPUT_IDS, attention_mask=MASK, decoder_input_ids=DECODER_IDS)
+    return torch.cat([out.last_hidden_state.flatten(0, 1), out.encoder_last_hidden_state[MASK.bool()]])
+
+
+@pytest.fixture(scope="module")
+def pair(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Pair]]:
+    """Makes the two copies of a family."""
+    made: list[Pair] = []
+
+    @cache
+    def make(family: str) -> Pair:
+        made.append(Pair(family, tiny_backbone(family)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.attachment.detach()
+
+
+def low_rank(port: Port) -> Edit:
+    site = Site.FFN if port in (Port.G, Port.U, Port.F) else Site.ATTENTION
+    form, gate = LowRank(width=RANK), FixedScale(value=ALPHA / RANK)
+    return Edit(site=site, write=port, read=SOURCE[port], form=form, gate=gate)
+
+
+def diagonal(port: Port) -> Edit:
+    site = Site.FFN if port is Port.M else Site.ATTENTION
+    return Edit(site=site, write=port, read=port, form=Diagonal(), gate=Multiply())
+
+
+# --- LoRA -------------------------------------------------------------------------------------------------------------
+
+LORA_PORTS = {
+    "q and v": (Port.Q, Port.V),
+    "k": (Port.K,),
+    "k and v": (Port.K, Port.V),
+    "o": (Port.O,),
+    "the FFN": (Port.U, Port.F),
+    "the gate": (Port.G,),
+    "everything": (Port.Q, Port.K, Port.V, Port.O, Port.U, Port.F),
+}
+LORA_CASES = [
+    (family, name)
+    for family in MODULES
+    for name in LORA_PORTS
+    if name != "the gate" or family in ("t5_gated", "llama", "qwen2", "qwen3")
+]
+
+
+def lora_config(pair: Pair, edits: Sequence[Edit], **options: Any) -> LoraConfig:
+    settings = {"r": RANK, "lora_alpha": ALPHA, "lora_dropout": 0.0} | options
+    return LoraConfig(target_modules=pair.targets(edits), fan_in_fan_out=pair.family == "gpt2", **settings)
+
+
+@pytest.mark.parametrize(("family", "name"), [case for case in LORA_CASES if case[0] != "gpt2"])
+def test_lora_is_that_of_peft(pair: Callable[[str], Pair], family: str, name: str) -> None:
+    """Outputs, and the gradients of A and B."""
+    both = pair(family)
+    edits = [low_rank(port) for port in LORA_PORTS[name]]
+    deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits))
+    matched: list[tuple[Tensor, Tensor]] = []
+    for of in edits:
+        for sublayer, form in both.places(deltas, of):
+            layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
+            matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
+    copy_transposed(matched)
+    both.assert_same(deltas, theirs)
+    trained = [parameter for parameter in theirs.parameters() if parameter.requires_grad]
+    assert len(trained) == len(matched)
+    assert deltas.counts.trained == sum(parameter.numel() for parameter in trained)
+    assert_same_gradients(both, deltas, theirs, matched)
+
+
+def copy_transposed(matched: Sequence[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for ours, theirs in matched:
+            theirs.copy_(ours.T)  # peft's are linear layers, which store (out, in)
+
+
+def assert_same_gradients(
+    both: Pair, deltas: DeltaSet, theirs: nn.Module, matched: Sequence[tuple[Tensor, Tensor]]
+) -> None:
+    direction = torch.randn(both.frozen.shape, generator=torch.Generator().manual_seed(2))
+    (both.run(deltas) * direction).sum().backward()
+    (outputs(theirs, both.shape.kind) * direction).sum().backward()
+    for ours, other in matched:
+        largest = other.grad.abs().max().item()
+        torch.testing.assert_close(ours.grad, other.grad.T, rtol=0, atol=TOLERANCE * max(1.0, largest))
+
+
+@pytest.mark.parametrize("name", [name for family, name in LORA_CASES if family == "gpt2"])
+def test_lora_on_fused_projections_is_that_of_peft_with_a_b_of_blocks(pair: Callable[[str], Pair], name: str) -> None:
+    """peft's A is that of our edits of one module stacked, its B has their B where the module writes q, k or v."""
+    both = pair("gpt2")
+    edits = [low_rank(port) for port in LORA_PORTS[name]]
+    is_fused = bool(set(LORA_PORTS[name]) & set(FUSED))
+    stacked = {"attn.c_attn": len(set(LORA_PORTS[name]) & set(FUSED))} if is_fused else {}
+    ranks = {path: number * RANK for path, number in stacked.items()}
+    alphas = {path: number * ALPHA for path, number in stacked.items()}
+    theirs = both.wrapped(lora_config(both, edits, rank_pattern=ranks, alpha_pattern=alphas))
+    deltas = both.deltas(*edits)
+    for parameter in theirs.parameters():
+        if parameter.requires_grad:
+            parameter.data.zero_()
+    used: dict[str, int] = {}
+    with torch.no_grad():
+        for of in edits:
+            for sublayer, form in both.places(deltas, of):
+                path = both.path(sublayer, of.write)
+                layer = theirs.base_model.model.get_submodule(path)
+                first, width = used.get(path, 0), form.b.shape[1]
+                start = FUSED.get(of.write, 0) * width
+                layer.lora_A["default"].weight[first : first + RANK] = form.a.T
+                layer.lora_B["default"].weight[start : start + width, first : first + RANK] = form.b.T
+                used[path] = first + RANK
+    both.assert_same(deltas, theirs)
+
+
+def test_lora_on_fused_projections_as_peft_trains_it_is_three_edits_of_equal_a(pair: Callable[[str], Pair]) -> None:
+    both = pair("gpt2")
+    edits = [low_rank(port) for port in FUSED]
+    deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits))
+    with torch.no_grad():
+        for of in edits:
+            for sublayer, form in both.places(deltas, of):
+                layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
+                weight, start = layer.lora_B["default"].weight, FUSED[of.write] * both.shape.width
+                weight[start : start + both.shape.width] = form.b.T
+                form.a.copy_(layer.lora_A["default"].weight.T)
+    both.assert_same(deltas, theirs)
+    trained = sum(parameter.numel() for parameter in theirs.parameters() if parameter.requires_grad)
+    assert deltas.counts.trained - trained == 2 * both.shape.decoder_layers * RANK * both.shape.width, NOT_ALIKE[
+        "lora", "gpt2"
+    ]
+
+
+# --- (IA)^3 -----------------------------------------------------------------------------------------------------------
+
+IA3_DEFAULTS = {
+    "roberta": (Port.K, Port.V, Port.CONCAT, Port.M),
+    "bert": (Port.K, Port.V, Port.CONCAT, Port.M),
+    "bart": (Port.Q, Port.V, Port.M),
+    "t5": (Port.K, Port.V, Port.M),
+    "t5_gated": (Port.K, Port.V, Port.M),
+    "gpt2": (Port.Q, Port.K, Port.V, Port.M),
+    "llama": (Port.K, Port.V, Port.M),
+    "qwen2": (Port.Q, Port.V, Port.M),
+    "qwen3": (Port.Q, Port.V, Port.M),
+}
+READ_BY = {Port.M: Port.F, Port.CONCAT: Port.O}  # peft scales what a module reads, where it is listed as feedforward
+
+
+def copy_diagonals(both: Pair, deltas: DeltaSet, edits: Sequence[Edit], theirs: Any) -> None:
+    with torch.no_grad():
+        for of in edits:
+            for sublayer, form in both.places(deltas, of):
+                layer = theirs.base_model.model.get_submodule(both.path(sublayer, READ_BY.get(of.write, of.write)))
+                vector = layer.ia3_l["default"].view(-1)
+                assert layer.is_feedforward == (of.write in READ_BY)
+                if both.family == "gpt2" and of.write in FUSED:
+                    vector = vector.chunk(3)[FUSED[of.write]]
+                vector.copy_(form.scale)
+
+
+@pytest.mark.parametrize("family", [family for family in MODULES if family != "gpt2"])
+def test_ia3_is_that_of_peft_with_its_modules_named(pair: Callable[[str], Pair], family: str) -> None:
+    """k, v and m; GPT-2's fused k and v come with q, which is the comparison of the defaults."""
+    both = pair(family)
+    configuration = published_method("ia3").configuration(both.shape)
+    edits = configuration.edits
+    assert {of.write for of in edits} == {Port.K, Port.V, Port.M}
+    hidden = [both.path(place, Port.F) for of in edits if of.write is Port.M for place in sublayers_of(of, both.shape)]
+    keys = [
+        both.path(place, of.write) for of in edits if of.write is not Port.M for place in sublayers_of(of, both.shape)
+    ]
+    theirs = both.wrapped(IA3Config(target_modules=keys + hidden, feedforward_modules=hidden))
+    deltas = both.deltas(*edits)
+    copy_diagonals(both, deltas, edits, theirs)
+    both.assert_same(deltas, theirs)
+    assert deltas.counts.trained == sum(p.numel() for p in theirs.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("family", IA3_DEFAULTS)
+def test_ia3_with_the_defaults_of_peft_is_a_point_of_the_space(pair: Callable[[str], Pair], family: str) -> None:
+    both = pair(family)
+    edits = [diagonal(port) for port in IA3_DEFAULTS[family]]
+    theirs = both.wrapped(IA3Config(fan_in_fan_out=family == "gpt2"))
+    deltas = both.deltas(*edits)
+    copy_diagonals(both, deltas, edits, theirs)
+    both.assert_same(deltas, theirs)
+    assert deltas.counts.trained == sum(p.numel() for p in theirs.parameters() if p.requires_grad)
+    is_published = set(IA3_DEFAULTS[family]) == {Port.K, Port.V, Port.M}
+    assert is_published == (("ia3 defaults", family) not in NOT_ALIKE)
+
+
+# --- biases -----------------------------------------------------------------------------------------------------------
+
+
+def marked_biases(theirs: Any) -> dict[str, Tensor]:
+    """What peft trains beside LoRA, by its name in the backbone."""
+    return {
+        name.removeprefix("base_model.model.").replace(".base_layer", ""): parameter
+        for name, parameter in theirs.named_parameters()
+        if parameter.requires_grad and "lora_" not in name
+    }
+
+
+@pytest.mark.parametrize("family", STACK_NORMS)
+def test_bitfit_moves_the_biases_that_peft_trains(pair: Callable[[str], Pair], family: str) -> None:
+    both = pair(family)
+    configuration = published_method("bitfit").configuration(both.shape)
+    deltas = both.deltas(*configuration.edits)
+    theirs = both.wrapped(lora_config(both, [low_rank(Port.Q)], bias="all"))
+    biases = marked_biases(theirs)
+    moved: set[str] = set()
+    with torch.no_grad():
+        for of in configuration.edits:
+            for name, part, vector in constants(both, deltas, of):
+                bias = biases[name] if part is None else biases[name].chunk(3)[part]
+                bias += vector
+                moved.add(name)
+    assert moved == set(biases)
+    assert deltas.counts.trained == sum(bias.numel() for bias in biases.values())
+    both.assert_same(deltas, theirs)
+
+
+def constants(both: Pair, deltas: DeltaSet, of: Edit) -> Iterator[tuple[str, int | None, Tensor]]:
+    """Names of the biases that an edit moves, the part of each, and by how much."""
+    forms = [module.form for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
+    if of.site is Site.STACK:
+        for name, form in zip(STACK_NORMS[both.family], forms, strict=True):
+            yield f"{name}.bias", None, form.bias
+        return
+    for sublayer, form in both.places(deltas, of):
+        part = FUSED.get(of.write) if both.family == "gpt2" else None
+        yield f"{both.path(sublayer, of.write)}.bias", part, form.bias
+
+
+@pytest.mark.parametrize("family", ["t5", "llama", "qwen3"])
+def test_bitfit_has_nothing_to_compare_without_biases(pair: Callable[[str], Pair], family: str) -> None:
+    both = pair(family)
+    with pytest.raises(InvalidEditError):
+        published_method("bitfit").configuration(both.shape)
+    theirs = both.wrapped(lora_config(both, [low_rank(Port.Q)], bias="all"))
+    assert marked_biases(theirs) == {}, NOT_ALIKE["bitfit", family]
+
+
+@pytest.mark.parametrize("family", ["roberta", "bart", "qwen2"])
+def test_a_constant_at_v_is_beft_of_peft(pair: Callable[[str], Pair], family: str) -> None:
+    both = pair(family)
+    of = Edit(site=Site.ATTENTION, write=Port.V, read=None, form=Constant(), gate=Add())
+    deltas, theirs = both.deltas(of), both.wrapped(BeftConfig(target_modules=both.targets([of])))
+    with torch.no_grad():
+        for sublayer, form in both.places(deltas, of):
+            layer = theirs.base_model.model.get_submodule(both.path(sublayer, Port.V))
+            layer.beft_bias["default"].view(-1).copy_(form.bias)
+    both.assert_same(deltas, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:Detected that the base layer has no bias term:UserWarning")  # the point of it
+def test_a_bias_that_peft_adds_is_refused(pair: Callable[[str], Pair]) -> None:
+    both = pair("llama")
+    of = Edit(site=Site.ATTENTION, write=Port.V, read=None, form=Constant(), gate=Add())
+    both.wrapped(BeftConfig(target_modules=both.targets([of])))
+    with pytest.raises(InvalidEditError, match="bias") as caught:
+        both.deltas(of)
+    assert caught.value.rule == "V14", NOT_ALIKE["beft", "llama"]
+
+
+def test_what_is_not_alike_says_why() -> None:
+    methods = {"lora", "ia3 defaults", "bitfit", "beft"}
+    assert {method for method, _ in NOT_ALIKE} == methods
+    assert {family for _, family in NOT_ALIKE} <= {*MODULES, "every family"}
+    assert all(len(reason) > 5 for reason in NOT_ALIKE.values())
+
+
+def test_no_package_needs_peft() -> None:
+    root = Path(__file__).parents[3]
+    sources = [path for name in ("search_space", "trial_runner", "studies") for path in (root / name).rglob("*.py")]
+    assert len(sources) > 50
+    assert [path for path in sources if re.search(r"^\s*(import|from) peft\b", path.read_text(), re.M)] == []

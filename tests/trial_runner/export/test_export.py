@@ -1,0 +1,339 @@
+"""A trial is exported, loaded on a fresh backbone, and computes what it computed in training."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from support.examples import small_memory
+from support.export_cases import (
+    LABELS,
+    TEXTS,
+    every_example,
+    exported,
+    fresh_model,
+    logits_of,
+    rig_in_training,
+    trained_of,
+    trial_of,
+)
+from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters
+
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms.form import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, Prompt, SoftmaxMemory, Sparse
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Prepend
+from trial_runner import load_delta
+from trial_runner.errors import ExportError, SnapshotError
+from trial_runner.export import new_folder, open_delta, trained_delta
+
+FOLDED_WITHIN = 1e-6
+
+
+def at_heads(hidden: int | None = None) -> Edit:
+    return Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=small_memory(hidden=hidden), gate=ConvexGate())
+
+
+def whole(form: Full | Sparse | Intrinsic) -> Edit:
+    return Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
+
+
+ADAPTER = Edit(site=Site.FFN, write=Port.F, read=Port.X_FFN, form=Bottleneck(width=5), gate=FixedScale(value=4))
+LORA = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add())
+PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=3), gate=Prepend())
+
+
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE, at_once=("roberta", "gpt2")))
+def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    rig = rig_in_training(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+@pytest.fixture(scope="module")
+def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    rig = rig_in_training(tiny_backbone("roberta"))
+    yield rig
+    rig.attachment.detach()
+
+
+def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig: Rig, tmp_path: Path) -> None:
+    model = fresh_model(any_rig)
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    frozen = model(input_ids=torch.from_numpy(TEXTS.input_ids), **_decoder(any_rig)).last_hidden_state
+    for index, edit in enumerate(every_example(any_rig)):
+        trial = trial_of(any_rig, edit)
+        expected = logits_of(any_rig, trial)
+        loaded = load_delta(model, exported(any_rig, trial, tmp_path / str(index)))
+        with torch.no_grad():
+            found = loaded.logits(TEXTS)
+        is_folded = loaded.facts["trained_as"] is not None
+        torch.testing.assert_close(found, expected, rtol=0, atol=FOLDED_WITHIN if is_folded else 0, msg=str(edit))
+        loaded.detach()
+    after = model(input_ids=torch.from_numpy(TEXTS.input_ids), **_decoder(any_rig)).last_hidden_state
+    assert torch.equal(frozen, after)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in model.state_dict().items())
+
+
+def _decoder(rig: Rig) -> dict[str, torch.Tensor]:
+    return {"decoder_input_ids": torch.from_numpy(TEXTS.input_ids)} if "decoder_input_ids" in rig.inputs else {}
+
+
+def test_what_is_written_is_what_is_counted_and_nothing_else(rig: Rig, tmp_path: Path) -> None:
+    shape = rig.backbone.shape
+    edits = {
+        "prefix": at_heads(hidden=5),
+        "prompt": Edit(
+            site=Site.EMBEDDING,
+            write=Port.EMBEDDING,
+            read=None,
+            form=EncodedPrompt(width=3, hidden=12),
+            gate=Prepend(),
+        ),
+        "full": whole(Full()),
+        "sparse": whole(Sparse(width=50)),
+        "intrinsic": whole(Intrinsic(width=60, per_tensor=True)),
+    }
+    stored = {
+        "prefix": 2 * 2 * 3 * shape.key_value_width,  # two layers, keys and values, three rows
+        "prompt": 3 * shape.width,
+        "full": shape.frozen_parameters,
+        "sparse": 50,
+        "intrinsic": 60,
+    }
+    for name, edit in edits.items():
+        folder = exported(rig, trial_of(rig, edit), tmp_path / name)
+        tensors = load_file(folder / "delta.safetensors")
+        trained = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
+        head = 3 * shape.width + 3
+        assert sum(tensor.numel() for tensor in trained) == stored[name] + head
+        facts = json.loads((folder / "delta.json").read_text())
+        assert (facts["counts"]["stored"], facts["counts"]["head"]) == (stored[name], head)
+        assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
+
+
+def test_a_random_subspace_beside_a_folded_prefix_is_the_one_it_was_trained_in(rig: Rig, tmp_path: Path) -> None:
+    trial = trial_of(rig, at_heads(hidden=5), whole(Intrinsic(width=20)))
+    loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
+    torch.testing.assert_close(loaded.logits(TEXTS), logits_of(rig, trial), rtol=0, atol=1e-5)
+
+
+def test_a_delta_loads_on_every_way_of_having_the_backbone(
+    tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+
+    from trial_runner.huggingface import quiet_transformers
+
+    rigs = {name: rig_in_training(tiny_backbone(name)) for name in ("roberta", "bart")}
+    kinds = {"roberta": AutoModelForSequenceClassification, "bart": AutoModelForSeq2SeqLM}
+    for name, rig in rigs.items():
+        trial = trial_of(rig, at_heads(), ADAPTER)
+        expected = logits_of(rig, trial)
+        folder = exported(rig, trial, tmp_path / name)
+        rig.attachment.detach()
+        with quiet_transformers():
+            with_head = kinds[name].from_pretrained(rig.backbone.name).eval()
+        for loaded in (open_delta(folder), load_delta(rig.backbone, folder), load_delta(with_head, folder)):
+            assert torch.equal(loaded.logits(TEXTS), expected), loaded.model
+            assert loaded.labels == LABELS
+            loaded.detach()
+
+
+def test_a_language_model_computes_with_the_delta_until_it_is_detached(
+    tiny_language_model: Callable[[str], torch.nn.Module], tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    rig = rig_in_training(tiny_backbone("gpt2"))
+    trial = trial_of(rig, at_heads(), ADAPTER)
+    headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
+    object.__setattr__(trial.snapshot, "tensors", headless)
+    folder = exported(rig, trial, tmp_path / "export")
+    model = tiny_language_model("gpt2")
+    inputs = {"input_ids": torch.from_numpy(TEXTS.input_ids)}
+    frozen = model(**inputs).logits
+    with rig.attachment.using(trial.deltas):
+        hidden = rig.backbone.model(**inputs).last_hidden_state
+    loaded = load_delta(model, folder)
+    expected = model.lm_head(hidden)
+    assert (loaded.head, loaded.labels) == (None, ())
+    assert torch.equal(loaded.logits(inputs), expected)
+    assert torch.equal(loaded(**inputs).logits, expected)
+    assert torch.equal(model(**inputs).logits, expected)
+    loaded.detach()
+    loaded.detach()
+    assert torch.equal(model(**inputs).logits, frozen)
+    with pytest.raises(ExportError, match="logits need a head"):
+        open_delta(folder).logits(inputs)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
+def test_a_tied_head_follows_a_change_of_the_whole_model(
+    tiny_language_model: Callable[[str], torch.nn.Module],
+    tiny_backbone: Callable[[str], Path],
+    tmp_path: Path,
+    family: str,
+) -> None:
+    rig = rig_in_training(tiny_backbone(family))
+    trial = trial_of(rig, whole(Full()))
+    headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
+    object.__setattr__(trial.snapshot, "tensors", headless)
+    model = tiny_language_model(family)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    head = model.get_output_embeddings().weight
+    loaded = load_delta(model, exported(rig, trial, tmp_path / "export"))
+    inputs = {"input_ids": torch.from_numpy(TEXTS.input_ids), **_decoder(rig)}
+    with rig.attachment.using(trial.deltas), torch.no_grad():
+        hidden = rig.backbone.model(**inputs).last_hidden_state
+        embeddings = rig.backbone.model.get_input_embeddings().weight
+    scale = hidden.shape[-1] ** -0.5 if family == "t5" else 1.0
+    expected = torch.nn.functional.linear(hidden * scale, head if family == "llama" else embeddings)
+    with torch.no_grad():
+        assert torch.equal(loaded.logits(inputs), expected)
+    loaded.detach()
+    assert model.get_output_embeddings().weight is head
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_texts_may_come_from_the_tokenizer(rig: Rig, tmp_path: Path) -> None:
+    trial = trial_of(rig, PROMPT, LORA)
+    loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
+    inputs = {
+        "input_ids": torch.from_numpy(TEXTS.input_ids),
+        "attention_mask": torch.from_numpy(TEXTS.attention_mask).long(),
+        "token_type_ids": torch.zeros(3, 7, dtype=torch.long),
+    }
+    assert torch.equal(loaded.logits(inputs), logits_of(rig, trial))
+    unpadded = {"input_ids": inputs["input_ids"][:1]}
+    torch.testing.assert_close(loaded.logits(unpadded), logits_of(rig, trial)[:1], rtol=0, atol=1e-5)
+
+
+def test_a_backbone_with_other_weights_is_refused_with_both_named(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    other = fresh_model(rig)
+    with torch.no_grad():
+        other.encoder.layer[0].output.dense.bias[0] += 1e-3
+    other.config._name_or_path = other.name_or_path = "some/other-model"
+    with pytest.raises(ExportError) as refused:
+        load_delta(other, folder)
+    own = rig.backbone.weights_sha256[:12]
+    assert f"{rig.backbone.name} (weights {own})" in str(refused.value)
+    assert "got some/other-model (weights " in str(refused.value)
+    assert other.config._attn_implementation != "deltaspace"
+    assert not any(module._forward_hooks for module in other.modules())
+
+
+@pytest.mark.parametrize("what", ["value", "head", "name", "garbage"])
+def test_weights_that_were_changed_are_refused(rig: Rig, tmp_path: Path, what: str) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    file = folder / "delta.safetensors"
+    tensors = load_file(file)
+    if what == "garbage":
+        file.write_bytes(file.read_bytes()[:-4])
+    else:
+        name = next(iter(tensors)) if what != "head" else "head.bias"
+        changed = tensors.pop(name) + (what != "name") * 1e-6
+        save_file(tensors | {f"{name}x" if what == "name" else name: changed}, file, metadata={"format": "deltaspace"})
+    with pytest.raises(ExportError, match="must be as it was written, with hash") as refused:
+        load_delta(fresh_model(rig), folder)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    facts = json.loads((folder / "delta.json").read_text())
+    facts["configuration"]["edits"][0]["form"]["width"] += 1
+    (folder / "delta.json").write_text(json.dumps(facts))
+    with pytest.raises(ExportError, match="must have shape"):
+        load_delta(fresh_model(rig), folder)
+    facts["configuration"]["edits"][0]["layers"] = {"name": "range", "first": 1, "last": 1}
+    facts["configuration"]["edits"][0]["form"]["widened"] = 0
+    (folder / "delta.json").write_text(json.dumps(facts))
+    with pytest.raises(ExportError, match="hold the tensors of its configuration"):
+        load_delta(fresh_model(rig), folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "match"),
+    [
+        ("delta.json", None, "must have a readable delta.json"),
+        ("delta.json", "[1]", "must be a JSON object"),
+        ("delta.json", '{"format": "deltaspace", "schema_version": 99}', "version 1; got 'deltaspace' of version 99"),
+        ("delta.safetensors", None, "must have a file delta.safetensors"),
+    ],
+)
+def test_a_folder_that_is_no_whole_export_is_refused(
+    rig: Rig, tmp_path: Path, file: str, text: str | None, match: str
+) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    (folder / file).unlink()
+    if text is not None:
+        (folder / file).write_text(text)
+    with pytest.raises(ExportError, match=match):
+        load_delta(fresh_model(rig), folder)
+
+
+def test_a_model_takes_one_delta_at_a_time(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    model = fresh_model(rig)
+    loaded = load_delta(model, folder)
+    with pytest.raises(ExportError, match="has one already"):
+        load_delta(model, folder)
+    loaded.detach()
+    load_delta(model, folder).detach()
+
+
+def test_what_is_there_already_is_never_overwritten(tmp_path: Path) -> None:
+    for name in ("empty", "full", "file"):
+        place = tmp_path / name
+        if name == "file":
+            place.write_text("mine")
+        else:
+            place.mkdir()
+            (place / "mine").write_text("mine") if name == "full" else None
+        with pytest.raises(ExportError, match="is there already"), new_folder(place):
+            pytest.fail("nothing must be written")
+    assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    with contextlib.suppress(ZeroDivisionError), new_folder(tmp_path / "a" / "export") as place:
+        (place / "half").write_text("half")
+        assert not (tmp_path / "a" / "export").exists()
+        raise ZeroDivisionError
+    assert list((tmp_path / "a").iterdir()) == []
+    with new_folder(tmp_path / "a" / "export") as place:
+        (place / "whole").write_text("whole")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["export"]
+    assert (tmp_path / "a" / "export" / "whole").exists()
+
+
+def test_a_snapshot_that_lacks_something_is_not_exported(rig: Rig) -> None:
+    snapshot = trial_of(rig, LORA).snapshot
+    for name in ("head.bias", next(name for name in snapshot.tensors if name.startswith("deltas."))):
+        lacking = {key: tensor for key, tensor in snapshot.tensors.items() if key != name}
+        broken = type(snapshot)(trial=4, step=30, facts=snapshot.facts, tensors=lacking)
+        with pytest.raises(SnapshotError, match="must be whole to be exported"):
+            trained_delta(broken, rig.backbone.shape)
+
+
+def test_only_networks_that_serve_training_are_folded(rig: Rig) -> None:
+    assert not trained_of(rig, trial_of(rig, at_heads())).is_folded
+    folded = trained_of(rig, trial_of(rig, at_heads(hidden=5)))
+    assert folded.is_folded
+    (edit,) = folded.configuration.edits
+    assert edit.form == SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
+
+
+def test_asking_for_the_package_loads_no_torch() -> None:
+    script = "import sys, trial_runner; assert 'torch' not in sys.modules; trial_runner.load_delta"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    import trial_runner
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = trial_runner.nothing

@@ -1,0 +1,274 @@
+"""Edits folded into plain weights: the same outputs from a model that knows nothing of edits."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.examples import small_memory
+from support.export_cases import (
+    TEXTS,
+    every_example,
+    head_logits,
+    hidden_of,
+    logits_of,
+    rig_in_training,
+    trained_of,
+    trial_of,
+)
+from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
+from search_space.edit import Edit
+from search_space.forms.form import (
+    FORMS,
+    Bottleneck,
+    Constant,
+    Diagonal,
+    Form,
+    Full,
+    Intrinsic,
+    LowRank,
+    Prompt,
+    Sparse,
+)
+from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.errors import ExportError
+from trial_runner.export import load_head, merge, new_folder, unmergeable, write_merged
+from trial_runner.huggingface import quiet_transformers
+
+WITHIN = 1e-5
+EXACTLY = 1e-9
+"""In float64, where nothing hides behind rounding."""
+
+
+def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
+    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F) else Site.ATTENTION
+    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
+
+
+RANK = LowRank(width=2, widened=1)
+Q = edit(Port.Q, Port.X_ATTN, RANK, FixedScale(value=3))
+V = edit(Port.V, Port.CTX, RANK, LearnedScale())
+FFN = edit(Port.F, Port.M, RANK, LearnedScale(per=ScalePer.CHANNEL))
+UP = edit(Port.U, Port.X_FFN, RANK)
+TIMES_V, TIMES_M = (edit(port, port, Diagonal(), Multiply()) for port in (Port.V, Port.M))
+AFTER_V, AFTER_M = edit(Port.V, Port.V, RANK), edit(Port.M, Port.M, RANK, FixedScale(value=2))
+BIAS_V, BIAS_NORM = edit(Port.V, None, Constant()), edit(Port.NORM, None, Constant())
+TOGETHER = {
+    "lora": (Q, V, FFN, UP),
+    "of v, factor first": (V, TIMES_V, AFTER_V),
+    "of v, factor last": (V, AFTER_V, TIMES_V),
+    "of m, factor first": (FFN, TIMES_M, AFTER_M),
+    "of m, factor last": (FFN, AFTER_M, TIMES_M),
+    "of everything": (Q, V, TIMES_V, AFTER_V, FFN, UP, AFTER_M, TIMES_M),
+}
+BIASES = {
+    "bias before the factor": (V, BIAS_V, TIMES_V, BIAS_NORM),
+    "bias after the factor": (V, TIMES_V, BIAS_V),
+    "bias before a map": (BIAS_V, AFTER_V),
+    "biased map": (edit(Port.M, Port.M, LowRank(width=2, bias=True)), FFN),
+}
+ADAPTER = edit(Port.F, Port.X_FFN, Bottleneck(width=3))
+PREFIX = edit(Port.HEAD, Port.Q, small_memory(), ConvexGate())
+PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
+FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
+
+
+@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE, at_once=("roberta", "gpt2")))
+def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    rig = rig_in_training(tiny_backbone(request.param), "float64")
+    yield rig
+    rig.attachment.detach()
+
+
+RigMaker = Callable[..., Rig]
+
+
+@pytest.fixture(scope="module")
+def rig_named(tiny_backbone: Callable[[str], Path]) -> Iterator[RigMaker]:
+    """Makes the rig of a family in float64, or in another precision."""
+    made: dict[tuple[str, str], Rig] = {}
+
+    def make(name: str, precision: str = "float64") -> Rig:
+        if (name, precision) not in made:
+            made[name, precision] = rig_in_training(tiny_backbone(name), precision)
+        return made[name, precision]
+
+    yield make
+    for rig in made.values():
+        rig.attachment.detach()
+
+
+def merged(rig: Rig, deltas: DeltaSet) -> Any:
+    """A copy of the backbone without hooks, with the deltas in its weights."""
+    model = rig_copy(rig)
+    merge(model, deltas, rig.backbone.family, rig.backbone.shape)
+    return model
+
+
+def rig_copy(rig: Rig) -> Any:
+    from transformers import AutoModel
+
+    config = copy.deepcopy(rig.backbone.model.config)
+    model = AutoModel.from_config(config).to(next(rig.backbone.model.parameters()).dtype).eval()
+    model.load_state_dict(rig.backbone.model.state_dict(), strict=False)
+    return model
+
+
+def assert_merges(rig: Rig, *edits: Edit, within: float = EXACTLY) -> None:
+    trial = trial_of(rig, *edits)
+    with rig.attachment.using(trial.deltas):
+        expected = hidden_of(rig.backbone.model, rig.backbone)
+    frozen = hidden_of(rig.backbone.model, rig.backbone)
+    is_inert = all(isinstance(one.form, Constant) and one.write is Port.K for one in edits)
+    assert is_inert or (expected - frozen).abs().max() > 1e-4
+    found = hidden_of(merged(rig, trial.deltas), rig.backbone)
+    torch.testing.assert_close(found, expected, rtol=0, atol=within)
+
+
+def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
+    shape = any_rig.backbone.shape
+    merged_forms = set()
+    for one in every_example(any_rig):
+        obstacles = unmergeable(Configuration(edits=(one,)), shape)
+        try:
+            if not obstacles:
+                merged_forms.add(one.form.name)
+                assert_merges(any_rig, one)
+                continue
+            trial = trial_of(any_rig, one)
+            with pytest.raises(ExportError, match=f"edit 0 \\({one.form.name} at {one.site}"):
+                merge(rig_copy(any_rig), trial.deltas, any_rig.backbone.family, shape)
+        except Exception as error:
+            error.add_note(str(one))
+            raise
+    const = {"const"} if shape.biased_ports else set()
+    assert merged_forms == {"lowrank", "diag", "full", "sparse", "intrinsic"} | const
+
+
+def test_no_form_is_forgotten() -> None:
+    linear, whole = {"lowrank", "diag", "const"}, {"full", "sparse", "intrinsic"}
+    others = {"softmax_memory", "bottleneck", "phm", "prompt", "encoded_prompt"}
+    assert {form.name for form in FORMS} == linear | whole | others, "decide whether the new form can be merged"
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize("family", ["roberta", "gpt2", "t5_gated", "qwen3"])
+def test_edits_of_one_layer_are_merged_in_their_order(rig_named: RigMaker, family: str, name: str) -> None:
+    assert_merges(rig_named(family), *TOGETHER[name])
+
+
+@pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", "qwen3"])
+def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named: RigMaker, family: str) -> None:
+    assert_merges(rig_named(family, "float32"), *TOGETHER["of everything"], within=WITHIN)
+
+
+@pytest.mark.parametrize("name", BIASES)
+@pytest.mark.parametrize("family", ["roberta", "gpt2"])
+def test_biases_are_merged_in_their_order(rig_named: RigMaker, family: str, name: str) -> None:
+    assert_merges(rig_named(family), *BIASES[name])
+
+
+@pytest.mark.parametrize("form", [Full(), Sparse(width=60), Intrinsic(width=20)], ids=lambda form: form.name)
+def test_edits_come_after_a_change_of_the_whole_model(rig_named: RigMaker, form: Form) -> None:
+    whole = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
+    assert_merges(rig_named("roberta"), whole, V, TIMES_V)
+
+
+def test_what_cannot_be_merged_is_named_with_its_reason(rig_named: RigMaker) -> None:
+    shape = rig_named("roberta").backbone.shape
+    per_head = edit(Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY))
+    beside = edit(Port.F, Port.X_FFN, LowRank(width=2))
+    after = edit(Port.O, Port.O, Bottleneck(width=2, activation=Activation.TANH))
+    configuration = Configuration(edits=(Q, PREFIX, PROMPT, per_head, beside, after))
+    assert unmergeable(configuration, shape) == {
+        "edit 1 (softmax_memory at attn from q to head, gate lse_convex)": "its softmax is not linear",
+        "edit 2 (prompt at embed to embed, gate prepend)": "its rows are tokens of every layer",
+        "edit 3 (lowrank at attn from q to o, gate add)": "its map is not the same for every token and head",
+        "edit 4 (lowrank at ffn from x_ffn to f, gate add)": "the layer that writes f does not read x_ffn",
+        "edit 5 (bottleneck at attn to o, gate add)": "its activation is not linear",
+    }
+
+
+def test_a_bias_without_a_place_is_refused(rig_named: RigMaker) -> None:
+    biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
+    assert unmergeable(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
+    (why,) = unmergeable(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
+    assert why == "its bias needs one in the layer that writes u"
+
+
+def written(rig: Rig, folder: Path, *edits: Edit) -> tuple[Path, torch.Tensor, torch.Tensor]:
+    """A merged export, with the hidden states and the logits that the trial had."""
+    trial = trial_of(rig, *edits)
+    with rig.attachment.using(trial.deltas):
+        hidden = hidden_of(rig.backbone.model, rig.backbone)
+    trained = trained_of(rig, trial)
+    with new_folder(folder) as place:
+        write_merged(place, rig.backbone, trained.deltas, trained.head)
+    return folder, hidden, logits_of(rig, trial)
+
+
+@pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", "t5_gated"])
+def test_a_merged_folder_is_one_of_transformers(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    rig = rig_named(family, "float64" if family == "t5_gated" else "float32")  # its weights blow rounding up
+    before = {name: tensor.clone() for name, tensor in rig.backbone.model.state_dict().items()}
+    folder, hidden, logits = written(rig, tmp_path / "merged", Q, V, TIMES_M, FFN)
+    with quiet_transformers():
+        model = AutoModel.from_pretrained(folder).eval()
+    found = hidden_of(model, rig.backbone)
+    torch.testing.assert_close(found, hidden, rtol=0, atol=WITHIN)
+    head = load_head(folder)
+    torch.testing.assert_close(head(found, torch.from_numpy(TEXTS.attention_mask)), logits, rtol=0, atol=WITHIN)
+    tensors = head.tensors()
+    own = head_logits(found, (tensors["weight"], tensors["bias"]))
+    torch.testing.assert_close(own, logits, rtol=0, atol=WITHIN)
+    assert AutoTokenizer.from_pretrained(folder).is_fast
+    assert "deltaspace" not in (folder / "config.json").read_text()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in rig.backbone.model.state_dict().items())
+
+
+@pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "llama"])
+def test_a_merged_language_model_keeps_its_head(
+    rig_named: RigMaker, tiny_language_model: Callable[[str], Any], family: str, tmp_path: Path
+) -> None:
+    rig, source = rig_named(family, "float32"), tiny_language_model(family)
+    folder, _, _ = written(rig, tmp_path / "merged", FULL, Q, V)
+    with quiet_transformers():
+        model = type(source).from_pretrained(folder).eval()
+    assert json.loads((folder / "config.json").read_text())["architectures"] == [type(source).__name__]
+    inputs = {"input_ids": torch.from_numpy(TEXTS.input_ids)}
+    inputs |= {"decoder_input_ids": inputs["input_ids"]} if "decoder_input_ids" in rig.inputs else {}
+    with torch.no_grad(), rig.attachment.using(trial_of(rig, FULL, Q, V).deltas):
+        hidden = rig.backbone.model(**inputs).last_hidden_state
+    is_tied = source.config.tie_word_embeddings
+    assert is_tied == (family != "llama")
+    weight = model.get_input_embeddings().weight if is_tied else source.lm_head.weight
+    scale = hidden.shape[-1] ** -0.5 if family == "t5" else 1.0  # of T5's tied heads
+    with torch.no_grad():
+        expected = torch.nn.functional.linear(hidden * scale, weight)
+        torch.testing.assert_close(model(**inputs).logits, expected, rtol=0, atol=10 * WITHIN)
+
+
+def test_nothing_is_written_of_what_cannot_be_merged(rig_named: RigMaker, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"edit 1 \(bottleneck at ffn from x_ffn to f") as refused:
+        written(rig_named("roberta"), tmp_path / "merged", Q, ADAPTER)
+    assert "Leave --merge out." in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_head_that_was_changed_is_refused(rig_named: RigMaker, tmp_path: Path) -> None:
+    folder, _, _ = written(rig_named("roberta"), tmp_path / "merged", Q)
+    file = folder / "head.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ExportError, match="must be as it was written"):
+        load_head(folder)

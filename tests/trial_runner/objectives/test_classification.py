@@ -1,0 +1,49 @@
+"""The objective of classification: what an encoder is called with, and the head on its outputs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.packing_cases import EVEN_TASK, TASK, runner_of
+
+from trial_runner.objectives import ClassificationHead
+from trial_runner.tasks import PreparedTask
+
+
+def test_the_head_is_linear_in_the_mean_of_the_real_tokens() -> None:
+    hidden = torch.arange(24, dtype=torch.float64).view(2, 3, 4)
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    head = ClassificationHead(4, 5, seed=0, dtype=torch.float64)
+    means = torch.stack([hidden[0].mean(dim=0), hidden[1, 0]])
+    torch.testing.assert_close(head(hidden, mask), means @ head.weight.T, rtol=1e-12, atol=0)
+
+
+def test_no_mask_is_bit_for_bit_one_that_hides_nothing() -> None:
+    hidden = torch.randn(3, 7, 16, generator=torch.Generator().manual_seed(0))
+    head = ClassificationHead(16, 5, seed=0, dtype=torch.float32)
+    assert torch.equal(head(hidden, None), head(hidden, torch.ones(3, 7, dtype=torch.bool)))
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "has_mask"),
+    [("roberta", TASK, True), ("roberta", EVEN_TASK, False), ("gpt2", EVEN_TASK, True), ("bart", EVEN_TASK, True)],
+    ids=["padded", "even", "decoder", "encoder_decoder"],
+)
+def test_an_encoder_gets_no_mask_that_hides_nothing(
+    family: str, task: PreparedTask, has_mask: bool, tiny_backbone: Callable[..., Path]
+) -> None:
+    runner = runner_of(tiny_backbone(family), task=task)
+    tensors = runner._objective.batch("train", np.arange(8)).tensors
+    runner.close()
+    assert ("attention_mask" in tensors) == has_mask
+    assert {"input_ids", "labels"} <= set(tensors)
+
+
+def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone: Callable[..., Path]) -> None:
+    runner = runner_of(tiny_backbone("bart"))
+    batch = runner._objective.batch("train", np.zeros(0, dtype=np.int64))
+    runner.close()
+    assert batch.has_fixed_shapes
+    assert all(len(tensor) == 0 for tensor in batch.tensors.values())

@@ -1,0 +1,103 @@
+"""Trials that write texts, in packs against the same trials alone."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from support.packing_traces import alone, measured, train, worst
+from support.text_cases import METHODS, WRITERS, moved_pass, objective_of, requests
+from support.tiny_backbones import parameters
+
+from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.runner import TorchRunner
+from trial_runner.tasks import Decoding
+
+EXACT = 1e-9
+MEASURED = 1e-6
+FEW = ("bart", "t5_gated", "gpt2", "llama")
+SEARCHES = {"greedy": Decoding(max_new_tokens=6), "beam": Decoding(max_new_tokens=6, beams=3, length_penalty=0.7)}
+
+NewRunner = Callable[..., TorchRunner]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("family", FEW)
+def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner: NewRunner, family: str, dropout: float) -> None:
+    runner = new_text_runner(family, dropout=dropout, label_smoothing=0.1)
+    trials = requests(runner, (*METHODS, "full_finetuning"))
+    packed = train(runner.open_pack(5), trials)
+    references = [alone(runner, request) for request in trials]
+    found = worst(packed, references, trials)
+    assert found.share <= EXACT, found
+    found = max(measured(one, other) for one, other in zip(packed, references, strict=True))
+    assert found.share <= MEASURED, found
+    assert all("bleu" in trace.readings[-1].metrics for trace in packed)
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize("family", parameters(*WRITERS))
+def test_slots_write_in_one_batch_what_they_write_alone(
+    new_text_runner: NewRunner, family: str, search: Decoding
+) -> None:
+    runner = new_text_runner(family, decoding=search)
+    objective = objective_of(runner)
+    trials = requests(runner)
+    pack = runner.open_pack(len(trials))
+    slots = [pack.admit(request) for request in trials]
+    together = moved_pass(runner, pack)
+    written = objective.predictions(together(slots), "validation")
+    assert written == [objective.predictions(together([slot]), "validation")[0] for slot in slots]
+    assert len({tuple(texts) for texts in written}) > len(slots) / 2, "else slots could be mixed up unseen"
+
+
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize("family", FEW)
+def test_padding_changes_nothing_that_is_written(
+    new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch, family: str, search: Decoding
+) -> None:
+    runner = new_text_runner(family, decoding=search)
+    objective = objective_of(runner)
+    trials = requests(runner)
+    pack = runner.open_pack(len(trials))
+    slots = [pack.admit(request) for request in trials]
+    together = moved_pass(runner, pack)(slots)
+    written = objective.predictions(together, "validation")
+    monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 1)
+    assert objective.predictions(together, "validation") == written
+    assert len({text for texts in written for text in texts}) > len(slots)
+
+
+def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runner: NewRunner) -> None:
+    runner = new_text_runner("bart")
+    objective = objective_of(runner)
+    trials = requests(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
+    pack = runner.open_pack(3)
+    slots = [pack.admit(request) for request in trials]
+    together = moved_pass(runner, pack)
+    rows = np.array([[0, 1, 2], [3, 4, 5], [0, 1, 2]])
+    losses = objective.losses(together(slots), objective.batch("train", rows.flatten()))
+    for slot, own, loss in zip(slots, rows, losses, strict=True):
+        expected = objective.losses(together([slot]), objective.batch("train", own))
+        assert torch.allclose(loss, expected[0], rtol=EXACT, atol=0)
+    assert len(set(losses.tolist())) == 3
+
+
+@pytest.mark.parametrize("family", FEW)
+def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(
+    new_text_runner: NewRunner, family: str
+) -> None:
+    runner = new_text_runner(family)
+    frozen = runner._frozen
+    trials = requests(runner, ("prompt_tuning", "lora_qv"))
+    pack = runner.open_pack(2)
+    slots = [pack.admit(request) for request in trials]
+    words = torch.arange(6, 36).view(6, 5)
+    inputs = {"input_ids": words}
+    if runner.backbone.shape.decoder_layers and runner.backbone.shape.encoder_layers:
+        inputs["decoder_input_ids"] = words
+    with moved_pass(runner, pack)(slots).applied():
+        without = frozen.model(**inputs).last_hidden_state
+        masked = frozen.model(**inputs, attention_mask=torch.ones_like(words)).last_hidden_state
+    assert torch.allclose(without, masked, rtol=EXACT, atol=EXACT)

@@ -1,0 +1,149 @@
+"""Packs that run out of memory: fewer slots at once, no trial lost, the same numbers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.packing_cases import BATCH, TASK, request_for, runner_of, sized
+from support.packing_traces import deviation, measured, train, watch
+from torch import Tensor, nn
+
+from search_space.published import published_method
+from trial_runner.requests import Failure, TrialRequest
+from trial_runner.runner import TorchRunner
+
+EXACT = 1e-9
+SLOTS = 6
+STEPS = 6
+METHODS = ("mam_adapter", "lora_qv", "mam_adapter", "ia3", "houlsby_adapter", "compacter")
+
+
+@pytest.fixture
+def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    runner = runner_of(tiny_backbone("roberta"))
+    yield runner
+    runner.close()
+
+
+def requests_for(runner: TorchRunner) -> list[TrialRequest]:
+    structures = [published_method(name).structure(runner.backbone.shape) for name in METHODS]
+    return [request_for(sized(each, trial % 2), trial, steps=STEPS) for trial, each in enumerate(structures)]
+
+
+def exhausted() -> None:
+    raise torch.OutOfMemoryError("tried to allocate more than there is")
+
+
+@contextmanager
+def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iterator[list[int]]:
+    """Let the device run out of memory with more than so many rows; keeps the numbers of rows that went through.
+
+    Args:
+        runner: Whose backbone.
+        rows: The most that fit.
+        when: At which moment of a training step, or at a measurement; ``always`` is the forward pass of either.
+    """
+    seen: list[int] = []
+
+    def before(_: nn.Module, __: tuple[Any, ...], inputs: dict[str, Any]) -> None:
+        is_in_question = {"forward": torch.is_grad_enabled(), "measuring": not torch.is_grad_enabled()}
+        number = len(inputs["input_ids"])
+        if is_in_question.get(when, when == "always") and number > rows:
+            exhausted()
+        seen.append(number)
+
+    def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
+        hidden: Tensor = output.last_hidden_state
+        if when == "backward" and hidden.requires_grad and len(hidden) > rows:
+            hidden.register_hook(lambda _: exhausted())
+
+    handles = (
+        runner.backbone.model.register_forward_pre_hook(before, with_kwargs=True),
+        runner.backbone.model.register_forward_hook(after),
+    )
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@pytest.mark.parametrize("when", ["forward", "backward"])
+@pytest.mark.parametrize("together", [1, 2, 3, 5])
+def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(
+    when: str, together: int, runner: TorchRunner
+) -> None:
+    requests = requests_for(runner)
+    references = train(runner.open_pack(SLOTS), requests)
+    pack = runner.open_pack(SLOTS)
+    with memory_for(runner, together * BATCH, when=when) as seen:
+        trials = [watch(pack, pack.admit(request)) for request in requests]
+        for _ in range(STEPS):
+            results = pack.advance(1)
+            assert not [result for result in results if isinstance(result, Failure)]
+    assert [each.state.step for each in trials] == [STEPS] * SLOTS
+    assert max(seen) >= BATCH
+    assert pack.free_slots <= 0
+    for each, reference in zip(trials, references, strict=True):
+        trace = each.trace(pack)
+        assert deviation(_without_losses(trace), _without_losses(reference)).share <= EXACT, each.state.request
+    for slot in range(SLOTS):
+        pack.evict(slot)
+    assert 1 <= pack.free_slots <= together
+
+
+def _without_losses(trace: Any) -> Any:
+    return type(trace)(losses=(), readings=(), tensors=trace.tensors)
+
+
+def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner: TorchRunner) -> None:
+    """Trials that fit are admitted until the memory is full; the pack then keeps to what did fit."""
+    requests = requests_for(runner)
+    references = train(runner.open_pack(SLOTS), requests)
+    with memory_for(runner, 2 * BATCH):
+        pack = runner.open_pack(SLOTS)
+        traces = train(pack, requests, arrivals=[0, 0, 2, 2, 2, 2])
+    assert 1 <= pack.free_slots <= 2
+    for trace, reference, request in zip(traces, references, requests, strict=True):
+        assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
+        assert measured(trace, reference).share <= EXACT
+
+
+def test_trials_that_do_not_fit_while_they_are_measured_are_measured_apart(runner: TorchRunner) -> None:
+    requests = requests_for(runner)
+    references = train(runner.open_pack(SLOTS), requests)
+    examples = len(TASK.splits["validation"])
+    with memory_for(runner, 2 * examples, when="measuring"):
+        traces = train(runner.open_pack(SLOTS), requests)
+    for trace, reference, request in zip(traces, references, requests, strict=True):
+        assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
+        assert measured(trace, reference).share <= EXACT
+
+
+def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner: TorchRunner) -> None:
+    pack = runner.open_pack(2)
+    for request in requests_for(runner)[:2]:
+        pack.admit(request)
+    with memory_for(runner, BATCH - 1):
+        failures = pack.advance(1)
+    assert sorted(failure.slot for failure in failures) == [0, 1]
+    for failure in failures:
+        assert isinstance(failure, Failure)
+        assert "memory" in failure.reason
+    assert pack.free_slots == 1
+
+
+def test_another_error_is_no_want_of_memory(runner: TorchRunner) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    pack = runner.open_pack(2)
+    for request in requests_for(runner)[:2]:
+        pack.admit(request)
+    handle = runner.backbone.model.register_forward_pre_hook(broken)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        pack.advance(1)
+    handle.remove()

@@ -1,0 +1,488 @@
+"""The optimiser of a lane against one `torch.optim.AdamW` with `clip_grad_norm_` per slot, in float64 within 1e-12."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from support.packing_cases import WAITING
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from trial_runner.errors import RequestError
+from trial_runner.packs import optimizer as module
+from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
+
+SLOTS, SIDES = 4, 3
+STEPS = 50
+RELATIVE = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A parameter: the shape of what one slot owns, the slots, and the side."""
+
+    shape: tuple[int, ...]
+    places: tuple[int, ...]
+    side: int
+
+
+# Stacked and single, of rank 0 to 3, with whole rows of 64 and without; slot 3 owns fewer than slot 1.
+LAYOUTS = (
+    Layout(shape=(5, 4), places=(0, 1, 2), side=0),
+    Layout(shape=(320,), places=(2, 0, 1), side=0),
+    Layout(shape=(7,), places=(1,), side=0),
+    Layout(shape=(2, 3, 2), places=(3,), side=1),
+    Layout(shape=(), places=(0, 2), side=1),
+    Layout(shape=(16, 8), places=(3, 1), side=1),
+    Layout(shape=(), places=(1,), side=2),
+    Layout(shape=(40, 9), places=(0, 1, 2, 3), side=2),
+)
+RULES = (
+    SlotRule(betas=(0.9, 0.999), weight_decays=(0.0, 0.1, 0.0), clip_norm=1.0, steps=0),
+    SlotRule(betas=(0.8, 0.99), weight_decays=(0.01, 0.0, 0.3), clip_norm=math.inf, steps=0),
+    SlotRule(betas=(0.9, 0.98), weight_decays=(0.0, 0.0, 0.0), clip_norm=30.0, steps=7),
+    SlotRule(betas=(0.9, 0.999), weight_decays=(0.05, 0.05, 0.05), clip_norm=0.2, steps=0),
+)
+PEAKS = torch.tensor(
+    [[1e-3, 2e-2, 3e-3], [5e-2, 1e-4, 2e-3], [3e-3, 4e-3, 0.0], [1e-1, 1e-2, 6e-3]], dtype=torch.float64
+)
+
+
+def rates_at(step: int) -> Tensor:
+    return PEAKS * (1 - step / (2 * STEPS))
+
+
+def drawn(name: str, index: int, shape: Sequence[int], scale: float = 1.0) -> Tensor:
+    seed = sum(ord(letter) for letter in name) * 1000 + index
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * scale
+
+
+def gradient_at(index: int, layout: Layout, step: int) -> Tensor:
+    """``(G, ...)``; of a size that changes, so that some steps are clipped and others are not."""
+    return drawn("gradient", 100 * step + index, (len(layout.places), *layout.shape), scale=0.02 * (1 + step % 5) ** 3)
+
+
+@dataclass
+class Packed:
+    """A lane's parameters and optimiser."""
+
+    rules: Sequence[SlotRule] = RULES
+    layouts: Sequence[Layout] = LAYOUTS
+    dtype: torch.dtype = torch.float64
+    parameters: list[nn.Parameter] = field(init=False)
+    optimizer: PackAdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parameters = []
+        for index, layout in enumerate(self.layouts):
+            stacked = drawn("start", index, (len(layout.places), *layout.shape)).to(self.dtype)
+            self.parameters.append(nn.Parameter(stacked[0] if len(layout.places) == 1 else stacked))
+        owned = [
+            Owned(parameter=parameter, places=layout.places, side=layout.side)
+            for parameter, layout in zip(self.parameters, self.layouts, strict=True)
+        ]
+        self.optimizer = PackAdamW(owned, self.rules)
+        for index, (parameter, layout) in enumerate(zip(self.parameters, self.layouts, strict=True)):
+            for held, value in zip(self.optimizer.moments(parameter), given_moments(index, layout), strict=True):
+                held.copy_(value.view(held.shape))
+
+    def entries(self, tensors: Sequence[Tensor], slot: int) -> dict[int, Tensor]:
+        """What a slot owns of one tensor per parameter, by the parameter's index."""
+        return {
+            index: tensor.view(len(layout.places), *layout.shape)[layout.places.index(slot)]
+            for index, (tensor, layout) in enumerate(zip(tensors, self.layouts, strict=True))
+            if slot in layout.places
+        }
+
+    def state(self, slot: int) -> list[Tensor]:
+        """Copies of all that a slot owns: parameters, moments, steps."""
+        held = [[parameter.detach() for parameter in self.parameters]]
+        held += [list(some) for some in zip(*map(self.optimizer.moments, self.parameters), strict=True)]
+        owned = [entry.clone() for some in held for entry in self.entries(some, slot).values()]
+        return [*owned, self.optimizer.steps[slot].clone()]
+
+    def set_gradients(self, step: int) -> None:
+        self.optimizer.zero_grad()
+        for index, (parameter, layout) in enumerate(zip(self.parameters, self.layouts, strict=True)):
+            gradient_of(parameter).add_(gradient_at(index, layout, step).view(parameter.shape))
+
+    def step(self, step: int, rates: Tensor | None = None, losses: Tensor | None = None) -> Tensor:
+        self.set_gradients(step)
+        sound = torch.zeros(len(self.rules), dtype=self.dtype)
+        return self.optimizer.update(rates_at(step) if rates is None else rates, sound if losses is None else losses)
+
+
+def gradient_of(parameter: nn.Parameter) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
+
+
+def given_moments(index: int, layout: Layout) -> tuple[Tensor, Tensor]:
+    """Moments at the start, ``(G, ...)``: something for the slot that has steps behind it, else zero."""
+    shape = (len(layout.places), *layout.shape)
+    first, second = drawn("first", index, shape, scale=0.1), drawn("second", index, shape, scale=0.1).square()
+    fresh = torch.tensor([RULES[place].steps == 0 for place in layout.places])
+    first[fresh], second[fresh] = 0.0, 0.0
+    return first, second
+
+
+@dataclass
+class Alone:
+    """One slot's parameters, with the optimiser of torch."""
+
+    slot: int
+    dtype: torch.dtype = torch.float64
+    parameters: dict[int, nn.Parameter] = field(init=False)
+    optimizer: torch.optim.AdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        rule = RULES[self.slot]
+        self.parameters = {}
+        for index, layout in enumerate(LAYOUTS):
+            if self.slot in layout.places:
+                stacked = drawn("start", index, (len(layout.places), *layout.shape)).to(self.dtype)
+                self.parameters[index] = nn.Parameter(stacked[layout.places.index(self.slot)].clone())
+        groups: list[dict[str, Any]] = [
+            {"params": [parameter], "weight_decay": rule.weight_decays[LAYOUTS[index].side]}
+            for index, parameter in self.parameters.items()
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=rule.betas, foreach=False)
+        for index, parameter in self.parameters.items():
+            first, second = (some[self.entry(index)] for some in given_moments(index, LAYOUTS[index]))
+            state = {"step": torch.tensor(float(rule.steps)), "exp_avg": first, "exp_avg_sq": second}
+            self.optimizer.state[parameter] = {
+                name: value.clone() if name == "step" else value.to(self.dtype) for name, value in state.items()
+            }
+
+    def entry(self, index: int) -> int:
+        return LAYOUTS[index].places.index(self.slot)
+
+    def step(self, step: int) -> Tensor:
+        for index, parameter in self.parameters.items():
+            parameter.grad = gradient_at(index, LAYOUTS[index], step)[self.entry(index)].to(self.dtype)
+        norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), RULES[self.slot].clip_norm)
+        for group, index in zip(self.optimizer.param_groups, self.parameters, strict=True):
+            group["lr"] = float(rates_at(step)[self.slot, LAYOUTS[index].side])
+        self.optimizer.step()
+        return norm
+
+    def state(self) -> list[Tensor]:
+        """In the order of `Packed.state`."""
+        states = [self.optimizer.state[parameter] for parameter in self.parameters.values()]
+        moments = [one[name] for name in ("exp_avg", "exp_avg_sq") for one in states]
+        return [*(one.detach() for one in self.parameters.values()), *moments, states[0]["step"].double()]
+
+
+def assert_equal_within(
+    packed: Packed, alone: Sequence[Alone], relative: float = RELATIVE, absolute: float = 1e-15
+) -> None:
+    for slot, one in enumerate(alone):
+        torch.testing.assert_close(packed.state(slot), one.state(), rtol=relative, atol=absolute)
+
+
+def assert_identical(one: Sequence[Tensor], two: Sequence[Tensor]) -> None:
+    assert len(one) == len(two)
+    for first, second in zip(one, two, strict=True):
+        assert torch.equal(first.view(torch.int64), second.view(torch.int64))  # bits, so that NaN equals NaN
+
+
+@pytest.mark.parametrize("block_elements", [2**16, 200])
+def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
+    block_elements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CPU_BLOCK_ELEMENTS", block_elements)
+    packed, alone = Packed(), [Alone(slot) for slot in range(SLOTS)]
+    clipped = set()
+    for step in range(STEPS):
+        norms = packed.step(step)
+        expected = torch.stack([one.step(step) for one in alone])
+        torch.testing.assert_close(norms, expected, rtol=RELATIVE, atol=0.0)
+        clipped |= {(slot, bool(norm > RULES[slot].clip_norm)) for slot, norm in enumerate(expected)}
+        if step % 7 == 0:
+            assert_equal_within(packed, alone)
+    assert_equal_within(packed, alone)
+    assert clipped >= {(0, True), (0, False), (2, True), (2, False), (3, True), (1, False)}
+
+
+def test_single_precision_agrees_within_its_own_rounding() -> None:
+    packed = Packed(dtype=torch.float32)
+    alone = [Alone(slot, dtype=torch.float32) for slot in range(SLOTS)]
+    for step in range(20):
+        packed.step(step)
+        for one in alone:
+            one.step(step)
+    assert_equal_within(packed, alone, relative=1e-5, absolute=1e-6)
+
+
+def flipped_rates(packed: Packed, step: int) -> None:
+    packed.step(step, rates=rates_at(step).flip(0))
+
+
+def flipped_sides(packed: Packed, step: int) -> None:
+    packed.step(step, rates=rates_at(step).flip(1))
+
+
+def shifted_gradients(packed: Packed, step: int) -> None:
+    packed.set_gradients(step)
+    for parameter, layout in zip(packed.parameters, packed.layouts, strict=True):
+        if len(layout.places) > 1:
+            gradient_of(parameter).copy_(gradient_of(parameter).roll(1, dims=0))
+    packed.optimizer.update(rates_at(step), torch.zeros(SLOTS))
+
+
+def forgotten_steps(packed: Packed, step: int) -> None:
+    packed.optimizer.steps[2] = step
+    packed.step(step)
+
+
+@pytest.mark.parametrize("mistake", [flipped_rates, flipped_sides, shifted_gradients, forgotten_steps])
+def test_the_comparison_notices_a_mistake(mistake: Callable[[Packed, int], None]) -> None:
+    packed, alone = Packed(), [Alone(slot) for slot in range(SLOTS)]
+    for step in range(3):
+        mistake(packed, step)
+        for one in alone:
+            one.step(step)
+    with pytest.raises(AssertionError):
+        assert_equal_within(packed, alone, relative=1e-6, absolute=1e-9)
+
+
+@pytest.mark.parametrize(
+    "swapped",
+    [
+        {"betas": RULES[0].betas},
+        {"clip_norm": RULES[0].clip_norm},
+        {"weight_decays": RULES[0].weight_decays},
+    ],
+)
+def test_the_comparison_notices_a_rule_of_another_slot(swapped: dict[str, Any]) -> None:
+    own = RULES[1]
+    values = {name: getattr(own, name) for name in ("betas", "weight_decays", "clip_norm", "steps")}
+    packed = Packed(rules=(RULES[0], SlotRule(**{**values, **swapped}), *RULES[2:]))
+    alone = [Alone(slot) for slot in range(SLOTS)]
+    for step in range(3):
+        packed.step(step)
+        for one in alone:
+            one.step(step)
+    with pytest.raises(AssertionError):
+        assert_equal_within(packed, alone, relative=1e-6, absolute=1e-9)
+
+
+FAULTY = 1
+
+
+def with_rate(value: float) -> Callable[[Packed, int], None]:
+    def step(packed: Packed, number: int) -> None:
+        rates = rates_at(number)
+        rates[FAULTY] = value
+        packed.step(number, rates=rates)
+
+    return step
+
+
+def with_loss(value: float) -> Callable[[Packed, int], None]:
+    def step(packed: Packed, number: int) -> None:
+        losses = torch.zeros(SLOTS)
+        losses[FAULTY] = value
+        packed.step(number, losses=losses)
+
+    return step
+
+
+def with_gradient(value: float) -> Callable[[Packed, int], None]:
+    def step(packed: Packed, number: int) -> None:
+        packed.set_gradients(number)
+        gradients = [gradient_of(parameter) for parameter in packed.parameters]
+        entry = list(packed.entries(gradients, FAULTY).values())[-1]
+        entry[0, 0] = value
+        packed.optimizer.update(rates_at(number), torch.zeros(SLOTS))
+
+    return step
+
+
+FAULTS = {
+    "rate 0": with_rate(0.0),
+    "rate infinite": with_rate(math.inf),
+    "rate NaN": with_rate(math.nan),
+    "loss NaN": with_loss(math.nan),
+    "loss infinite": with_loss(-math.inf),
+    "gradient NaN": with_gradient(math.nan),
+    "gradient infinite": with_gradient(math.inf),
+    "gradient overflows": with_gradient(1e300),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_one_slot_leaves_the_others_bit_identical(fault: str) -> None:
+    healthy, faulty = Packed(), Packed()
+    for step in range(6):
+        healthy.step(step)
+        FAULTS[fault](faulty, step)
+        for slot in range(SLOTS):
+            if slot != FAULTY:
+                assert_identical(healthy.state(slot), faulty.state(slot))
+    assert any(not torch.equal(one, two) for one, two in zip(healthy.state(FAULTY), faulty.state(FAULTY), strict=True))
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("rate")])
+def test_a_slot_whose_loss_or_gradient_is_not_finite_stays_as_it_is_and_can_go_on(fault: str) -> None:
+    packed = Packed()
+    packed.step(0)
+    before = packed.state(FAULTY)
+    FAULTS[fault](packed, 1)
+    assert_identical(packed.state(FAULTY), before)
+    packed.step(2)
+    assert packed.optimizer.steps.tolist() == [3, 2, 10, 3]
+    never_faulty = Packed()
+    never_faulty.step(0)
+    never_faulty.step(2)
+    assert_identical(packed.state(FAULTY), never_faulty.state(FAULTY))
+
+
+def test_an_infinite_rate_makes_an_undecayed_weight_infinite_and_not_nan() -> None:
+    owned = Owned(parameter=nn.Parameter(torch.ones(2, dtype=torch.float64)), places=(0,), side=0)
+    packed = PackAdamW([owned], [SlotRule(betas=(0.9, 0.999), weight_decays=(0.0,), clip_norm=math.inf, steps=0)])
+    gradient_of(owned.parameter).fill_(2.0)
+    packed.update(torch.full((1, 1), math.inf), torch.zeros(1))
+    assert owned.parameter.tolist() == [-math.inf] * 2
+
+
+def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay() -> None:
+    parameter = nn.Parameter(torch.ones(2, 6, 4, dtype=torch.float64))
+    with torch.no_grad():
+        parameter[1, :, 2:] = 0.0  # the second slot is two columns narrower
+    rule = SlotRule(betas=(0.9, 0.999), weight_decays=(0.1,), clip_norm=1.0, steps=0)
+    packed = PackAdamW([Owned(parameter=parameter, places=(0, 1), side=0)], [rule, rule])
+    for step in range(20):
+        packed.zero_grad()
+        gradient_of(parameter).add_(drawn("padded", step, (2, 6, 4)))
+        gradient_of(parameter)[1, :, 2:] = 0.0
+        packed.update(torch.full((2, 1), 0.1), torch.zeros(2))
+    for tensor in (parameter.detach(), *packed.moments(parameter)):
+        assert torch.equal(tensor[1, :, 2:], torch.zeros(6, 2, dtype=torch.float64))
+        assert bool((tensor[0] != 0).all())
+        assert bool((tensor[1, :, :2] != 0).all())
+
+
+def test_a_backward_pass_through_a_stacked_parameter_reaches_the_optimiser() -> None:
+    """Three linear regressions at once; each finds its own solution."""
+    weights = nn.Parameter(torch.zeros(3, 4, dtype=torch.float64))
+    rule = SlotRule(betas=(0.9, 0.99), weight_decays=(0.0,), clip_norm=math.inf, steps=0)
+    packed = PackAdamW([Owned(parameter=weights, places=(0, 1, 2), side=0)], [rule] * 3)
+    inputs, solution = drawn("inputs", 0, (3, 20, 4)), drawn("solution", 0, (3, 4))
+    targets = torch.func.vmap(torch.mv)(inputs, solution)
+    for step in range(400):
+        packed.zero_grad()
+        losses = (torch.func.vmap(torch.mv)(inputs, weights) - targets).square().mean(dim=1)
+        losses.sum().backward()
+        packed.update(torch.full((3, 1), 0.1 * (1 - step / 400)), losses.detach())
+    torch.testing.assert_close(weights.detach(), solution, rtol=0.0, atol=1e-4)
+
+
+def test_zero_grad_clears_what_a_backward_pass_left() -> None:
+    packed = Packed()
+    gradient_of(packed.parameters[0]).fill_(math.nan)
+    packed.optimizer.zero_grad()
+    assert not any(gradient_of(parameter).any() for parameter in packed.parameters)
+
+
+class Operations(TorchDispatchMode):
+    """Records every operation by its full name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[Any] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.done.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+def operations_of_an_update(copies: int) -> list[Any]:
+    """Of a lane in which every slot of the layouts is there several times."""
+    layouts = [
+        Layout(
+            shape=one.shape,
+            places=tuple(place + SLOTS * copy for copy in range(copies) for place in one.places),
+            side=one.side,
+        )
+        for one in LAYOUTS
+        if len(one.places) > 1
+    ]
+    parameters = [nn.Parameter(drawn("start", 0, (len(one.places), *one.shape))) for one in layouts]
+    owned = [
+        Owned(parameter=parameter, places=one.places, side=one.side)
+        for parameter, one in zip(parameters, layouts, strict=True)
+    ]
+    packed = PackAdamW(owned, RULES * copies)
+    rates, losses = PEAKS.repeat(copies, 1), torch.zeros(SLOTS * copies)
+    with Operations() as operations:
+        packed.update(rates, losses)
+    return operations.done
+
+
+def test_the_operations_do_not_depend_on_the_slots_and_never_wait_for_the_device() -> None:
+    few, many = operations_of_an_update(1), operations_of_an_update(8)
+    assert few == many
+    assert len([operation for operation in few if not operation.is_view]) < 70
+    assert not {operation.overloadpacket.__name__ for operation in few} & WAITING
+
+
+@pytest.mark.parametrize("block_elements", [2**16, 50])
+def test_no_memory_is_taken_once_something_has_changed(block_elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CPU_BLOCK_ELEMENTS", block_elements)
+    operations = operations_of_an_update(1)
+    first_change = operations.index(torch.ops.aten.where.self_out)
+    for operation in operations[first_change:]:
+        schema = operation._schema
+        writes = any(argument.alias_info is not None for argument in schema.arguments)
+        assert writes, f"{schema} makes a new tensor"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"betas": (1.0, 0.999)}, "betas"),
+        ({"betas": (0.9, math.nan)}, "betas"),
+        ({"weight_decays": (0.0, -0.1)}, "weight decays"),
+        ({"weight_decays": (math.nan,)}, "weight decays"),
+        ({"clip_norm": math.nan}, "gradient norm"),
+        ({"clip_norm": -1.0}, "gradient norm"),
+        ({"steps": -1}, "steps"),
+    ],
+)
+def test_a_rule_out_of_range_cannot_exist(values: dict[str, Any], said: str) -> None:
+    sound: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decays": (0.0,), "clip_norm": 1.0, "steps": 0}
+    with pytest.raises(RequestError, match=said):
+        SlotRule(**{**sound, **values})
+
+
+def test_a_stacked_parameter_without_an_entry_for_each_slot_is_refused() -> None:
+    for shape in ((2, 4), ()):
+        with pytest.raises(ValueError, match="one entry a place"):
+            Owned(parameter=nn.Parameter(torch.zeros(shape)), places=(0, 1, 2), side=0)
+
+
+def one(parameter: nn.Parameter, place: int = 0, side: int = 0) -> Owned:
+    return Owned(parameter=parameter, places=(place,), side=side)
+
+
+def test_parameters_that_cannot_lie_in_one_vector_are_refused() -> None:
+    rule = SlotRule(betas=(0.9, 0.999), weight_decays=(0.0,), clip_norm=1.0, steps=0)
+    wide, narrow = (nn.Parameter(torch.zeros(3, dtype=dtype)) for dtype in (torch.float64, torch.float32))
+    with pytest.raises(ValueError, match="one dtype"):
+        PackAdamW([one(wide), one(narrow)], [rule])
+    with pytest.raises(ValueError, match="given once"):
+        PackAdamW([one(wide), one(wide)], [rule])
+    with pytest.raises(ValueError, match="places must be below 1"):
+        PackAdamW([one(wide, place=1)], [rule])
+    with pytest.raises(ValueError, match="sides below 1"):
+        PackAdamW([one(wide, side=1)], [rule])
+    with pytest.raises(ValueError, match="as many sides"):
+        PackAdamW([one(wide)], [rule, RULES[0]])
+    with pytest.raises(ValueError, match="elements and slots; got 0 and 1"):
+        PackAdamW([], [rule])

@@ -1,0 +1,364 @@
+"""The pack against trials alone, in float64 without dropout unless said otherwise."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from support.halves_task import halves_task
+
+from search_space.configuration import Configuration
+from search_space.counting.budget import solve
+from search_space.published import published_method
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.slot import learning_rate_factor
+from trial_runner.requests import Failure, LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.runner import TorchRunner
+
+STEPS = 20
+PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(5, 10, STEPS), weight_decay=0.01)
+METHODS = ("mam_adapter", "lora_qv", "sequential_adapter_ffn")
+
+
+TASK = halves_task()
+
+
+def load(folder: Path, precision: str) -> Backbone:
+    register_attention()
+    weights = "float64" if precision == "fp64" else "float32"
+    return load_backbone(str(folder), precision=weights, attn_implementation=ATTENTION)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    runner = TorchRunner(load(tiny_backbone("roberta"), "fp64"), TASK, precision="fp64")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def dropout_runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    runner = TorchRunner(load(tiny_backbone("roberta", 0.1), "fp64"), TASK, precision="fp64")
+    yield runner
+    runner.close()
+
+
+def configuration(runner: TorchRunner, method: str) -> Configuration:
+    shape = runner.backbone.shape
+    published = published_method(method)
+    structure = published.configuration(shape)
+    return solve(structure, shape, attention_share=published.attention_share, parameters=1000)
+
+
+def request(runner: TorchRunner, trial: int, **changes: object) -> TrialRequest:
+    rates = LearningRates(attention=0.01, ffn=0.02, head=0.05)
+    method = METHODS[trial % len(METHODS)]
+    fields: dict[str, object] = {
+        "trial": trial,
+        "attempt": 1,
+        "configuration": configuration(runner, method),
+        "learning_rates": rates,
+        "plan": PLAN,
+        "seed": trial + 100,
+    }
+    return TrialRequest(**(fields | changes))  # type: ignore[arg-type]
+
+
+def losses_of(pack: TrialPack, slots: Sequence[int], steps: int) -> dict[int, list[float]]:
+    """Training loss of every step, by slot."""
+    losses: dict[int, list[float]] = {slot: [] for slot in slots}
+    for _ in range(steps):
+        before = {slot: pack.trial(slot).loss_sum for slot in slots}
+        readings = [result for result in pack.advance(1) if isinstance(result, Reading)]
+        for slot in slots:
+            mean = next((reading.train_loss for reading in readings if reading.slot == slot), None)
+            if mean is None:
+                losses[slot].append(pack.trial(slot).loss_sum - before[slot])
+            else:
+                spacing = {5: 5, 10: 5, STEPS: 10}[pack.trial(slot).step]
+                losses[slot].append(mean * spacing - before[slot])
+    return losses
+
+
+def parameters_of(pack: TrialPack, slot: int) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in pack.trial(slot).parameters])
+
+
+def test_a_pack_of_three_structures_equals_the_trials_alone(runner: TorchRunner) -> None:
+    packed = runner.open_pack(3)
+    slots = [packed.admit(request(runner, trial)) for trial in range(3)]
+    together = losses_of(packed, slots, STEPS)
+    for trial, slot in enumerate(slots):
+        alone = runner.open_pack(1)
+        own = alone.admit(request(runner, trial))
+        assert together[slot] == pytest.approx(losses_of(alone, [own], STEPS)[own], rel=1e-9, abs=0)
+        torch.testing.assert_close(parameters_of(packed, slot), parameters_of(alone, own), rtol=1e-9, atol=0)
+    assert len({tuple(values) for values in together.values()}) == 3
+
+
+def test_rows_of_another_order_are_noticed(runner: TorchRunner) -> None:
+    """Negative control: a trial that sees the next trial's batches is another trial."""
+    one, other = runner.open_pack(1), runner.open_pack(1)
+    one.admit(request(runner, 0))
+    other.admit(request(runner, 0, seed=101))
+    assert losses_of(one, [0], 5)[0] != pytest.approx(losses_of(other, [0], 5)[0], rel=1e-6)
+
+
+def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
+    """The trial once more with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
+    pack = runner.open_pack(1)
+    slot = pack.trial(pack.admit(asked))
+    rates = asked.learning_rates
+    groups = [
+        {"params": list(slot.deltas.attention.parameters()), "lr": rates.attention},
+        {"params": list(slot.deltas.ffn.parameters()), "lr": rates.ffn},
+        {"params": list(slot.head.parameters()), "lr": rates.head},
+    ]
+    optimizer = torch.optim.AdamW(groups, weight_decay=asked.plan.weight_decay)
+    warmup = math.ceil(asked.plan.warmup_fraction * STEPS)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda step: (step + 1) / (warmup + 1) if step < warmup else (STEPS - step) / (STEPS - warmup),
+    )
+    train, losses = TASK.splits["train"], []
+    for step in range(STEPS):
+        batch = train.batch(slot.order.examples(step), runner.backbone.pad_token_id)
+        mask = torch.from_numpy(batch.attention_mask)
+        with runner._frozen.attachment.using(slot.deltas):
+            hidden = runner.backbone.model(
+                input_ids=torch.from_numpy(batch.input_ids), attention_mask=mask
+            ).last_hidden_state
+        pooled = torch.stack([row[keep].mean(dim=0) for row, keep in zip(hidden, mask, strict=True)])
+        loss = torch.nn.functional.cross_entropy(
+            pooled @ slot.head.weight.T + slot.head.bias, torch.from_numpy(batch.labels)
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(slot.parameters, asked.plan.clip_norm or math.inf)
+        optimizer.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def test_training_equals_an_independent_loop(runner: TorchRunner) -> None:
+    asked = request(runner, 0)
+    pack = runner.open_pack(1)
+    pack.admit(asked)
+    assert losses_of(pack, [0], STEPS)[0] == pytest.approx(reference_losses(runner, asked), rel=1e-9)
+
+
+def test_the_schedule_rises_linearly_and_falls_to_zero() -> None:
+    factors = [learning_rate_factor(step, steps=10, warmup_fraction=0.2) for step in range(10)]
+    assert factors == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+@pytest.mark.parametrize("rate", [0.0, math.inf, math.nan])
+def test_no_learning_rate_of_one_slot_disturbs_another(runner: TorchRunner, rate: float) -> None:
+    calm, disturbed = runner.open_pack(3), runner.open_pack(3)
+    for trial in range(3):
+        calm.admit(request(runner, trial))
+        rates = LearningRates(attention=rate, ffn=rate, head=rate) if trial == 1 else request(runner, 0).learning_rates
+        disturbed.admit(request(runner, trial, learning_rates=rates))
+    calm_readings = [result for result in calm.advance(STEPS) if result.slot != 1]
+    results = disturbed.advance(STEPS)
+    readings = [dataclasses.replace(r, seconds=0) for r in results if r.slot != 1 and isinstance(r, Reading)]
+    expected = [dataclasses.replace(r, seconds=0) for r in calm_readings if isinstance(r, Reading)]
+    is_same_shape = [rate == 0 or reading.step == 5 for reading in readings]
+    assert [r for r, same in zip(readings, is_same_shape, strict=True) if same] == [
+        r for r, same in zip(expected, is_same_shape, strict=True) if same
+    ]
+    for reading, calm_reading in zip(readings, expected, strict=True):
+        assert reading.train_loss == pytest.approx(calm_reading.train_loss, rel=1e-9)
+        assert dict(reading.metrics) == pytest.approx(dict(calm_reading.metrics), rel=1e-9)
+    for slot in (0, 2):
+        if rate == 0:
+            assert torch.equal(parameters_of(calm, slot), parameters_of(disturbed, slot))
+        torch.testing.assert_close(parameters_of(calm, slot), parameters_of(disturbed, slot), rtol=1e-9, atol=1e-12)
+    failures = [result for result in results if isinstance(result, Failure)]
+    if rate == 0:
+        assert not failures
+    else:
+        (failure,) = failures
+        assert failure.slot == 1
+        assert failure.step == 1
+        assert failure.reason == "the training loss is nan at step 2"
+        assert disturbed.free_slots == 1
+
+
+def test_evicting_a_slot_changes_the_others_by_rounding_alone(runner: TorchRunner) -> None:
+    calm, changed = runner.open_pack(2), runner.open_pack(2)
+    for pack in (calm, changed):
+        pack.admit(request(runner, 0))
+        pack.admit(request(runner, 1))
+        pack.advance(7)
+    changed.evict(0)
+    changed.admit(request(runner, 2))
+    calm.advance(13)
+    changed.advance(13)
+    torch.testing.assert_close(parameters_of(calm, 1), parameters_of(changed, 1), rtol=1e-9, atol=1e-12)
+
+
+def test_readings_fall_at_the_steps_of_the_plan(runner: TorchRunner) -> None:
+    pack = runner.open_pack(2)
+    pack.admit(request(runner, 0))
+    results = [result for _ in range(8) for result in pack.advance(3)]
+    assert [result.step for result in results] == [5, 10, STEPS]
+    assert pack.trial(0).step == STEPS
+    assert pack.advance(4) == []
+    assert pack.free_slots == 1
+    for reading in results:
+        assert isinstance(reading, Reading)
+        assert reading.score == reading.metrics["accuracy"]
+        assert {"accuracy", "f1", "matthews", "validation_loss"} == set(reading.metrics)
+
+
+def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner: TorchRunner) -> None:
+    pack = runner.open_pack(1)
+    pack.admit(request(runner, 0))
+    (reading,) = [result for result in pack.advance(5) if isinstance(result, Reading)]
+    slot, split = pack.trial(0), TASK.splits["validation"]
+    hits, total = 0, 0.0
+    for row in range(len(split)):
+        batch = split.batch([row], runner.backbone.pad_token_id)
+        with torch.no_grad(), runner._frozen.attachment.using(slot.deltas):
+            hidden = runner.backbone.model(input_ids=torch.from_numpy(batch.input_ids)).last_hidden_state
+        logits = hidden.mean(dim=1) @ slot.head.weight.T + slot.head.bias
+        hits += int(logits.argmax()) == int(batch.labels[0])
+        total += float(torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.labels)).detach())
+    assert reading.score == pytest.approx(hits / len(split))
+    assert reading.metrics["validation_loss"] == pytest.approx(total / len(split), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["plain", "dropout"])
+def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(
+    kind: str, tmp_path: Path, runner: TorchRunner, dropout_runner: TorchRunner
+) -> None:
+    chosen = {"plain": runner, "dropout": dropout_runner}[kind]
+    straight, first = chosen.open_pack(1), chosen.open_pack(1)
+    straight.admit(request(chosen, 0))
+    first.admit(request(chosen, 0))
+    straight.advance(STEPS)
+    first.advance(7)
+    path = chosen.save(first.snapshot(0), tmp_path)
+    second = chosen.open_pack(3)
+    second.admit(request(chosen, 1))
+    slot = second.restore(request(chosen, 0, attempt=2), chosen.load(path))
+    assert second.trial(slot).step == 7
+    second.advance(STEPS - 7)
+    torch.testing.assert_close(parameters_of(second, slot), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)
+
+
+def test_dropout_is_a_trial_s_own(dropout_runner: TorchRunner) -> None:
+    packed, alone = dropout_runner.open_pack(2), dropout_runner.open_pack(1)
+    packed.admit(request(dropout_runner, 1))
+    packed.admit(request(dropout_runner, 0))
+    alone.admit(request(dropout_runner, 0))
+    torch.manual_seed(5)
+    packed.advance(6)
+    expected = torch.rand(1, generator=torch.Generator().manual_seed(5))
+    assert torch.equal(torch.rand(1), expected), "the process's own generator must stay where it was"
+    alone.advance(6)
+    torch.testing.assert_close(parameters_of(packed, 1), parameters_of(alone, 0), rtol=1e-9, atol=1e-12)
+    undisturbed = dropout_runner.open_pack(1)
+    undisturbed.admit(request(dropout_runner, 0, seed=7))
+    undisturbed.advance(6)
+    assert not torch.equal(parameters_of(undisturbed, 0), parameters_of(alone, 0))
+
+
+def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner: TorchRunner) -> None:
+    pack = runner.open_pack(2)
+    pack.admit(request(runner, 0))
+    snapshot = pack.snapshot(0)
+    for change in ({"seed": 5}, {"configuration": configuration(runner, "lora_qv")}):
+        with pytest.raises(SnapshotError, match=r"must have its own (seed|configuration)"):
+            pack.restore(request(runner, 0, **change), snapshot)
+    other = dataclasses.replace(snapshot, facts={**snapshot.facts, "backbone_sha256": "0"})
+    with pytest.raises(SnapshotError, match="must have its own backbone_sha256"):
+        pack.restore(request(runner, 0), other)
+    tensors = dict(snapshot.tensors)
+    del tensors["head.weight"]
+    with pytest.raises(SnapshotError, match="must be whole"):
+        pack.restore(request(runner, 0), dataclasses.replace(snapshot, tensors=tensors))
+    assert pack.free_slots == 1
+
+
+def test_a_snapshot_holds_as_many_parameters_as_the_formula_counts(runner: TorchRunner) -> None:
+    pack = runner.open_pack(3)
+    for trial in range(3):
+        pack.admit(request(runner, trial))
+    pack.advance(2)
+    for trial in range(3):
+        snapshot = pack.snapshot(trial)
+        stored = sum(
+            tensor.numel()
+            for name, tensor in snapshot.tensors.items()
+            if name.startswith("deltas.") and isinstance(tensor, torch.Tensor)
+        )
+        assert stored == snapshot.facts["trained_parameters"] == pack.trial(trial).deltas.counts.trained
+
+
+def test_a_damaged_snapshot_is_refused(runner: TorchRunner, tmp_path: Path) -> None:
+    pack = runner.open_pack(1)
+    pack.admit(request(runner, 0))
+    path = runner.save(pack.snapshot(0), tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(SnapshotError, match="whole safetensors file"):
+        runner.load(path)
+    with pytest.raises(SnapshotError, match="whole safetensors file"):
+        runner.load(tmp_path / "missing.safetensors")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name], "no temporary file may stay"
+
+
+def test_a_full_pack_and_an_empty_slot_say_so(runner: TorchRunner) -> None:
+    pack = runner.open_pack(1)
+    with pytest.raises(RequestError, match="slot 0 must hold a trial"):
+        pack.evict(0)
+    pack.admit(request(runner, 0))
+    with pytest.raises(RequestError, match="all 1 are taken"):
+        pack.admit(request(runner, 1))
+    with pytest.raises(RequestError, match="at least 1 slot"):
+        runner.open_pack(0)
+
+
+def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner: TorchRunner) -> None:
+    pack = runner.open_pack(2)
+    wide = published_method("lora_qv").configuration(runner.backbone.shape, {"r": 17})
+    with pytest.raises(AttachError, match=r"trial 4 cannot be built: .*\[V15\]"):
+        pack.admit(request(runner, 4, configuration=wide))
+    assert pack.free_slots == 2
+
+
+def test_training_learns_and_leaves_the_backbone_as_it_was(runner: TorchRunner) -> None:
+    weights = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
+    pack = runner.open_pack(1)
+    plan = TrainingPlan(steps=60, batch_size=8, evaluate_at_steps=(1, 60))
+    pack.admit(request(runner, 0, plan=plan))
+    first, last = (result for result in pack.advance(60) if isinstance(result, Reading))
+    assert last.train_loss < 0.8 * first.train_loss
+    for name, tensor in runner.backbone.model.state_dict().items():
+        assert torch.equal(tensor, weights[name])
+    assert not any(parameter.grad is not None for parameter in runner.backbone.model.parameters())
+
+
+def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone: Callable[..., Path]) -> None:
+    """Linear layers are stored rounded, once, to what autocast would round them to at every step."""
+    folder = tiny_backbone("roberta")
+    runner = TorchRunner(load(folder, "bf16"), TASK, precision="bf16")
+    plain = load(folder, "fp32")
+    batch = TASK.splits["train"].batch(range(6), 1)
+    inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": torch.from_numpy(batch.attention_mask)}
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded, autocast = (model(**inputs).last_hidden_state for model in (runner.backbone.model, plain.model))
+    runner.close()
+    assert torch.equal(rounded, autocast)
+
+
+def test_an_unknown_precision_is_refused(tiny_backbone: Callable[..., Path]) -> None:
+    with pytest.raises(RequestError, match="precision must be one of auto, fp32, bf16, fp64; got 'int8'"):
+        TorchRunner(load(tiny_backbone("roberta"), "fp32"), TASK, precision="int8")

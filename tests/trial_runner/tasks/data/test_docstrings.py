@@ -1,0 +1,139 @@
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data import docstrings
+from trial_runner.tasks.data.docstrings import MASK, PACKAGES, docstrings_digest, mask_names, read_docstrings
+
+SPLITS = ("train", "validation", "test")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return read_docstrings()
+
+
+def test_every_split_is_balanced_over_the_six_packages(task):
+    assert tuple(task.splits) == SPLITS
+    for split, examples in task.splits.items():
+        counts = Counter(examples.labels)
+        assert sorted(counts) == list(PACKAGES)
+        assert len(set(counts.values())) == 1
+        assert counts["ray"] >= (800 if split == "train" else 90)
+
+
+def test_no_text_occurs_twice_within_or_across_splits(task):
+    texts = [text.lower() for examples in task.splits.values() for text in examples.columns[0]]
+    assert len(texts) == len(set(texts))
+
+
+def test_no_text_names_a_package(task):
+    texts = " \n ".join(text for examples in task.splits.values() for text in examples.columns[0])
+    assert not re.search("numpy|pandas|sqlalchemy|torch|transformers|huggingface", texts, re.IGNORECASE)
+    assert not re.search(r"(?<![a-z0-9])(ray|np|pd)(?![a-z0-9])", texts, re.IGNORECASE)
+    assert MASK in texts
+    assert "array" in texts
+
+
+def test_texts_are_single_paragraphs_of_five_to_forty_words_in_single_spaces(task):
+    for examples in task.splits.values():
+        for text in examples.columns[0]:
+            assert 5 <= len(text.split()) <= 40
+            assert text == " ".join(text.split())
+
+
+@pytest.mark.slow
+def test_another_process_reads_the_same_task_and_imports_no_package(task):
+    script = (
+        "import sys; from trial_runner.tasks.data.docstrings import PACKAGES, read_docstrings\n"
+        "print(read_docstrings().digest(), *(p for p in PACKAGES if p in sys.modules and p != 'numpy'))"
+    )
+    root = Path(__file__).parents[4]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.strip() == task.digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Convert a NumPy array", f"Convert a {MASK} array"),
+        ("See `pytorch_lightning` and torch.nn.Module", f"See `{MASK}` and {MASK}.nn.Module"),
+        ("an array, tray or Rayleigh wave", "an array, tray or Rayleigh wave"),
+        ("A Ray actor, ray.get, ray_start and RayTask", f"A {MASK} actor, {MASK}.get, {MASK}_start and {MASK}"),
+        ("np.ndarray, pd.DataFrame; input", f"{MASK}.ndarray, {MASK}.DataFrame; input"),
+        ("Hugging Face Transformers", f"{MASK} {MASK}"),
+        ("a transformer of  SQLAlchemyError\n rows", f"a transformer of {MASK} rows"),
+    ],
+)
+def test_names_are_masked_as_words_and_not_inside_ordinary_words(text, masked):
+    assert mask_names(text) == masked
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Six packages that hold the same files but for what a test adds to one of them."""
+    for name in PACKAGES:
+        (tmp_path / name / "tests").mkdir(parents=True)
+        lines = [f'def f{n}():\n    """The {name[:2]}{n} function of this part."""\n' for n in range(600)]
+        (tmp_path / name / "code.py").write_text("\n".join(lines))
+    monkeypatch.setattr(docstrings, "_folder", lambda name: tmp_path / name)
+    return tmp_path
+
+
+def texts(task, package):
+    return {
+        text
+        for examples in task.splits.values()
+        for text, label in zip(examples.columns[0], examples.labels, strict=True)
+        if label == package
+    }
+
+
+def test_only_first_paragraphs_of_functions_and_classes_outside_tests_are_taken(package):
+    (package / "ray" / "more.py").write_text(
+        '"""The docstring of a whole module here."""\n'
+        'class A:\n    r"""A class that is  documented\n    at length.\n\n    More of it."""\n'
+        '    async def f(self):\n        """An asynchronous method of a class."""\n'
+        'if True:\n    def g():\n        """A function under a condition here."""\n'
+        'def h():\n    """Too short."""\n'
+    )
+    (package / "ray" / "tests" / "more.py").write_text('def t():\n    """This one is of a test."""\n')
+    (package / "ray" / "broken.py").write_text('def t():\n    """This one cannot be parsed."""\n  1 +')
+    for other in PACKAGES:  # room for all of ray's texts in each split
+        if other != "ray":
+            names = [f'def g{n}():\n    """The {other[:2]}{n} class of that part."""\n' for n in range(100)]
+            (package / other / "room.py").write_text("\n".join(names))
+    extra = {text for text in docstrings._texts_of(package / "ray") if not re.match(r"The ra\d+ ", text)}
+    assert extra == {
+        "A class that is documented at length.",
+        "An asynchronous method of a class.",
+        "A function under a condition here.",
+    }
+    assert extra & texts(read_docstrings(), "ray")
+
+
+def test_a_text_of_two_packages_is_left_out(package):
+    shared = 'def s():\n    """Written in more than one place."""\n'
+    (package / "ray" / "shared.py").write_text(shared)
+    before = texts(read_docstrings(), "ray")
+    (package / "torch" / "shared.py").write_text(shared.replace("Written", "WRITTEN"))
+    after = read_docstrings()
+    assert "Written in more than one place." in before
+    assert not {"Written in more than one place.", "WRITTEN in more than one place."} & (
+        texts(after, "ray") | texts(after, "torch")
+    )
+
+
+def test_a_package_with_too_few_docstrings_or_none_is_one_clear_line(package, monkeypatch):
+    (package / "ray" / "code.py").write_text("")
+    with pytest.raises(TaskError, match=r"ray has 0\. Install it"):
+        read_docstrings()
+    monkeypatch.undo()
+    monkeypatch.setattr(docstrings, "PACKAGES", ("no_such_package",))
+    with pytest.raises(TaskError, match="needs the package no_such_package, which is not installed"):
+        docstrings_digest()
