@@ -16,8 +16,6 @@ from search_space.gates.gate import Add, FixedScale, Multiply
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.validity import canonical_read, check_on, sublayers_of
 
-__all__ = ["canonical", "fingerprint"]
-
 _AFTER_SOFTMAX = (Port.HEAD, Port.CONCAT)
 _KINDS = 3
 

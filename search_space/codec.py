@@ -13,8 +13,6 @@ from search_space.forms.form import FORMS, Form, Init, OwnNorm, PromptEncoder
 from search_space.gates.gate import GATES, Gate
 from search_space.layers import LAYER_CHOICES, AllLayers, Layers
 
-__all__ = ["SCHEMA_VERSION", "configuration_from_json", "configuration_to_json"]
-
 SCHEMA_VERSION = 2
 
 _EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")

@@ -6,8 +6,6 @@ from search_space.edit import Edit
 from search_space.forms.form import Bottleneck, LowRank, Phm, SizedForm, SoftmaxMemory
 from search_space.validity import check_edits
 
-__all__ = ["Configuration"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:

@@ -13,8 +13,6 @@ On post-LN backbones x_attn is res_in and x_ffn is res_f; on pre-LN backbones th
 
 from enum import StrEnum
 
-__all__ = ["Activation", "Heads", "Insertion", "NormPlacement", "Port", "Positions", "ScalePer", "Site", "StackKind"]
-
 
 class Site(StrEnum):
     """A kind of sublayer. ``ATTENTION`` stands for every attention of the model.

@@ -8,8 +8,6 @@ from search_space.gates.gate import Gate
 from search_space.layers import AllLayers, Layers
 from search_space.validity import check_edit
 
-__all__ = ["Edit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:

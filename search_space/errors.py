@@ -10,15 +10,6 @@
     └── CodecError              a stored configuration cannot be read
 """
 
-__all__ = [
-    "BudgetError",
-    "CodecError",
-    "InvalidEditError",
-    "SearchSpaceError",
-    "UnknownMethodError",
-    "UnsupportedBackboneError",
-]
-
 
 class SearchSpaceError(Exception):
     """Root of all errors of the package; its text is one line for the user."""

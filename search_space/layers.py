@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from search_space.errors import InvalidEditError
 
-__all__ = ["GROUPS", "LAYER_CHOICES", "AllLayers", "LayerRange", "Layers", "SpindleGroups", "spindle"]
-
 GROUPS = 4
 
 

@@ -8,8 +8,6 @@ from search_space.edit import Edit
 from search_space.forms.form import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates.gate import FixedScale
 
-__all__ = ["edit_structure", "structures"]
-
 
 def edit_structure(edit: Edit) -> Hashable:
     """Equal for edits that can be computed together wherever both act."""

@@ -43,18 +43,6 @@ from search_space.layers import AllLayers, LayerRange, SpindleGroups
 if TYPE_CHECKING:
     from search_space.edit import Edit
 
-__all__ = [
-    "READS",
-    "RULES",
-    "canonical_read",
-    "check_edit",
-    "check_edits",
-    "check_on",
-    "largest_width",
-    "starts_at_zero",
-    "sublayers_of",
-]
-
 RULES: dict[str, str] = {
     "V1": "a gate of log-sum-exps needs attention logits: a softmax memory or an inducer that reads q at the heads",
     "V10": "several heads exist only at write head, or from q or head to o; write head needs them",

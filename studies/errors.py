@@ -14,19 +14,6 @@
     └── LaunchError           a study cannot be launched
 """
 
-__all__ = [
-    "ConfirmationError",
-    "FencedError",
-    "LaunchError",
-    "QueryError",
-    "SchemaVersionError",
-    "SpecificationError",
-    "StorageError",
-    "StudiesError",
-    "StudyChangedError",
-    "UnknownStudyError",
-]
-
 
 class StudiesError(Exception):
     """Root of all errors of the package; its text is for the user."""

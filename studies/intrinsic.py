@@ -16,8 +16,6 @@ from studies.errors import LaunchError
 from studies.specification import Specification, specification_from_mapping
 from studies.store.records import TrialRecord, TrialState
 
-__all__ = ["DIMENSIONS", "FULL", "METHODS", "Dimension", "Sweep", "SweepPoint", "dimension_of", "sweep_of"]
-
 FULL = "full_finetuning"
 METHODS = ("intrinsic_said", "intrinsic_did")
 DIMENSIONS = (10, 30, 100, 300, 1_000, 3_000, 10_000)

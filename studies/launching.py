@@ -21,8 +21,6 @@ from studies.store.records import NewStudy, StudyKind, StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import prepare_task
 
-__all__ = ["LaunchResult", "absolute_url", "label_count", "launch", "plan_of", "run_fleet"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchResult:

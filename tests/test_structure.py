@@ -99,10 +99,9 @@ def test_the_errors_of_a_package_have_one_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ERROR_MODULES)
-def test_every_error_is_public_and_drawn_in_the_tree_of_its_module(name: str) -> None:
+def test_every_error_is_drawn_in_the_tree_of_its_module(name: str) -> None:
     module = importlib.import_module(name)
     drawn = set((module.__doc__ or "").split())
-    assert set(errors_of(module)) == set(module.__all__)
     assert set(errors_of(module)) <= drawn
 
 

@@ -11,8 +11,6 @@
     └── ExportError           a trained delta cannot be written in a format, or what was written cannot be loaded
 """
 
-__all__ = ["AttachError", "BackboneError", "ExportError", "RequestError", "RunnerError", "SnapshotError", "TaskError"]
-
 
 class RunnerError(Exception):
     """Root of all errors of the package; its text is one line for the user."""

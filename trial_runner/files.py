@@ -8,8 +8,6 @@ from pathlib import Path
 
 from trial_runner.errors import ExportError
 
-__all__ = ["check_is_new", "new_folder"]
-
 
 def check_is_new(path: Path) -> None:
     """Refuse a path where something is already.

@@ -13,8 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-__all__ = ["hub_access", "is_hub_name", "one_line", "quiet_datasets", "quiet_transformers"]
-
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 

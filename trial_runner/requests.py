@@ -8,8 +8,6 @@ from typing import Protocol
 from search_space.configuration import Configuration
 from trial_runner.errors import RequestError
 
-__all__ = ["Failure", "LearningRates", "Pack", "PackRunner", "Reading", "Snapshot", "TrainingPlan", "TrialRequest"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRates:

@@ -36,8 +36,6 @@ from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.tasks import PreparedTask, PreparedTextTask, TaskSource, TextTaskSource, prepare_task
 
-__all__ = ["PRECISIONS", "TorchRunner", "chosen_precision", "open_runner"]
-
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 
 _USABLE = 0.8

@@ -2,8 +2,6 @@
 
 import hashlib
 
-__all__ = ["derived_seed"]
-
 
 def derived_seed(seed: int, purpose: str, index: int = 0) -> int:
     """A seed of its own for each purpose and index of a trial, 63 bits."""

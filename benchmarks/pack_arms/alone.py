@@ -25,8 +25,6 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.seeds import derived_seed
 from trial_runner.tasks import PreparedTask
 
-__all__ = ["peft_configuration", "trained"]
-
 _EVALUATION_ROWS = 128
 _FFN = r".*\.layer\.\d+\.(intermediate|output)\.dense"
 _IA3_FFN = r".*\.layer\.\d+\.output\.dense"

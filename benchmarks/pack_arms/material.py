@@ -17,8 +17,6 @@ from trial_runner.huggingface import quiet_transformers
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask, Split, prepare_task
 
-__all__ = ["LABELS", "new_backbone", "own_backbone", "own_runner", "prepared_task"]
-
 LABELS = 4
 _TRAIN_EXAMPLES, _VALIDATION_EXAMPLES = 4096, 512
 _FIRST_TOKEN = 10

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["BYTES_PER_PARAMETER", "Fit", "SlotMemory", "fitted"]
-
 BYTES_PER_PARAMETER = 16
 """Of what is trained: the number, its gradient and two moments, 4 bytes each."""
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-__all__ = ["Counts", "counts_of", "held_bytes", "kept_bytes", "now", "peak_bytes", "product_flops", "reset_peak"]
-
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"  # see proc(5)
 _PRODUCT_SECONDS = 0.3

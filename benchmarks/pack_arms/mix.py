@@ -15,17 +15,6 @@ from search_space.published import published_method
 from search_space.validity import check_on
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
-__all__ = [
-    "MIX",
-    "Member",
-    "budget_configuration",
-    "describe",
-    "equal_configuration",
-    "member",
-    "mixed_configuration",
-    "request",
-]
-
 _LOWEST_RATE, _HIGHEST_RATE = 3.0e-4, 3.0e-3
 _RATES = 5
 

@@ -20,8 +20,6 @@ from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
-__all__ = ["Timing", "Training", "answer"]
-
 _WARM_STEPS = 3
 _TIMED_STEPS = 20
 """Of a pack that is not trained to its end."""

@@ -9,8 +9,6 @@ from pack_arms.processes import Answer, run_jobs
 from pack_arms.setting import Job, Setting
 from pack_arms.tables import size_text
 
-__all__ = ["fit_lines", "large_lines"]
-
 _FITTED, _HELD_OUT = (1, 2, 3), 5  # on a CPU, 8 of the embedded study would be two passes
 _TRIALS, _ROWS = 64, 32
 _ROOM_GIB = 139

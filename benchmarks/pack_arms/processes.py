@@ -13,8 +13,6 @@ from typing import IO, Any
 from pack_arms.setting import Job, Setting
 from pack_arms.wire import MARK
 
-__all__ = ["Answer", "run_alone", "run_in_turns", "run_jobs"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

@@ -9,8 +9,6 @@ from pack_arms.mix import MIX
 from pack_arms.processes import Answer, run_alone, run_in_turns
 from pack_arms.setting import Job, Setting
 
-__all__ = ["Plan", "Round", "run_round"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

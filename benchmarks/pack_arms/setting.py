@@ -11,8 +11,6 @@ from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from trial_runner.requests import TrainingPlan
 
-__all__ = ["BUDGET", "HEAD_RATE", "Job", "Setting"]
-
 HEAD_RATE = 5.0e-3
 BUDGET = 0.005
 """Share of the backbone's parameters, of trials whose memory is measured."""

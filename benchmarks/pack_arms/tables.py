@@ -6,8 +6,6 @@ from statistics import median
 
 from pack_arms.rounds import Round
 
-__all__ = ["Aims", "aim", "aim_lines", "arm_lines", "size_text"]
-
 _MIB, _GIB = 2**20, 2**30
 
 

@@ -4,8 +4,6 @@ import json
 import sys
 from typing import Any
 
-__all__ = ["MARK", "say", "wait"]
-
 MARK = "benchmark:"
 """What begins a line that is meant for the parent; libraries print too."""
 

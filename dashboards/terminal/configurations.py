@@ -16,21 +16,8 @@ from search_space.conventions import CONVENTIONS, conventions
 from search_space.counting.counts import Counts, count, places
 from search_space.edit import Edit
 from search_space.published import PUBLISHED, PublishedMethod, Values
-from search_space.words.describe import Difference, SideView, formula, ranked_published, sentence, side_view
-
-__all__ = [
-    "ConfigurationView",
-    "CountView",
-    "EditView",
-    "MethodView",
-    "configuration_renderable",
-    "count_renderable",
-    "counts_table",
-    "method_views",
-    "methods_table",
-    "view_configuration",
-    "view_count",
-]
+from search_space.words.describe import Difference, SideView, ranked_published, sentence, side_view
+from search_space.words.formula import formula
 
 _NEAREST = 3
 _CODE = ", released code"

@@ -11,8 +11,6 @@ from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.verdicts import Comparison
 from studies.confirming.wording import notes, verdict_sentences
 
-__all__ = ["confirmation_renderable"]
-
 _SENTENCE = "what it is"
 _TEXTS = ("configuration", _SENTENCE)
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140

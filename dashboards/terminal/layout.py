@@ -2,8 +2,6 @@
 
 from rich.table import Table
 
-__all__ = ["plain_table"]
-
 
 def plain_table() -> Table:
     """An empty table in the house's look."""

@@ -17,8 +17,6 @@ from dashboards.terminal.text import duration_text, share_text
 from studies.keeping.progress import Progress, RunningTrial
 from studies.store.records import TrialState
 
-__all__ = ["LINE_SECONDS", "live_renderable", "progress_line", "progress_view"]
-
 LINE_SECONDS = 10.0
 """Least time between two lines where there is no terminal."""
 

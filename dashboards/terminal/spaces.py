@@ -17,8 +17,6 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Choice, FloatRange, SearchSpace
 from search_space.validity import RULES
 
-__all__ = ["SampleView", "SpaceView", "space_renderable", "view_space"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleView:

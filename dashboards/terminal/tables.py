@@ -13,8 +13,6 @@ from studies.queries.leaderboard import Leaderboard, LeaderboardRow, StudySummar
 from studies.store.records import SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.generation.metrics import PROXY_LOSS
 
-__all__ = ["leaderboard_table", "rows_table", "studies_table", "summary_text", "trial_renderable"]
-
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
 _MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
 

@@ -2,8 +2,6 @@
 
 from studies.store.records import TrialState
 
-__all__ = ["duration_text", "rate_text", "score_text", "share_text", "state_text", "states_text"]
-
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
     TrialState.RUNNING: "cyan",

@@ -7,8 +7,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.errors import UnknownMethodError
 from trial_runner.backbones.locate import config_of
 
-__all__ = ["parse_settings", "shape_named"]
-
 
 def shape_named(name: str) -> BackboneShape:
     """The shape of a backbone that the user named.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from studies.confirming.request import ConfirmationRequest
     from studies.launching import LaunchResult
 
-__all__ = ["command"]
-
 _FROM_STUDY = "[default: as in the study]"
 
 

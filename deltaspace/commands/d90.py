@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from studies.launching import LaunchResult
     from studies.specification import Specification
 
-__all__ = ["command"]
-
 
 def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     parts = [part.strip().replace("_", "") for part in text.split(",")]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from studies.store.ledger import Ledger
     from trial_runner.requests import Reading
 
-__all__ = ["command"]
-
 _BEST = "best"
 
 

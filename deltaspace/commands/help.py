@@ -1,7 +1,5 @@
 """What the help of every command has in common."""
 
-__all__ = ["examples"]
-
 
 def examples(*lines: str) -> str:
     """The examples at the end of a help text; click leaves the lines as they are."""

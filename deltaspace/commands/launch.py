@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from studies.keeping.progress import Progress
     from studies.launching import LaunchResult
 
-__all__ = ["command", "exit_code"]
-
 _ROWS = 20
 _EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
 _SIGNALS = ("Ctrl-C", "SIGTERM")

@@ -12,8 +12,6 @@ from search_space.errors import SearchSpaceError
 from studies.errors import SpecificationError, StudiesError, StudyChangedError
 from trial_runner.errors import RunnerError
 
-__all__ = ["COMMANDS", "cli", "main"]
-
 COMMANDS: dict[str, str] = {
     "launch": "Launch a study, or continue it.",
     "studies": "List the studies of a storage.",

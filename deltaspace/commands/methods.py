@@ -5,8 +5,6 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import backbone_option, json_option
 
-__all__ = ["command"]
-
 
 @click.command("methods", epilog=examples("deltaspace methods", "deltaspace methods --backbone roberta-base --json"))
 @backbone_option

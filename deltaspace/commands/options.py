@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["DEFAULT_STORAGE", "STORAGE_VARIABLE", "backbone_option", "json_option", "set_option", "storage_option"]
-
 DEFAULT_STORAGE = "sqlite:///deltaspace.db"
 STORAGE_VARIABLE = "DELTASPACE_STORAGE"
 

@@ -12,8 +12,6 @@ from pathlib import PurePath
 import click
 from rich.console import Console, RenderableType
 
-__all__ = ["echo_json", "jsonable", "show"]
-
 _PIPE_WIDTH = 180
 
 

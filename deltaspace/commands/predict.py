@@ -7,8 +7,6 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option
 
-__all__ = ["command"]
-
 
 @click.command(
     "predict",

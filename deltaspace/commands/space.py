@@ -5,8 +5,6 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
 
-__all__ = ["command"]
-
 
 @click.command(
     "space",

@@ -5,8 +5,6 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 
-__all__ = ["command"]
-
 
 @click.command(
     "studies", epilog=examples("deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")

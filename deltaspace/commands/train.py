@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from studies.exports.training import TrainingResult
     from trial_runner.requests import Reading
 
-__all__ = ["command"]
-
 _OVERRIDES = {
     "backbone": "backbone",
     "budget": "budget",

@@ -5,8 +5,6 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 
-__all__ = ["command"]
-
 
 @click.command("trial", epilog=examples("deltaspace trial docstrings 17", "deltaspace trial docstrings 17 --json"))
 @click.argument("study")

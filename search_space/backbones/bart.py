@@ -9,8 +9,6 @@ from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, l
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
-__all__ = ["BART", "encoder_decoder_ports", "encoder_decoder_shape", "learned_embeddings"]
-
 _RESERVED_POSITIONS = 2  # the position tables of both stacks start with two rows that no token uses
 _EMBEDDING_NORMS = ("encoder.layernorm_embedding", "decoder.layernorm_embedding")
 

@@ -9,8 +9,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
-__all__ = ["BERT", "encoder_block", "encoder_ports", "encoder_shape"]
-
 _ATTENTION = {
     Port.RES_IN: PortLocation("attention.self.query", "input"),
     Port.X_ATTN: PortLocation("attention.self.query", "input"),

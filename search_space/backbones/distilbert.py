@@ -9,8 +9,6 @@ from search_space.backbones.parameters import ALL_BIASED, layer_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
-__all__ = ["DISTILBERT"]
-
 _ATTENTION = {
     Port.RES_IN: PortLocation("attention.q_lin", "input"),
     Port.X_ATTN: PortLocation("attention.q_lin", "input"),

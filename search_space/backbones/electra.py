@@ -7,8 +7,6 @@ from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family
 from search_space.backbones.shape import BackboneShape
 
-__all__ = ["ELECTRA"]
-
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     entries = ConfigEntries("electra", config)

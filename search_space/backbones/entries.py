@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from search_space.errors import UnsupportedBackboneError
 
-__all__ = ["ConfigEntries"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntries:

@@ -7,8 +7,6 @@ from typing import Literal
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 
-__all__ = ["Family", "PortLocation", "PortTable", "ports_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class PortLocation:

@@ -8,8 +8,6 @@ from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, l
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
-__all__ = ["GPT2"]
-
 _ATTENTION = {
     Port.RES_IN: PortLocation("ln_1", "input"),
     Port.X_ATTN: PortLocation("attn.c_attn", "input"),

@@ -8,8 +8,6 @@ from search_space.backbones.parameters import Weights, linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
-__all__ = ["ATTENTION_PORTS", "LLAMA", "gated_decoder_ports", "gated_decoder_shape", "head_width_of"]
-
 ATTENTION_PORTS = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
 _FFN_PORTS = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
 _ATTENTION = {

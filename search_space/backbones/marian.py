@@ -9,8 +9,6 @@ from search_space.backbones.parameters import Weights, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement
 
-__all__ = ["MARIAN"]
-
 
 def _ports(shape: BackboneShape) -> PortTable:
     # Nothing stands between the embedded input and the first block.

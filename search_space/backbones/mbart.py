@@ -8,8 +8,6 @@ from search_space.backbones.family import Family, PortTable
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement
 
-__all__ = ["MBART"]
-
 _STACK_NORMS = (
     "encoder.layernorm_embedding",
     "encoder.layer_norm",

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from search_space.dimensions import Port, Site
 
-__all__ = ["ALL_BIASED", "Weights", "layer_norm", "linear", "rms_norm", "table"]
-
 ALL_BIASED = frozenset(
     {
         *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O, Port.NORM)),

@@ -8,8 +8,6 @@ from search_space.backbones.llama import gated_decoder_ports, gated_decoder_shap
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 
-__all__ = ["QWEN2"]
-
 _BIASED_PORTS = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V))
 
 

@@ -7,8 +7,6 @@ from search_space.backbones.family import Family
 from search_space.backbones.llama import ATTENTION_PORTS, gated_decoder_ports, gated_decoder_shape
 from search_space.backbones.shape import BackboneShape
 
-__all__ = ["QWEN3"]
-
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     entries = ConfigEntries("qwen3", config)

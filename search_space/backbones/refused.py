@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["REFUSED"]
-
 _DISENTANGLED = (
     "its attention computes its logits from contents and relative positions by itself and calls no attention "
     "function, which edits of heads, prefixes and gates live in. Use roberta, bert or electra"

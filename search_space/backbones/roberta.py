@@ -7,8 +7,6 @@ from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family
 from search_space.backbones.shape import BackboneShape
 
-__all__ = ["ROBERTA"]
-
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return encoder_shape(ConfigEntries("roberta", config))

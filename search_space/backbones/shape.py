@@ -6,8 +6,6 @@ from functools import cache
 from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
-__all__ = ["BackboneShape", "Sublayer"]
-
 _ATTENTION_SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
 
 

@@ -9,8 +9,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
-__all__ = ["T5"]
-
 _DEFAULT_FFN = {"t5": "relu", "mt5": "gated-gelu"}
 _DEFAULT_BUCKETS = 32
 

@@ -9,8 +9,6 @@ from search_space.dimensions import Site, StackKind
 from search_space.edit import Edit
 from search_space.published import PublishedMethod, Values
 
-__all__ = ["MethodCase"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodCase:

@@ -10,26 +10,6 @@ from search_space.edit import Edit
 from search_space.forms.form import Bottleneck, Diagonal, Phm, SoftmaxMemory
 from search_space.gates.gate import Multiply
 
-__all__ = [
-    "LI_MIDDLE",
-    "adapterhub",
-    "adapters",
-    "first_stage",
-    "impl",
-    "kept_half_percent",
-    "loralib",
-    "mam_inducer",
-    "original_trained",
-    "peft",
-    "prefix_of_peft",
-    "stored",
-    "trained_mlp",
-    "unify_receiving_grad",
-    "unify_requires_grad",
-    "unify_trained",
-    "with_heads",
-]
-
 _HE_MIDDLE = 800
 LI_MIDDLE = 512
 _HE_STACKS = 3

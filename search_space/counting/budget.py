@@ -12,8 +12,6 @@ from search_space.errors import BudgetError
 from search_space.forms.form import width_step
 from search_space.validity import check_on, largest_width
 
-__all__ = ["ParameterBudget", "smallest_count", "solve"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterBudget:

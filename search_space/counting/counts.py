@@ -28,18 +28,6 @@ from search_space.forms.form import (
 from search_space.gates.gate import ConvexInducerGate, InducerGate, LearnedScale, SigmoidGate, TanhGate
 from search_space.validity import check_on, sublayers_of
 
-__all__ = [
-    "AffineCount",
-    "Counts",
-    "affine_count",
-    "block_widths",
-    "count",
-    "count_edits",
-    "places",
-    "shared_count",
-    "widths",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineCount:

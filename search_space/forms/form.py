@@ -11,28 +11,6 @@ from typing import ClassVar
 from search_space.dimensions import Activation, Heads
 from search_space.errors import InvalidEditError
 
-__all__ = [
-    "FORMS",
-    "Bottleneck",
-    "Constant",
-    "Diagonal",
-    "EncodedPrompt",
-    "Form",
-    "Full",
-    "GlobalForm",
-    "Init",
-    "Intrinsic",
-    "LowRank",
-    "OwnNorm",
-    "Phm",
-    "Prompt",
-    "PromptEncoder",
-    "SizedForm",
-    "SoftmaxMemory",
-    "Sparse",
-    "width_step",
-]
-
 
 class Init(StrEnum):
     """How the weights of a bottleneck start; biases start at zero except under ``INDUCER``.

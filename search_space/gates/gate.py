@@ -7,22 +7,6 @@ from typing import ClassVar
 from search_space.dimensions import ScalePer
 from search_space.errors import InvalidEditError
 
-__all__ = [
-    "GATES",
-    "Add",
-    "ConvexGate",
-    "ConvexInducerGate",
-    "FixedScale",
-    "Gate",
-    "InducerGate",
-    "LearnedScale",
-    "Multiply",
-    "Prepend",
-    "SigmoidGate",
-    "TanhGate",
-    "WeightedGate",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:

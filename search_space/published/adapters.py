@@ -31,8 +31,6 @@ from search_space.published.settings import (
     reads_at_ffn,
 )
 
-__all__ = ["ADAPTERS"]
-
 _MAHABADI = "Karimi Mahabadi et al. 2021, Compacter: Efficient Low-Rank Hypercomplex Adapter Layers, NeurIPS"
 _PFEIFFER = "Pfeiffer et al. 2021, AdapterFusion: Non-Destructive Task Composition for Transfer Learning, EACL"
 

@@ -7,21 +7,6 @@ from search_space.forms.form import Bottleneck, Form, Init, LowRank, OwnNorm, So
 from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate
 from search_space.published.method import Values
 
-__all__ = [
-    "adapter",
-    "at_attention",
-    "at_ffn",
-    "lora",
-    "lora_on_ffn",
-    "middle_of",
-    "parallel_at_attention",
-    "parallel_at_ffn",
-    "prefix",
-    "scaled",
-    "sequential_at_attention",
-    "sequential_at_ffn",
-]
-
 
 def at_attention(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
     """An edit at every attention, added unless another gate is given."""

@@ -9,8 +9,6 @@ from search_space.published.edits import at_attention, parallel_at_ffn
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import CHEN, adapter_options, bottleneck, rank, reads_at_ffn
 
-__all__ = ["INDUCERS"]
-
 _ALPHA = 32
 
 

@@ -5,8 +5,6 @@ from search_space.published.edits import lora, lora_on_ffn
 from search_space.published.method import PublishedMethod
 from search_space.published.settings import ALPHA, BIAS, HE, HU, rank
 
-__all__ = ["LORAS"]
-
 LORAS: tuple[PublishedMethod, ...] = (
     PublishedMethod(
         name="lora_qv",

@@ -10,8 +10,6 @@ from search_space.errors import InvalidEditError, UnknownMethodError
 from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
 from search_space.validity import check_on
 
-__all__ = ["HyperParameter", "PublishedMethod", "Values"]
-
 Values = Mapping[str, float | str]
 
 

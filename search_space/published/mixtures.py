@@ -17,8 +17,6 @@ from search_space.published.settings import (
     reads_at_ffn,
 )
 
-__all__ = ["MIXTURES"]
-
 _AT_ATTENTION = bottleneck(30, name="attention_bottleneck", alias="ra")
 
 MIXTURES: tuple[PublishedMethod, ...] = (

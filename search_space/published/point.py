@@ -8,8 +8,6 @@ from search_space.errors import BudgetError
 from search_space.published import published_method
 from search_space.space.options import parse_point
 
-__all__ = ["has_fixed_size", "published_configuration"]
-
 
 def has_fixed_size(text: str) -> bool:
     """Whether a published point names one of its method's sizes, as ``lora_qv:r=8`` does.

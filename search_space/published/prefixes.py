@@ -9,8 +9,6 @@ from search_space.published.edits import prefix
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import HE, LI, MIDDLE, PREFIX
 
-__all__ = ["PREFIXES", "PROMPTS"]
-
 _LESTER = "Lester et al. 2021, The Power of Scale for Parameter-Efficient Prompt Tuning, EMNLP"
 _LIU = "Liu et al. 2021, GPT Understands, Too, arXiv 2103.10385"
 _YANG = "Yang & Liu 2022, On Robust Prefix-Tuning for Text Classification, ICLR"

@@ -4,26 +4,6 @@ from search_space.dimensions import Activation, Port
 from search_space.forms.form import Init, OwnNorm
 from search_space.published.method import HyperParameter
 
-__all__ = [
-    "ACTIVATION",
-    "ALPHA",
-    "BIAS",
-    "CHEN",
-    "HE",
-    "HOULSBY",
-    "HU",
-    "LABELS",
-    "LI",
-    "MIDDLE",
-    "PREFIX",
-    "SCALE",
-    "adapter_options",
-    "bottleneck",
-    "rank",
-    "reads_at_attention",
-    "reads_at_ffn",
-]
-
 HE = "He et al. 2022, Towards a Unified View of Parameter-Efficient Transfer Learning, ICLR"
 CHEN = "Chen et al. 2022, Inducer-tuning: Connecting Prefix-tuning and Adapter-tuning, EMNLP"
 HOULSBY = "Houlsby et al. 2019, Parameter-Efficient Transfer Learning for NLP, ICML"

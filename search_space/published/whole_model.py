@@ -11,8 +11,6 @@ from search_space.published.edits import at_attention, at_ffn
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import LABELS
 
-__all__ = ["CHANNELS", "HEAD_ONLY", "WHOLE_MODEL"]
-
 _AGHAJANYAN = (
     "Aghajanyan et al. 2021, Intrinsic Dimensionality Explains the Effectiveness of Language Model Fine-Tuning, ACL"
 )

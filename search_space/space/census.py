@@ -20,8 +20,6 @@ from search_space.space.product import product_size, refusals
 from search_space.space.space import ATTENTION, FFN, SearchSpace
 from search_space.space.tree import Point, points_of
 
-__all__ = ["Census", "PartCensus", "census", "dimension_values"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartCensus:

@@ -25,20 +25,6 @@ from search_space.gates.gate import (
 )
 from search_space.layers import AllLayers, Layers
 
-__all__ = [
-    "DIMENSIONS",
-    "EVERYTHING",
-    "NONE",
-    "USUAL",
-    "WITH",
-    "WITHOUT",
-    "Values",
-    "edit_of",
-    "form_dimensions",
-    "gate_of",
-    "site_values",
-]
-
 Values = Mapping[str, Sequence[str]]
 
 NONE, WITH, WITHOUT, USUAL = "none", "with", "without", "usual"

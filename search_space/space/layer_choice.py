@@ -7,8 +7,6 @@ from typing import Protocol
 from search_space.backbones.shape import BackboneShape
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
 
-__all__ = ["Asker", "available_layers", "depth_of", "every_choice", "group_choices", "suggest_layers"]
-
 
 class Asker(Protocol):
     """What answers the questions of a search by their names."""

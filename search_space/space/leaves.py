@@ -17,8 +17,6 @@ from search_space.layers import AllLayers, Layers
 from search_space.space.choices import EVERYTHING, NONE, USUAL, edit_of, form_dimensions, site_values
 from search_space.validity import READS, canonical_read, check_on
 
-__all__ = ["PLAIN_GATES", "USUAL_ATTRIBUTES", "Leaf", "side_leaves"]
-
 USUAL_ATTRIBUTES: Mapping[str, str] = {
     "norm": OwnNorm.NONE.value,
     "bias": USUAL,

@@ -28,18 +28,6 @@ from search_space.published import COMPARED, published_method
 from search_space.space.choices import EVERYTHING, NONE, USUAL, WITH, WITHOUT
 from search_space.space.leaves import PLAIN_GATES
 
-__all__ = [
-    "BIASES",
-    "LAYER_NAMES",
-    "LEARNING_RATES",
-    "SEARCHED_FORMS",
-    "SEARCHED_GATES",
-    "SHARINGS",
-    "SITES",
-    "SpaceOptions",
-    "parse_point",
-]
-
 LEARNING_RATES: dict[str, tuple[float, float]] = {
     SoftmaxMemory.name: (3e-3, 5e-2),
     Bottleneck.name: (1e-3, 1e-2),

@@ -20,16 +20,6 @@ from search_space.errors import InvalidEditError
 from search_space.space.choices import DIMENSIONS, Values, edit_of, form_dimensions, site_values
 from search_space.validity import check_on
 
-__all__ = [
-    "Combination",
-    "combinations",
-    "covering_configurations",
-    "legal_combinations",
-    "pairwise_cover",
-    "product_size",
-    "refusals",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination:

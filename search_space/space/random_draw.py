@@ -4,8 +4,6 @@ import math
 import random
 from collections.abc import Sequence
 
-__all__ = ["RandomTrial"]
-
 
 class RandomTrial:
     """Suggests what a generator draws; numbers on a logarithmic scale uniformly on that scale.

@@ -24,8 +24,6 @@ from search_space.space.layer_choice import available_layers, depth_of, group_ch
 from search_space.space.options import SpaceOptions
 from search_space.space.tree import Point, Tree, least_cost, points_of
 
-__all__ = ["ATTENTION", "FFN", "Candidate", "Choice", "FloatRange", "SearchSpace", "Trial"]
-
 ATTENTION, FFN = "attention", "ffn"
 
 

@@ -21,8 +21,6 @@ from search_space.space.leaves import PLAIN_GATES, Leaf, side_leaves
 from search_space.space.options import SpaceOptions
 from search_space.validity import largest_width
 
-__all__ = ["Point", "Tree", "least_cost", "points_of"]
-
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 _ATTRIBUTES = ("norm", "bias", "init", "reparameterization", "products", "factors", "sharing")
 

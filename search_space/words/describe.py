@@ -14,19 +14,7 @@ from search_space.forms.form import Bottleneck, EncodedPrompt, Intrinsic, OwnNor
 from search_space.gates.gate import ConvexInducerGate, FixedScale, InducerGate, LearnedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import PUBLISHED, PublishedMethod
-from search_space.words.formula import formula
 from search_space.words.sentence import phrases
-
-__all__ = [
-    "Difference",
-    "SideView",
-    "difference",
-    "formula",
-    "nearest_published",
-    "ranked_published",
-    "sentence",
-    "side_view",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

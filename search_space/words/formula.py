@@ -24,8 +24,6 @@ from search_space.forms.form import (
 )
 from search_space.gates.gate import ConvexGate, ConvexInducerGate, InducerGate, LearnedScale, WeightedGate
 
-__all__ = ["formula", "size_text"]
-
 _INDUCERS = (InducerGate, ConvexInducerGate)
 _LOG_SUM_EXPS = "λ_i = σ(LSE(prefix) - LSE(keys))"
 

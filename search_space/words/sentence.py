@@ -32,8 +32,6 @@ from search_space.gates.gate import (
 from search_space.layers import LayerRange, Layers, SpindleGroups
 from search_space.words.formula import size_text
 
-__all__ = ["phrases"]
-
 _PLACES = {Port.HEAD: "heads", Port.CONCAT: "concatenated heads", Port.NORM: "norm", Port.SUM: "residual sum"}
 _ATTENTIONS = {
     Site.ENCODER_SELF: "the encoder's self-attention",

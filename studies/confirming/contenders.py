@@ -14,8 +14,6 @@ from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.store.records import NewTrial, TrialRecord, TrialState
 
-__all__ = ["Contender", "Entry", "best_first", "entries_of", "trials_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:

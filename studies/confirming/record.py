@@ -8,8 +8,6 @@ from studies.confirming.contenders import Contender
 from studies.errors import ConfirmationError
 from studies.store.records import StudyKind, StudyRecord
 
-__all__ = ["ConfirmationRecord", "record_of"]
-
 _KEY = "confirmation"
 
 

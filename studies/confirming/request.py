@@ -9,8 +9,6 @@ from search_space.space.options import parse_point
 from studies.errors import ConfirmationError
 from studies.specification.fields import Name
 
-__all__ = ["AGAINST", "ConfirmationRequest"]
-
 AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
 """The baselines unless others are named."""
 

@@ -10,8 +10,6 @@ from studies.confirming.verdicts import Comparison, compare
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
 
-__all__ = ["ConfirmationResult", "ContenderResult", "confirmation_result", "confirmation_results"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContenderResult:

@@ -22,8 +22,6 @@ from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 
-__all__ = ["confirm", "plan_of"]
-
 _SEED_BITS = 31
 
 

@@ -17,19 +17,6 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "ALPHA",
-    "LEVEL",
-    "PermutationTest",
-    "Spread",
-    "chosen_test",
-    "holm",
-    "paired_interval",
-    "permutation_p",
-    "smallest_p",
-    "spread",
-]
-
 ALPHA = 0.05
 """A p-value at most so large shows a difference."""
 

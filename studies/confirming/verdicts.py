@@ -14,8 +14,6 @@ from studies.confirming.statistics import (
     smallest_p,
 )
 
-__all__ = ["LEAST_PAIRS", "Comparison", "Verdict", "compare", "least_seeds"]
-
 LEAST_PAIRS = 2
 """Fewer pairs of scores are not compared."""
 

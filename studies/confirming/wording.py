@@ -7,8 +7,6 @@ from studies.confirming.statistics import ALPHA, LEVEL
 from studies.confirming.verdicts import Comparison, Verdict, least_seeds
 from trial_runner.tasks.generation.metrics import score_of
 
-__all__ = ["measure", "notes", "power_note", "verdict_sentences"]
-
 _FIRST = "mam_adapter"
 
 

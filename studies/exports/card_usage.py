@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from studies.specification.sections import Task
+from studies.specification.task import Task
 from studies.store.records import StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token
 from trial_runner.tasks.generation.source import QuestionColumns, TextTaskSource
-
-__all__ = ["Writing", "usage", "writing_of"]
 
 _LOAD = {
     "deltaspace": """from transformers import {model_class}, AutoTokenizer

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from trial_runner.export import BackboneFacts, TrainedDelta
     from trial_runner.requests import Reading, Snapshot
 
-__all__ = ["Export", "ExportKind", "Source", "chosen_trial", "export_trial", "write_export"]
-
 ExportKind = Literal["deltaspace", "peft", "merged"]
 
 

@@ -13,8 +13,6 @@ from studies.exports.card_usage import Writing, usage
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
 from trial_runner.tasks.generation.metrics import PROXY_LOSS
 
-__all__ = ["CardFacts", "model_card"]
-
 _NEAREST = 3
 
 

@@ -19,8 +19,6 @@ from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 
-__all__ = ["export_optuna"]
-
 _STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.WAITING,
     TrialState.RUNNING: optuna.trial.TrialState.RUNNING,

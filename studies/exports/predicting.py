@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from studies.errors import StudiesError
-from studies.specification.sections import Task
+from studies.specification.task import Task
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.names import nearest
 from trial_runner.tasks.generation.source import QuestionColumns, TextColumns, TextTaskSource
 
 if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction
-
-__all__ = ["PredictionOptions", "PredictionResult", "predict"]
 
 _ADDED = ("prediction", "scores")
 _TRANSLATION = "translation"

@@ -11,8 +11,6 @@ from studies.specification.recorded import recorded_specification
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
 from trial_runner.requests import Failure, PackRunner, Reading, Snapshot
 
-__all__ = ["Retrained", "retrain"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrained:

@@ -33,8 +33,6 @@ from trial_runner.backbones import config_of
 if TYPE_CHECKING:
     from trial_runner.requests import Reading
 
-__all__ = ["Chosen", "TrainingResult", "chosen_configuration", "train"]
-
 _NO_COMPARISON = "Trained once, without a search: the validation score is of one configuration and one seed."
 
 

@@ -10,8 +10,6 @@ from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing
 from trial_runner.requests import PackRunner, TrainingPlan
 
-__all__ = ["Backend", "FleetOptions", "Observer", "RunnerFactory", "Watch", "pack_size"]
-
 Observer = Callable[[Progress], None]
 """Shown the study's progress about twice a second, in the launching process."""
 

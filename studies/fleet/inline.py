@@ -9,8 +9,6 @@ from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
 
-__all__ = ["run_inline"]
-
 
 def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run one worker until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""

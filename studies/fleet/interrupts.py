@@ -5,8 +5,6 @@ import threading
 from types import FrameType, TracebackType
 from typing import Self
 
-__all__ = ["Interrupts"]
-
 _REASONS = {signal.SIGINT: "interrupted by Ctrl-C", signal.SIGTERM: "told to stop by SIGTERM"}
 
 

@@ -13,8 +13,6 @@ from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
 
-__all__ = ["KeeperActor", "KeeperClient"]
-
 _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0

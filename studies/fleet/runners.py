@@ -6,8 +6,6 @@ from trial_runner.requests import PackRunner
 from trial_runner.tasks.classification.source import TaskSource
 from trial_runner.tasks.generation.source import TextTaskSource
 
-__all__ = ["TorchRunnerFactory"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchRunnerFactory:

@@ -28,8 +28,6 @@ from studies.fleet.tune_worker import PackTrainable
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
 
-__all__ = ["run_tune"]
-
 _LOOK_SECONDS = 0.1
 _OBJECT_STORE_BYTES = 100_000_000
 _FOLDER_PREFIX = "deltaspace-"

@@ -15,8 +15,6 @@ from studies.keeping.plan import StudyPlan
 from trial_runner.errors import RunnerError
 from trial_runner.requests import TrainingPlan
 
-__all__ = ["PackTrainable"]
-
 _STEP_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
 

@@ -13,8 +13,6 @@ from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
 from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
 
-__all__ = ["PackWorker"]
-
 CHUNK_SECONDS = 0.5
 """A worker trains for about so long before it looks up."""
 

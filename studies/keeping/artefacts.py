@@ -9,15 +9,6 @@ from pathlib import Path
 from studies.errors import LaunchError
 from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
 
-__all__ = [
-    "attempt_folder",
-    "delete_files",
-    "describe_file",
-    "is_whole",
-    "remove_orphans",
-    "study_folder",
-]
-
 _MARKER = "study.json"
 
 

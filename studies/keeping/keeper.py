@@ -22,8 +22,6 @@ from studies.store.ledger import Ledger
 from studies.store.records import NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
 from trial_runner.requests import Reading
 
-__all__ = ["MAX_CRASHES", "MAX_LOSSES", "StudyKeeper"]
-
 MAX_LOSSES = 3
 """A trial that is lost so often in a row, without a reading in between, has failed: it may be what kills workers."""
 

@@ -8,8 +8,6 @@ from typing import Protocol
 from studies.store.records import ArtefactRecord
 from trial_runner.requests import Reading, TrialRequest
 
-__all__ = ["Answer", "Decision", "Keeper", "Lease", "Report", "Verdict"]
-
 
 class Decision(StrEnum):
     """What becomes of a trial after a report."""

@@ -7,8 +7,6 @@ from search_space.space.space import SearchSpace
 from studies.search.rungs import RungPlan
 from trial_runner.requests import TrainingPlan
 
-__all__ = ["StudyPlan"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPlan:

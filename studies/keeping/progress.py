@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from studies.errors import StudiesError
 from studies.store.records import TrialState
 
-__all__ = ["BestTrial", "Progress", "RunningTrial", "Standing"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTrial:

@@ -7,8 +7,6 @@ from search_space.codec import configuration_from_json
 from search_space.structure import structures
 from studies.store.records import NewTrial
 
-__all__ = ["OpenTrial", "Roster"]
-
 
 @dataclass(slots=True, kw_only=True)
 class OpenTrial:

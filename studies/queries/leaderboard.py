@@ -18,18 +18,6 @@ from studies.store.records import (
 )
 from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_KINDS
 
-__all__ = [
-    "Leaderboard",
-    "LeaderboardRow",
-    "StudySummary",
-    "TrialPage",
-    "leaderboard",
-    "scored_by",
-    "study_summaries",
-    "study_summary",
-    "trial_page",
-]
-
 DISCOVERED = "discovered"
 
 

@@ -17,8 +17,6 @@ from studies.store.engine import Access, open_engine
 from studies.store.failures import explained
 from studies.store.tables import METADATA
 
-__all__ = ["QueryResult", "run_query"]
-
 _COMMENT = re.compile(r"\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\(", re.DOTALL)
 _READING = ("select", "with", "values", "explain")
 _READING_SQLITE = (*_READING, "pragma")

@@ -11,8 +11,6 @@ from studies.search.samplers import derived_seed
 from studies.store.records import NewTrial, SiteDimensions, TrialRecord
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
-__all__ = ["new_trial", "trial_request"]
-
 
 def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head_parameters: int) -> NewTrial:
     """The row of a proposal, before it is run."""

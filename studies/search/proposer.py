@@ -18,8 +18,6 @@ from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace
 from studies.search.samplers import POPULATION, make_sampler
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
-__all__ = ["MAX_REPEATS", "Proposal", "Proposer", "SpaceExhausted"]
-
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
 

@@ -9,8 +9,6 @@ from studies.search.proposer import Proposer
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord
 
-__all__ = ["replay_violations", "replayed"]
-
 
 def replayed(ledger: Ledger, study_id: int, plan: StudyPlan) -> Proposer:
     """A new proposer that was told what the ledger holds."""

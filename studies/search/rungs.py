@@ -14,8 +14,6 @@ from typing import Protocol
 
 from studies.errors import LaunchError
 
-__all__ = ["RecordedScore", "RungBoard", "RungPlan"]
-
 
 class RecordedScore(Protocol):
     """What a rung needs of a reading."""

@@ -14,8 +14,6 @@ from optuna.trial import FrozenTrial
 
 from studies.errors import LaunchError
 
-__all__ = ["MODEL_REPEATS", "SAMPLERS", "STARTUP_TRIALS", "SequenceSampler", "derived_seed", "make_sampler"]
-
 SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
 
 STARTUP_TRIALS = 10

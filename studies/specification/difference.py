@@ -3,8 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 
-__all__ = ["difference"]
-
 _ABSENT = object()
 
 

@@ -16,32 +16,6 @@ from studies.specification.units import parse_duration
 from trial_runner.tasks.classification.metrics import METRICS
 from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_METRICS
 
-__all__ = [
-    "Betas",
-    "Budget",
-    "Columns",
-    "Distinct",
-    "Duration",
-    "FormName",
-    "GateName",
-    "GroupValues",
-    "MetricName",
-    "Name",
-    "Number",
-    "Positive",
-    "PresetName",
-    "Range",
-    "RatedForm",
-    "Size",
-    "SplitName",
-    "Text",
-    "Whole",
-    "auto_count_or_none",
-    "auto_or_count",
-    "below_one",
-    "published_methods",
-]
-
 _Names = TypeVar("_Names", bound=tuple[object, ...])
 
 

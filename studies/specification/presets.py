@@ -12,8 +12,6 @@ from typing import Any
 
 from trial_runner.tasks.generation.metrics import TEXT_KINDS, metrics_of_kind
 
-__all__ = ["PRESETS", "Preset", "with_task_preset", "with_training_preset"]
-
 _PLACES = ("name", "folder", "hub")
 _OF_THE_HUB = ("hub", "configuration", "revision", "splits")
 _PARQUET = "refs/convert/parquet"

@@ -7,8 +7,6 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-__all__ = ["problem_lines"]
-
 _PHRASES = {
     "missing": "must be given",
     "int_type": "must be a whole number",

@@ -10,8 +10,6 @@ from studies.errors import SpecificationError
 from studies.specification.problems import problem_lines
 from studies.specification.study import Specification
 
-__all__ = ["parse_override", "read_specification", "specification_from_mapping"]
-
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
 _SECTIONS = ("training", "pruning", "search", "fleet")
 _LARGEST_BYTES = 1_000_000

@@ -6,8 +6,6 @@ from studies.errors import StudiesError
 from studies.specification import Specification
 from studies.store.records import StudyKind, StudyRecord
 
-__all__ = ["recorded_specification"]
-
 
 def recorded_specification(study: StudyRecord) -> Specification:
     """The study file of a study that searches.

@@ -2,8 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Section"]
-
 
 class Section(BaseModel):
     """A mapping of the study file: unknown keys are refused, values never change."""

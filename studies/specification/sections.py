@@ -29,9 +29,6 @@ from studies.specification.fields import (
     published_methods,
 )
 from studies.specification.section import Section
-from studies.specification.task import Task
-
-__all__ = ["Fleet", "Pruning", "Search", "Section", "Task", "Training"]
 
 _DEFAULTS = SpaceOptions()
 

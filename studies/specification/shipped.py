@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["example_names", "study_file"]
-
 _FOLDER = Path(__file__).parents[1] / "examples"
 
 

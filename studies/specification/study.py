@@ -11,12 +11,12 @@ from search_space.space.options import SpaceOptions
 from studies.search.rungs import RungPlan
 from studies.specification.fields import Budget, Name, Text, Whole
 from studies.specification.presets import with_training_preset
-from studies.specification.sections import Fleet, Pruning, Search, Section, Task, Training
+from studies.specification.section import Section
+from studies.specification.sections import Fleet, Pruning, Search, Training
+from studies.specification.task import Task
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks.classification.source import TaskSource
 from trial_runner.tasks.generation.source import TextTaskSource
-
-__all__ = ["LAUNCH_KEYS", "Specification"]
 
 LAUNCH_KEYS = ("trials", "fleet")
 """Keys that may differ between two launches of one study; all others define the search."""

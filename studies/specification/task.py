@@ -24,8 +24,6 @@ from trial_runner.tasks.data.groups import Grouping
 from trial_runner.tasks.generation.metrics import TextKind
 from trial_runner.tasks.generation.source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
 
-__all__ = ["Generation", "Task"]
-
 _CLASSES = ("text", "label", "labels")
 _TEXTS = ("source", "target", "references")
 _QUESTIONS = ("context", "question", "answers")

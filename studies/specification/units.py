@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["parse_duration"]
-
 _PARTS = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m)?(?:(?P<s>\d+(?:\.\d+)?)s?)?")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 

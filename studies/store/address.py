@@ -8,8 +8,6 @@ from sqlalchemy.exc import ArgumentError
 
 from studies.errors import StorageError
 
-__all__ = ["StorageAddress"]
-
 _DRIVERS = {
     "sqlite": "sqlite+pysqlite",
     "sqlite+pysqlite": "sqlite+pysqlite",

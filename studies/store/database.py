@@ -12,8 +12,6 @@ from studies.store.address import StorageAddress
 from studies.store.engine import WRITES
 from studies.store.failures import explained, is_dropped
 
-__all__ = ["Database"]
-
 T = TypeVar("T")
 
 # Together about 16 s: a server that restarts is back by then.

@@ -18,8 +18,6 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from studies.errors import StorageError
 from studies.store.address import StorageAddress
 
-__all__ = ["WRITES", "Access", "open_engine"]
-
 WRITES = "deltaspace_writes"
 """Execution option of connections that begin their transactions with the intent to write."""
 

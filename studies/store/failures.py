@@ -7,8 +7,6 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from studies.errors import StorageError
 from studies.store.address import StorageAddress
 
-__all__ = ["explained", "first_line", "is_dropped"]
-
 # Administrator shutdown, crash shutdown, cannot connect now (starting up, shutting down).
 _SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 

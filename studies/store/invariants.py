@@ -17,8 +17,6 @@ from studies.store import looking
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, AttemptRecord, ReadingRecord, TrialRecord, TrialState
 
-__all__ = ["violations"]
-
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
 

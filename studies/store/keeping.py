@@ -13,8 +13,6 @@ from studies.store.records import NewStudy, NewTrial, StudyRecord, TrialRecord, 
 from studies.store.rows import clean, study_from_row, trial_from_row, trial_to_row
 from studies.store.tables import ATTEMPTS, EVENTS, STUDIES, TRIALS
 
-__all__ = ["add_event", "add_study", "add_trials", "check_epoch", "take_over"]
-
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))

@@ -12,8 +12,6 @@ from studies.store.keeping import add_event
 from studies.store.records import AttemptRecord, TrialState
 from studies.store.tables import ATTEMPTS, TRIALS
 
-__all__ = ["lease", "recover", "renew", "requeue", "requeue_expired"]
-
 _START = (
     update(TRIALS)
     .where(

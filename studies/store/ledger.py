@@ -30,8 +30,6 @@ from studies.store.records import (
     TrialState,
 )
 
-__all__ = ["LEASE_SECONDS", "Ledger"]
-
 T = TypeVar("T")
 
 LEASE_SECONDS = 60.0

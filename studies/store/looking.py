@@ -25,8 +25,6 @@ from studies.store.rows import (
 )
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EVENTS, READINGS, STUDIES, TRIALS
 
-__all__ = ["artefacts", "attempts", "events", "readings", "state_counts", "studies", "study", "trial", "trials"]
-
 _STUDIES = select(STUDIES).order_by(STUDIES.c.id)
 _TRIALS = select(TRIALS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
 _TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))

@@ -16,8 +16,6 @@ from sqlalchemy import Connection, func, insert, inspect, select, text
 from studies.errors import SchemaVersionError, StorageError
 from studies.store.tables import METADATA, SCHEMA
 
-__all__ = ["MIGRATIONS", "Migration", "bring_up_to_date", "check_version", "version_of"]
-
 # Any constant: two processes that create the same database take turns.
 _ADVISORY_LOCK = 0x64656C7461
 

@@ -8,22 +8,6 @@ from enum import StrEnum
 
 from studies.errors import StudiesError
 
-__all__ = [
-    "ArtefactRecord",
-    "AttemptRecord",
-    "EventRecord",
-    "NewStudy",
-    "NewTrial",
-    "Outcome",
-    "ReadingRecord",
-    "Settlement",
-    "SiteDimensions",
-    "StudyKind",
-    "StudyRecord",
-    "TrialRecord",
-    "TrialState",
-]
-
 
 class TrialState(StrEnum):
     """Where a trial stands. Complete, pruned and failed are terminal."""

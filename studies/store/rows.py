@@ -19,18 +19,6 @@ from studies.store.records import (
     TrialState,
 )
 
-__all__ = [
-    "artefact_from_row",
-    "attempt_from_row",
-    "clean",
-    "event_from_row",
-    "reading_from_row",
-    "reading_to_row",
-    "study_from_row",
-    "trial_from_row",
-    "trial_to_row",
-]
-
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
 _PLAIN = (
     "number",

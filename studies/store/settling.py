@@ -15,8 +15,6 @@ from studies.store.records import ArtefactRecord, Outcome, ReadingRecord, Settle
 from studies.store.rows import clean, reading_to_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, READINGS, TRIALS
 
-__all__ = ["Report", "drop_artefact", "settle"]
-
 KEPT_SNAPSHOTS = 2
 
 _RUNNING = (TRIALS.c.state == TrialState.RUNNING.value, TRIALS.c.attempt == bindparam("of_attempt"))

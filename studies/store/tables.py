@@ -29,8 +29,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeEngine
 
-__all__ = ["ARTEFACTS", "ATTEMPTS", "EVENTS", "METADATA", "READINGS", "SCHEMA", "STUDIES", "TRIALS"]
-
 _LARGEST = "1e308"
 _TERMINAL = "('complete', 'pruned', 'failed')"
 

@@ -39,8 +39,6 @@ from search_space.gates.gate import (
 )
 from search_space.validity import check_on
 
-__all__ = ["FORM_EXAMPLES", "GATE_EXAMPLES", "examples_at", "small_memory"]
-
 Place = tuple[Port, Port | None]
 Example = tuple[Place, Form, Gate]
 Examples = Callable[[BackboneShape], tuple[Example, ...]]

@@ -4,8 +4,6 @@ import numpy as np
 
 from trial_runner.tasks import PreparedTask, Split
 
-__all__ = ["halves_task"]
-
 _SIZES = {"train": 30, "validation": 25, "test": 10}
 
 

@@ -29,21 +29,6 @@ from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask, Split
 
-__all__ = [
-    "BATCH",
-    "EVEN_TASK",
-    "TASK",
-    "WAITING",
-    "Way",
-    "every_structure",
-    "legal",
-    "request_for",
-    "runner_of",
-    "sized",
-    "twins",
-    "way_of",
-]
-
 BATCH = 4
 WAITING = frozenset({"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "item", "unique"})
 """Operations that wait for the device."""

@@ -14,20 +14,6 @@ from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
-__all__ = [
-    "Deviation",
-    "Trace",
-    "Watched",
-    "advance",
-    "alone",
-    "deviation",
-    "measured",
-    "tensors_of",
-    "train",
-    "watch",
-    "worst",
-]
-
 _SECOND_MOMENT = "optimizer.exp_avg_sq."
 
 

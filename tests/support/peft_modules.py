@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from search_space.dimensions import Port, Site
 
-__all__ = ["FUSED", "MODULES", "STACK_NORMS", "Modules"]
-
 
 @dataclass(frozen=True)
 class Modules:

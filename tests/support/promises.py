@@ -24,8 +24,6 @@ from search_space.gates.gate import (
 from search_space.validity import starts_at_zero, sublayers_of
 from trial_runner.deltas.delta_set import DeltaSet
 
-__all__ = ["build", "check_everything", "is_inert", "moved", "starts_as_nothing"]
-
 _SEED = 3
 _RATE = 0.05
 _STEPS = 3

@@ -22,20 +22,6 @@ from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding, TextColumns, TextTaskSource, prepare_task
 
-__all__ = [
-    "METHODS",
-    "WRITERS",
-    "admitted",
-    "configurations",
-    "language_model",
-    "moved_pass",
-    "objective_of",
-    "plain_pass",
-    "requests",
-    "text_runner",
-    "write_task",
-]
-
 WRITERS = ("bart", "mbart", "marian", "t5", "t5_gated", "gpt2", "llama", "qwen2", "qwen3")
 METHODS = ("prefix_tuning", "mam_adapter", "lora_qv", "prompt_tuning", "ia3", "houlsby_adapter", "inducer")
 _SIZES = {"train": 20, "validation": 11, "test": 7}

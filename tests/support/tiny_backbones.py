@@ -19,18 +19,6 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 
-__all__ = [
-    "BACKBONES",
-    "DECODERS",
-    "ENCODER_DECODERS",
-    "EVERY_BACKBONE",
-    "FEW_BACKBONES",
-    "Rig",
-    "parameters",
-    "rig_of",
-    "sites_of",
-]
-
 BACKBONES: Mapping[str, tuple[str, ...]] = {
     "roberta": ("roberta",),
     "bert": ("bert",),

@@ -23,8 +23,6 @@ from trial_runner.deltas.whole_model import swapped
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import PackedDeltas, PackedPlan, SlotRows
 
-__all__ = ["Attachment"]
-
 Handle = torch.utils.hooks.RemovableHandle
 Location = tuple[str, str]
 

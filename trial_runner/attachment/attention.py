@@ -15,8 +15,6 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from trial_runner.stacking.dropout import current
 
-__all__ = ["ATTENTION", "AttentionTap", "Prefix", "attend", "register_attention", "tap_attention", "untap_attention"]
-
 ATTENTION = "deltaspace"
 
 

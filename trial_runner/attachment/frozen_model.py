@@ -18,8 +18,6 @@ from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.stacking.stacks import ModuleStack
 from trial_runner.tasks import Batch
 
-__all__ = ["CACHED_BYTES", "Device", "FrozenModel", "Pass"]
-
 CACHED_BYTES = 8 << 20
 """What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
 _EVALUATED, _EVALUATED_TOGETHER = 128, 1024

@@ -15,8 +15,6 @@ from trial_runner.attachment.attention import Prefix
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
 
-__all__ = ["HeadEdits"]
-
 _PER_HEAD = (Port.Q, Port.HEAD)
 
 

@@ -7,8 +7,6 @@ from torch import Tensor
 from search_space.dimensions import StackKind
 from trial_runner.tasks import Batch
 
-__all__ = ["model_inputs"]
-
 
 def model_inputs(
     batch: Batch, kind: StackKind, device: torch.device, *, decoder_start_token_id: int = 0

@@ -18,8 +18,6 @@ from search_space.dimensions import StackKind
 from trial_runner.stacking.dropout import current
 from trial_runner.stacking.packed_prompt import PackedPrompt
 
-__all__ = ["PromptHooks"]
-
 Arguments = dict[str, Any]
 
 

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast
 
-__all__ = [
-    "Backbone",
-    "LanguageModel",
-    "Precision",
-    "load_backbone",
-    "load_language_model",
-    "tensors_sha256",
-    "weights_sha256",
-]
-
 Precision = Literal["float32", "float64"]
 
 

@@ -11,8 +11,6 @@ from search_space.dimensions import Positions
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
-__all__ = ["EMBEDDED", "config_of", "embedded_folder", "padding_token", "position_limit", "source_of"]
-
 EMBEDDED = "embedded"
 _FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub name"
 

@@ -11,8 +11,6 @@ from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["load_tokenizer", "tokenizer_id"]
-
 
 def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
     """The tokenizer that belongs to a backbone.

@@ -8,8 +8,6 @@ from torch.nn import functional
 
 from search_space.dimensions import Activation
 
-__all__ = ["ACTIVATIONS"]
-
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     Activation.RELU: functional.relu,
     Activation.GELU: functional.gelu,

@@ -5,17 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Blocks",
-    "block_product",
-    "normal",
-    "output_product",
-    "product",
-    "remainder_normal",
-    "truncated_normal",
-    "uniform",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:

@@ -15,8 +15,6 @@ from trial_runner.deltas.blocks import (
     uniform,
 )
 
-__all__ = ["BottleneckDelta"]
-
 _BERT_DEVIATION = 0.02
 _HOULSBY_DEVIATION = 1e-3
 

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ConstantDelta"]
-
 
 class ConstantDelta(nn.Module):
     """A vector that starts at zero and is added to every token."""

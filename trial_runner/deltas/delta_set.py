@@ -21,8 +21,6 @@ from trial_runner.deltas.softmax_memory import PrefixStack
 from trial_runner.deltas.whole_model import WholeModelDelta, build_whole
 from trial_runner.errors import AttachError
 
-__all__ = ["LSE_GATES", "DeltaSet", "SublayerPlan"]
-
 LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
 
 

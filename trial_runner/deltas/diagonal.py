@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-__all__ = ["DiagonalDelta"]
-
 
 class DiagonalDelta(nn.Module):
     """``z * w``: w is 1 at the start where the product replaces what is read ((IA)^3), 0 where it is added."""

@@ -16,8 +16,6 @@ from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
 from trial_runner.deltas.whole_model import IntrinsicDelta
 
-__all__ = ["fold", "folded_configuration"]
-
 
 def folded_configuration(configuration: Configuration) -> Configuration:
     """The configuration without networks that only serve training; it stores as many parameters."""

@@ -7,8 +7,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
 from trial_runner.deltas.blocks import Blocks, block_product, remainder_normal
 
-__all__ = ["InducerKeys", "SigmoidFactor", "TanhFactor", "learned_scale"]
-
 
 def learned_scale(per: ScalePer, write: Port, shape: BackboneShape) -> nn.Parameter:
     """A trained scale of what is written, all ones: ``()``, ``(D_out,)`` or ``(H, 1)``, at the heads ``(H, d_h)``."""

@@ -5,8 +5,6 @@ from torch import Tensor, nn
 
 from trial_runner.deltas.blocks import Blocks, block_product, output_product, uniform
 
-__all__ = ["LowRankDelta"]
-
 
 class LowRankDelta(nn.Module):
     """A linear map of low rank, once or per head; A is uniform in +-1/sqrt(D_in) (Hu et al. 2022, released code)."""

@@ -7,8 +7,6 @@ from search_space.forms.form import Phm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import normal, product, uniform
 
-__all__ = ["PhmDelta", "PhmMatrix", "PhmShared"]
-
 # of the released code: a rule that the whole model shares, and one of a projection alone
 _SHARED_DEVIATION = 1e-4
 _OWN_DEVIATION = 0.01

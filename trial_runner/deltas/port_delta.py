@@ -23,8 +23,6 @@ from trial_runner.deltas.phm import PhmDelta, PhmShared
 from trial_runner.deltas.softmax_memory import PrefixStack, SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
 from trial_runner.errors import AttachError
 
-__all__ = ["PortDelta"]
-
 
 class PortDelta(nn.Module):
     """One edit at one sublayer: its form's module and its gate.

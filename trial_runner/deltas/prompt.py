@@ -5,8 +5,6 @@ from torch import Tensor, nn
 
 from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
 
-__all__ = ["PromptDelta"]
-
 _DEVIATION = 0.02
 
 

@@ -7,8 +7,6 @@ from search_space.forms.form import Bottleneck
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
 
-__all__ = ["PrefixStack", "SoftmaxMemoryDelta", "StackedBottleneck", "StackedPrefix"]
-
 _DEVIATION = 0.02
 
 

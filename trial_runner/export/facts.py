@@ -9,8 +9,6 @@ from typing import Any
 
 from trial_runner.errors import ExportError
 
-__all__ = ["BackboneFacts", "file_sha256", "read_json", "write_json"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackboneFacts:

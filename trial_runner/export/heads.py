@@ -12,8 +12,6 @@ from trial_runner.errors import ExportError
 from trial_runner.export.facts import file_sha256, read_json, write_json
 from trial_runner.objectives import ClassificationHead
 
-__all__ = ["HEAD_FACTS", "HEAD_FILE", "TaskHead", "load_head", "write_head"]
-
 HEAD_FILE, HEAD_FACTS = "head.safetensors", "head.json"
 
 

@@ -21,8 +21,6 @@ from trial_runner.deltas.lowrank import LowRankDelta
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 
-__all__ = ["READ_BY", "WRITTEN", "Affine", "LinearSlice", "affine_of", "is_linear", "reads_input"]
-
 WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
 """Ports that a linear layer writes."""
 

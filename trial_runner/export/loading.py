@@ -31,8 +31,6 @@ from trial_runner.export.tensors import PREFIX, load_tensors
 from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
 from trial_runner.tasks import Batch
 
-__all__ = ["LoadedDelta", "load_delta", "open_delta"]
-
 _BESIDE_THE_BASE = ("pooler.", "lm_head.")
 """Weights that a base model may come with and that no trial computes with."""
 

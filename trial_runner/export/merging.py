@@ -34,8 +34,6 @@ from trial_runner.export.heads import TaskHead, write_head
 from trial_runner.export.linear import READ_BY, WRITTEN, LinearSlice, affine_of, is_linear, reads_input
 from trial_runner.huggingface import hub_access, quiet_transformers
 
-__all__ = ["merge", "named_edit", "unmergeable", "write_merged"]
-
 
 def named_edit(index: int, edit: Edit) -> str:
     """An edit as messages name it."""

@@ -7,8 +7,6 @@ import yaml
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 
-__all__ = ["licence_line", "licence_of", "revision_of"]
-
 _EMBEDDED_LICENCE = "CC BY-SA 4.0"
 
 

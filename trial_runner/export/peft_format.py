@@ -30,8 +30,6 @@ from trial_runner.export.linear import READ_BY, WRITTEN, affine_of, is_linear, r
 from trial_runner.export.merging import named_edit
 from trial_runner.export.trained import TrainedDelta
 
-__all__ = ["inexpressible", "write_peft"]
-
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."
 _TRANSPOSED = ("gpt2",)

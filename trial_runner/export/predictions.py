@@ -30,8 +30,6 @@ from trial_runner.tasks.generation.split import TextSplit
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["Prediction", "classify", "write"]
-
 _LONGEST = 512
 
 Tell = Callable[[int, int], None]

@@ -13,8 +13,6 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta
 from trial_runner.errors import ExportError
 
-__all__ = ["PREFIX", "load_tensors", "number_stored", "stored_tensors"]
-
 PREFIX = "deltas."
 _PLACES, _CHANGES, _SEEDS = "places", "changes", "seeds"
 

@@ -19,8 +19,6 @@ from trial_runner.export.tensors import number_stored, stored_tensors
 from trial_runner.requests import Snapshot
 from trial_runner.seeds import derived_seed
 
-__all__ = ["TrainedDelta", "trained_delta"]
-
 _DELTAS, _BUFFERS, _HEAD = "deltas.", "buffers.deltas.", "head."
 
 

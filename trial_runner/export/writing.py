@@ -10,8 +10,6 @@ from search_space.codec import configuration_to_json
 from trial_runner.export.facts import BackboneFacts, file_sha256, write_json
 from trial_runner.export.trained import TrainedDelta
 
-__all__ = ["DELTA_FACTS", "DELTA_FILE", "HEAD_PREFIX", "SCHEMA_VERSION", "write_delta"]
-
 DELTA_FILE, DELTA_FACTS = "delta.safetensors", "delta.json"
 HEAD_PREFIX = "head."
 SCHEMA_VERSION = 1

@@ -16,8 +16,6 @@ from trial_runner.stacking.stacks import by_slots
 from trial_runner.tasks import Batch, PreparedTask, Split
 from trial_runner.tasks.classification.metrics import METRICS, compute
 
-__all__ = ["ClassificationHead", "ClassificationObjective"]
-
 _GPU_TOKENS = 8
 _LABELS, _MASK = "labels", "attention_mask"
 

@@ -31,8 +31,6 @@ from trial_runner.tasks import (
     score_of,
 )
 
-__all__ = ["LanguageModelObjective"]
-
 _GPU_TOKENS = 8
 _PLACES, _TOKENS = "places", "tokens"
 

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from trial_runner.attachment.frozen_model import Pass
 from trial_runner.deltas.delta_set import DeltaSet
 
-__all__ = ["Objective", "TrainingBatch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainingBatch:

@@ -13,8 +13,6 @@ from torch.utils.checkpoint import checkpoint
 from trial_runner.backbones import LanguageModel
 from trial_runner.errors import BackboneError
 
-__all__ = ["OutputHead", "token_losses"]
-
 _LOGITS_AT_ONCE = 2**26
 
 

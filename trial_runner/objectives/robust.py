@@ -27,8 +27,6 @@ from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedPrefix
 from trial_runner.errors import AttachError
 from trial_runner.tasks import Batch, Split
 
-__all__ = ["Manifold", "RobustPredictor", "RobustTuning", "activations_of", "has_robust_prefix"]
-
 _ROWS = 128
 
 Prefix = SoftmaxMemoryDelta | StackedPrefix

@@ -15,8 +15,6 @@ from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import Decoding, Prompts
 
-__all__ = ["Writer", "generation_config"]
-
 
 def generation_config(
     decoding: Decoding, *, eos_token_id: int, pad_token_id: int, start_token_id: int | None

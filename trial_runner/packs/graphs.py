@@ -7,8 +7,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["CudaRecorder", "Recorder", "StepGraphs"]
-
 _LOGGER = logging.getLogger(__name__)
 _EAGER_STEPS = 3  # before one is recorded: libraries and caches are then set up
 _MOST_GRAPHS = 16  # of a lane; each keeps the memory of its step

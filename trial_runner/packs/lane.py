@@ -23,8 +23,6 @@ from trial_runner.stacking.dropout import SlotDropout, dropping
 from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.stacking.stacks import ModuleStack
 
-__all__ = ["Lane", "LaneFailure", "pass_of"]
-
 _HEAD = 2
 _RATES, _KEYS = "learning rates", "dropout keys"
 

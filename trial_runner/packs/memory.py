@@ -16,16 +16,6 @@ from trial_runner.objectives import Objective
 from trial_runner.packs.lane import pass_of
 from trial_runner.packs.slot import TrialSlot
 
-__all__ = [
-    "OUT_OF_MEMORY",
-    "MemoryModel",
-    "available_bytes",
-    "is_out_of_memory",
-    "measured_memory",
-    "release_memory",
-    "saved_bytes",
-]
-
 OUT_OF_MEMORY = (RuntimeError, MemoryError)
 """What is raised when memory runs out; `is_out_of_memory` tells such an error from others of these kinds."""
 

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from trial_runner.errors import RequestError
 
-__all__ = ["Owned", "PackAdamW", "SlotRule"]
-
 _ROW_LENGTHS = (64, 1)
 _CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
 _EPSILON = 1e-8

@@ -13,8 +13,6 @@ from trial_runner.errors import RequestError
 from trial_runner.requests import TrainingPlan
 from trial_runner.seeds import derived_seed
 
-__all__ = ["ExampleOrder", "LengthBuckets", "bucket_count"]
-
 _FEWEST = 4
 _MOST = 8
 

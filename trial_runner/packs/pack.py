@@ -33,8 +33,6 @@ from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
 
-__all__ = ["TrialPack"]
-
 _WIDE_BYTES = 1 << 20
 """On a CPU: from where on a slot's products are as fast alone."""
 

@@ -17,8 +17,6 @@ from trial_runner.packs.order import ExampleOrder
 from trial_runner.requests import TrialRequest
 from trial_runner.seeds import derived_seed
 
-__all__ = ["TrialSlot", "learning_rate_factor"]
-
 
 def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> float:
     """Share of the peak learning rate at a step: linear from 0 over the warm-up, then linear to 0 at ``steps``.

@@ -12,8 +12,6 @@ from torch import Tensor
 from trial_runner.errors import SnapshotError
 from trial_runner.requests import Snapshot
 
-__all__ = ["SCHEMA_VERSION", "load_snapshot", "save_snapshot"]
-
 SCHEMA_VERSION = 1
 
 

@@ -16,8 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["SlotDropout", "current", "dropping"]
-
 _SHARES = 1 << 16  # values of half a word
 _AXIS = 1 << 24  # between the numbers of the places along one axis and those along the next
 _PREFIX_END = -(1 << 20)  # where the places of prefixes end, far from those of tokens and of prompts

@@ -24,8 +24,6 @@ from trial_runner.stacking.packed_prompt import PackedPrompt
 from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows
 from trial_runner.stacking.structure import paddings, shared_structure, structure
 
-__all__ = ["Group", "PackedDeltas", "PackedPlan", "Round", "SlotRows"]
-
 
 class SlotRows:
     """A tensor ``(K B, ...)`` of which groups take their slots' rows.

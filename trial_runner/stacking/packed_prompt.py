@@ -13,8 +13,6 @@ from trial_runner.errors import AttachError
 from trial_runner.stacking.stacks import ModuleStack, last_rows
 from trial_runner.stacking.structure import paddings
 
-__all__ = ["PackedPrompt"]
-
 
 class PackedPrompt:
     """Prompts, side by side.

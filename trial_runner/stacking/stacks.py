@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from torch.func import vmap
 from torch.utils._pytree import tree_map_only
 
-__all__ = ["ModuleStack", "Padding", "Shared", "by_slots", "last_rows"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Padding:

@@ -13,8 +13,6 @@ from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.softmax_memory import PrefixStack, SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
 from trial_runner.stacking.stacks import Padding
 
-__all__ = ["paddings", "shared_structure", "structure"]
-
 _NOTHING: Mapping[str, Padding] = {}
 _COLUMNS, _ROWS, _TABLE = Padding(axis=-1), Padding(axis=-2), Padding(axis=-2, in_front=True)
 _PADDED: Mapping[type[nn.Module], Mapping[str, Padding]] = {

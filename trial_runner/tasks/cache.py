@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Arrays", "Facts", "as_texts", "default_cache_folder", "from_texts", "read_cached", "write_cached"]
-
 _LOGGER = logging.getLogger(__name__)
 
 Facts = Mapping[str, Any]

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["prepare_task"]
-
 _FORMAT = 2  # raise it when the same source would be prepared differently
 _NOT_OF_TOKENS = ("metric", "metrics", "early_metric", "decoding", "label_smoothing")
 

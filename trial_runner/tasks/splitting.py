@@ -7,8 +7,6 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.data.place import SPLITS, Place, title_of
 from trial_runner.tasks.data.rows import RawTask, RowsT
 
-__all__ = ["complete_splits", "drop_repeated", "subsample", "text_hash"]
-
 _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal shares of the hash
 
 

@@ -51,12 +51,12 @@ from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import (
     SideView,
     difference,
-    formula,
     nearest_published,
     ranked_published,
     sentence,
     side_view,
 )
+from search_space.words.formula import formula
 
 WITH_EDITS = [method.name for method in PUBLISHED if method.name != "head_only"]
 

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-__all__ = ["Fastfood", "walsh_hadamard"]
-
 
 def walsh_hadamard(x: Tensor) -> Tensor:
     """``H x`` with the unnormalised Walsh-Hadamard matrix in Sylvester's order.

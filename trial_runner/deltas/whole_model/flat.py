@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-__all__ = ["FrozenWeights"]
-
 
 class FrozenWeights:
     """Parameters that stay as they are, by name.

@@ -4,8 +4,6 @@ from torch import Tensor, nn
 
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 
-__all__ = ["FullDelta"]
-
 
 class FullDelta(nn.Module):
     """A free change of every weight that starts at zero."""

@@ -7,8 +7,6 @@ from search_space.forms.form import Intrinsic
 from trial_runner.deltas.whole_model.fastfood import Fastfood
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 
-__all__ = ["IntrinsicDelta"]
-
 
 class IntrinsicDelta(nn.Module):
     """A change of all weights within a random subspace; the same z goes through a Fastfood transform per tensor.

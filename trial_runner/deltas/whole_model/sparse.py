@@ -6,8 +6,6 @@ from torch import Tensor, nn
 from search_space.forms.form import Sparse
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 
-__all__ = ["GATE_RATE_FACTOR", "SparseDelta", "hard_concrete", "open_probability"]
-
 GATE_RATE_FACTOR = 10_000.0
 """Learning rate of the gates over that of the changes: 0.1 and 1e-5 in Guo et al. 2021."""
 

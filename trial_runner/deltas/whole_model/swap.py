@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from trial_runner.errors import AttachError
 
-__all__ = ["swapped"]
-
 
 @contextmanager
 def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:

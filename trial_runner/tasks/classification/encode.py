@@ -13,8 +13,6 @@ from trial_runner.tasks.classification.split import Split
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["encode_split"]
-
 _ROWS_AT_ONCE = 8192
 
 

@@ -10,8 +10,6 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.raw import Label, RawSplit
 from trial_runner.tasks.data.rows import RawTask
 
-__all__ = ["Labelling", "drop_unlabelled", "labelling_of"]
-
 _HIDDEN = -1
 
 

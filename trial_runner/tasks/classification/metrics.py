@@ -11,8 +11,6 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.data.groups import rows_by_group
 from trial_runner.tasks.data.names import nearest
 
-__all__ = ["METRICS", "Metric", "compute", "metric"]
-
 Classes = npt.NDArray[np.int64]
 
 

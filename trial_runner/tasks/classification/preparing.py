@@ -15,8 +15,6 @@ from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsamp
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["restored", "stored", "tokenised"]
-
 _ARRAYS = ("input_ids", "offsets", "labels", "token_type_ids")
 
 

@@ -12,8 +12,6 @@ from trial_runner.tasks.data.rows import normalised
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Label", "RawSplit", "read_split"]
-
 Label = int | str
 _NO_CLASS = -1  # what the hub stores where a label is hidden
 

@@ -7,9 +7,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.metrics import metric
 from trial_runner.tasks.data.groups import Grouping
 from trial_runner.tasks.data.names import nearest
-from trial_runner.tasks.data.place import SPLITS, SourceKind, SplitNames, check_place, title_of
-
-__all__ = ["EMBEDDED_TASKS", "SPLITS", "SourceKind", "TaskSource"]
+from trial_runner.tasks.data.place import SourceKind, SplitNames, check_place, title_of
 
 EMBEDDED_TASKS = ("docstrings",)
 

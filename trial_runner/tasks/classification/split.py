@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "PreparedTask", "Split"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:

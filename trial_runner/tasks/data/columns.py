@@ -9,8 +9,6 @@ from trial_runner.tasks.data.names import nearest
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["check_column", "check_text", "column", "has_column", "read_groups", "texts_of"]
-
 _TRANSLATION = "translation"  # the hub's column of texts by language
 _LISTS = ("text", "input_text")  # where SQuAD and CoQA keep the texts of their answers
 

@@ -20,8 +20,6 @@ from trial_runner.tasks.data.groups import NO_GROUP
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.splitting import text_hash
 
-__all__ = ["MASK", "PACKAGES", "docstrings_digest", "mask_names", "read_docstrings"]
-
 PACKAGES = ("numpy", "pandas", "ray", "sqlalchemy", "torch", "transformers")
 MASK = "this library"
 _VERSION = 1  # raise it when the rules below change

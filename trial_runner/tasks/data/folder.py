@@ -11,8 +11,6 @@ from trial_runner.tasks.data.groups import NO_GROUP
 from trial_runner.tasks.data.place import SPLITS, Place, parts_of, taken_names
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
 
-__all__ = ["files_digest", "find_files", "read_folder"]
-
 _READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from trial_runner.errors import TaskError
 
-__all__ = ["NO_GROUP", "Grouping", "check_group_name", "rows_by_group"]
-
 NO_GROUP = ""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 

@@ -7,8 +7,6 @@ from trial_runner.tasks.data.names import nearest
 from trial_runner.tasks.data.place import SPLITS, Place, parts_of, taken_names, title_of
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
 
-__all__ = ["read_hub"]
-
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
 _PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script
 

@@ -3,8 +3,6 @@
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["nearest"]
-
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'bleu'?`` for a name that is nearly a known one, else nothing."""

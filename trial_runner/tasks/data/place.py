@@ -7,8 +7,6 @@ from typing import Literal, Protocol, get_args
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.groups import NO_GROUP, check_group_name
 
-__all__ = ["SPLITS", "Place", "SourceKind", "SplitNames", "check_place", "parts_of", "taken_names", "title_of"]
-
 SourceKind = Literal["embedded", "folder", "hub"]
 SplitNames = str | Mapping[str, str]
 SPLITS = ("train", "validation", "test")

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["RawTask", "Rows", "RowsReader", "joined", "normalised"]
-
 
 class Rows(Protocol):
     """The rows of one split."""

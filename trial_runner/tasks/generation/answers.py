@@ -5,8 +5,6 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["exact_match", "normalise_answer", "token_f1"]
-
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 

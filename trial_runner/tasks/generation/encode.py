@@ -16,8 +16,6 @@ from trial_runner.tasks.generation.split import TextSplit, TokenRows
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["TextEncoder"]
-
 _ROWS_AT_ONCE = 8192
 
 

@@ -14,22 +14,6 @@ from trial_runner.tasks.data.groups import rows_by_group
 from trial_runner.tasks.data.names import nearest
 from trial_runner.tasks.generation.answers import exact_match, token_f1
 
-__all__ = [
-    "LOSS_METRICS",
-    "PROXY_LOSS",
-    "TEXT_KINDS",
-    "TEXT_METRICS",
-    "LossMetric",
-    "TextKind",
-    "TextMetric",
-    "compute_loss",
-    "compute_text",
-    "metrics_of_kind",
-    "score_of",
-    "signature",
-    "text_metric",
-]
-
 TextKind = Literal["summarisation", "translation", "data_to_text", "question_answering"]
 TEXT_KINDS: tuple[TextKind, ...] = get_args(TextKind)
 

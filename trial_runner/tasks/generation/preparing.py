@@ -16,8 +16,6 @@ from trial_runner.tasks.generation.source import TextTaskSource
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
 
-__all__ = ["restored", "stored", "tokenised"]
-
 
 def tokenised(
     raw: RawTask[RawTextSplit], source: TextTaskSource, encoder: TextEncoder, fingerprint: str

@@ -7,8 +7,6 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import check_text, texts_of
 from trial_runner.tasks.generation.source import QuestionColumns
 
-__all__ = ["questions_of"]
-
 _REMEMBERED_TURNS = 2  # more did not help the models of Reddy et al. 2019
 
 

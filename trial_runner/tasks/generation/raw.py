@@ -13,8 +13,6 @@ from trial_runner.tasks.generation.source import QuestionColumns, TextColumns, T
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["RawTextSplit", "instructed", "questioned", "read_text_split"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTextSplit:

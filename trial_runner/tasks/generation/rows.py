@@ -5,8 +5,6 @@ from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.source import TextTaskSource
 
-__all__ = ["drop_unanswered", "learn_every_reference", "merge_sources"]
-
 _MEASURED = ("validation", "test")
 
 

@@ -10,8 +10,6 @@ from trial_runner.tasks.data.names import nearest
 from trial_runner.tasks.data.place import SourceKind, SplitNames, check_place, title_of
 from trial_runner.tasks.generation.metrics import TEXT_KINDS, TextKind, metrics_of_kind
 
-__all__ = ["Decoding", "EarlyMetric", "QuestionColumns", "TextColumns", "TextTaskSource"]
-
 EarlyMetric = Literal["loss", "metric"]
 """What a trial is scored by before its last step: the loss, which needs no generation, or the metric itself."""
 

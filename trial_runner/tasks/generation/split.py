@@ -10,8 +10,6 @@ from search_space.dimensions import StackKind
 from trial_runner.tasks.generation.metrics import TextKind
 from trial_runner.tasks.generation.source import Decoding, EarlyMetric
 
-__all__ = ["IGNORED", "PreparedTextTask", "Prompts", "TextBatch", "TextSplit", "TokenRows"]
-
 IGNORED = -100
 """The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
 
