@@ -7,6 +7,7 @@
     ├── BudgetError             a budget cannot be read, or no configuration fits it
     ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
     ├── UnknownMethodError      no published method of that name
+    ├── RegistryError           an entry that an installed package adds cannot be used
     └── CodecError              a stored configuration cannot be read
 """
 
@@ -38,6 +39,10 @@ class UnsupportedBackboneError(SearchSpaceError):
 
 class UnknownMethodError(SearchSpaceError):
     """A name that is no published method, or a hyper-parameter that it does not have."""
+
+
+class RegistryError(SearchSpaceError):
+    """An entry of a registry that an installed package adds and that cannot be used."""
 
 
 class CodecError(SearchSpaceError):

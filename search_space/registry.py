@@ -1,0 +1,87 @@
+"""Names that stand for objects: the project's own entries, and those that installed packages add.
+
+A package adds an entry without touching this project, by an entry point in the registry's group::
+
+    [project.entry-points."deltaspace.samplers"]
+    my_sampler = "my_package.samplers:MY_SAMPLER"
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar, cast
+
+from search_space.errors import RegistryError
+
+EntryT = TypeVar("EntryT")
+
+
+class Registry(Mapping[str, EntryT]):
+    """Objects by name, in the order in which they are listed: own entries first, then those of installed packages.
+
+    What a package adds is imported when it is first asked for, never before.
+    """
+
+    def __init__(self, what: str, own: Mapping[str, EntryT], *, kind: type[Any], group: str) -> None:
+        """Begin with the project's own entries.
+
+        Args:
+            what: What an entry is called in errors, such as ``sampler``.
+            own: The project's own entries.
+            kind: Type that every entry must have; a class, or a protocol that can be checked at runtime.
+            group: Group of the entry points that add others.
+        """
+        self._what = what
+        self._own = dict(own)
+        self._kind = kind
+        self._group = group
+        self._loaded: dict[str, EntryT] = {}
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for point in entry_points(group=self._group):
+            if point.name in self._own or point.name in found:
+                raise RegistryError(
+                    f"the names of {self._what}s must differ; got {point.name!r} a second time, from {point.value}. "
+                    "Uninstall or rename one of them."
+                )
+            found[point.name] = point
+        return found
+
+    def __getitem__(self, name: str) -> EntryT:
+        """The entry of a name.
+
+        Raises:
+            KeyError: If there is none.
+            RegistryError: If a package promises one that cannot be imported or is something else.
+        """
+        if name in self._own:
+            return self._own[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(self._added[name])
+        return self._loaded[name]
+
+    def _load(self, point: EntryPoint) -> EntryT:
+        try:
+            entry = point.load()
+        except Exception as error:
+            raise RegistryError(
+                f"the {self._what} {point.name!r} must be importable; {point.value} raised "
+                f"{type(error).__name__}: {error}. Mend or uninstall the package that adds it."
+            ) from error
+        if not isinstance(entry, self._kind):
+            raise RegistryError(
+                f"the {self._what} {point.name!r} must be a {self._kind.__name__}; {point.value} is a "
+                f"{type(entry).__name__}. Mend or uninstall the package that adds it."
+            )
+        return cast("EntryT", entry)
+
+    def __iter__(self) -> Iterator[str]:
+        """Every name, without importing what packages add."""
+        yield from self._own
+        yield from self._added
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(self._own) + len(self._added)

@@ -1,0 +1,67 @@
+"""Registries hold the project's own entries and those that installed packages add."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from search_space.errors import RegistryError
+from search_space.registry import Registry
+
+GROUP = "deltaspace.tests"
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Puts a distribution with one module and its entry points on the path, as pip would."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def put(source: str, *points: str) -> None:
+        (tmp_path / "somebodys_module.py").write_text(source)
+        info = tmp_path / "somebodys-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *points]))
+
+    yield put
+    sys.modules.pop("somebodys_module", None)
+
+
+def numbers(**own: int) -> Registry[int]:
+    return Registry("number", own, kind=int, group=GROUP)
+
+
+def test_own_entries_come_in_their_order():
+    registry = numbers(two=2, one=1)
+    assert list(registry.items()) == [("two", 2), ("one", 1)]
+    assert "three" not in registry
+    with pytest.raises(KeyError):
+        registry["three"]
+
+
+def test_an_installed_package_adds_an_entry_that_is_imported_when_asked_for(install):
+    install("SEVEN = 7", "seven = somebodys_module:SEVEN")
+    registry = numbers(one=1)
+    assert list(registry) == ["one", "seven"]
+    assert len(registry) == 2
+    assert "somebodys_module" not in sys.modules
+    assert registry["seven"] == 7
+
+
+def test_an_entry_of_another_kind_is_refused_in_a_line(install):
+    install("SEVEN = 'seven'", "seven = somebodys_module:SEVEN")
+    with pytest.raises(RegistryError, match="the number 'seven' must be a int; somebodys_module:SEVEN is a str"):
+        numbers()["seven"]
+
+
+def test_a_package_that_cannot_be_imported_is_named(install):
+    install("raise OSError('no disk')", "seven = somebodys_module:SEVEN")
+    with pytest.raises(RegistryError, match=r"somebodys_module:SEVEN raised OSError: no disk\. Mend or uninstall"):
+        numbers()["seven"]
+
+
+def test_a_name_is_taken_once(install):
+    install("ONE = 1", "one = somebodys_module:ONE")
+    with pytest.raises(RegistryError, match="the names of numbers must differ; got 'one' a second time"):
+        list(numbers(one=1))
