@@ -80,8 +80,8 @@ def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space, sample
 
 
 def test_a_replay_restores_the_generations_of_nsga2(space, monkeypatch):
-    for module in ("samplers", "proposing"):
-        monkeypatch.setattr(f"studies.{module}.POPULATION", 4)
+    for module in ("samplers", "proposer"):
+        monkeypatch.setattr(f"studies.search.{module}.POPULATION", 4)
     lost = proposer_of(space, "nsga2")
     history = search(lost, space, 40, [])
     replayed = proposer_of(space, "nsga2")
