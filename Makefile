@@ -4,7 +4,7 @@ STUDY ?= studies/examples/docstrings.yaml
 JOBS ?= 2
 .DEFAULT_GOAL := help
 
-.PHONY: help setup search test lint bench clean
+.PHONY: help setup search test nightly lint bench clean
 
 help: ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -23,8 +23,15 @@ setup: .venv/.installed-dev ## Create .venv with everything that development nee
 search: .venv/.installed ## Launch the example study on the embedded backbone and task
 	$(BIN)/deltaspace launch $(STUDY)
 
+# More threads than cores are several times slower than one a process.
+test: export OMP_NUM_THREADS ?= 1
 test: .venv/.installed-dev ## Run the tests on JOBS=2 processes (all of them: make test TESTS=tests)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(if $(TESTS),$(TESTS),-m "not slow")
+	@tests/services.sh
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 40 $(if $(TESTS),$(TESTS),-m "not slow")
+
+nightly: export DELTASPACE_TEST_ALL = 1
+nightly: TESTS = tests
+nightly: test ## Run all tests, and of those that are shared out over runs every part
 
 lint: .venv/.installed-dev ## Lint, format, types, import direction
 	$(BIN)/ruff check --no-cache .

@@ -1,12 +1,15 @@
 """What tests of several packages share: storages (SQLite, and a PostgreSQL of their own) and tiny backbones."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from support import rotation
+from support.left_out import WORDS
 from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
@@ -18,6 +21,27 @@ from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
+
+_WAITING = ("test_kills.py", "test_tune.py")
+"""Modules that mostly wait for other processes; they come first, so that a second process computes meanwhile."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    rotation.begin()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in _WAITING)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    taken = "every part" if rotation.is_everything() else f"parts of {rotation.SEED}={rotation.seed()}"
+    terminalreporter.write_line(f"what is shared out over runs: {taken}")
+    skipped = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()) if report.longrepr]
+    for reason, count in Counter(words.partition(WORDS)[2] for words in skipped if WORDS in words).items():
+        terminalreporter.write_line(f"{count} tests were left out: the machine lacks {reason}")
+
+
 BUDGET = 600_000
 
 PUBLISHED = ("mam_adapter", "lora_qv", "bitfit")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support import rotation
 from support.packing_cases import BATCH, every_structure, legal, request_for, runner_of, sized, twins, way_of
 from support.packing_traces import alone, deviation, measured, train, worst
 from support.tiny_backbones import EVERY_BACKBONE, parameters
@@ -96,7 +97,7 @@ def test_a_pack_of_twelve_trials_equals_the_trials_alone(runner: TorchRunner) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", rotation.parts(range(SHARES)))
 def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int, runner: TorchRunner) -> None:
     """Every sixth structure has a twin of another width in its pack.
 

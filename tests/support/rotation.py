@@ -1,0 +1,37 @@
+"""What is too much for every run is shared out: a run takes the part that its seed names, and says which.
+
+``DELTASPACE_TEST_SEED=N`` repeats the parts of an earlier run; ``DELTASPACE_TEST_ALL=1`` takes every part.
+"""
+
+import os
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+SEED = "DELTASPACE_TEST_SEED"
+EVERYTHING = "DELTASPACE_TEST_ALL"
+
+T = TypeVar("T")
+
+
+def begin() -> None:
+    """Draw the seed of a run; processes that the run starts inherit it."""
+    os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10_000)))
+
+
+def seed() -> int:
+    """Of this run."""
+    return int(os.environ[SEED])
+
+
+def is_everything() -> bool:
+    """Whether this run takes every part."""
+    return os.environ.get(EVERYTHING) == "1"
+
+
+def parts(values: Sequence[T]) -> list[T]:
+    """One of the values, the seed says which; all of them where everything is taken.
+
+    Runs with successive seeds take them in turn.
+    """
+    return list(values) if is_everything() else [values[seed() % len(values)]]
