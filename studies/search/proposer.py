@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace
-from studies.search.samplers import POPULATION, make_sampler
+from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 MAX_REPEATS = 256
@@ -55,12 +55,12 @@ class Proposer:
     The number of a trial is its place in the study, so proposals must be recorded in the order they are made.
     """
 
-    def __init__(self, space: SearchSpace, *, sampler: str, seed: int, published: Sequence[str] = ()) -> None:
+    def __init__(self, space: SearchSpace, *, sampler: str | Sampler, seed: int, published: Sequence[str] = ()) -> None:
         """Begin with an empty history.
 
         Args:
             space: What may be proposed.
-            sampler: One of ``SAMPLERS``.
+            sampler: One of ``SAMPLERS``, or its name there.
             seed: Of the study.
             published: Published methods, to be proposed first and in this order.
 
@@ -68,12 +68,13 @@ class Proposer:
             LaunchError: If there is no sampler of that name.
         """
         self._space = space
-        self._sampler = sampler
+        self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         self._seed = seed
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
-        first_sampler = make_sampler(sampler, self._distributions, study_seed=seed, number=0)
-        self._study = optuna.create_study(storage=self._storage, direction="maximize", sampler=first_sampler)
+        self._study = optuna.create_study(
+            storage=self._storage, direction="maximize", sampler=make_sampler(self._sampler, self._turn(0))
+        )
         self._ids: list[int] = []
         self._fingerprints: set[str] = set()
         self._published = list(published)
@@ -95,9 +96,10 @@ class Proposer:
             trials: Every trial of the study in number order.
             readings: By number of the trial.
         """
-        generations = _Generations()
+        population = self._sampler.population
+        generations = None if population is None else _Generations(population)
         for trial in trials:
-            system_attributes = {_GENERATION_KEY: generations.of(trial)} if self._sampler == "nsga2" else {}
+            system_attributes = {} if generations is None else {_GENERATION_KEY: generations.of(trial)}
             frozen = self.expected(trial, readings.get(trial.number, ()), system_attributes)
             self._ids.append(self._storage.create_new_trial(self._study._study_id, template_trial=frozen))
             self._note(trial.fingerprint, trial.method)
@@ -157,11 +159,14 @@ class Proposer:
             values = None if score is None else [score]
             self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
 
+    def _turn(self, number: int, retry: int = 0) -> Turn:
+        return Turn(
+            space=self._space, distributions=self._distributions, study_seed=self._seed, number=number, retry=retry
+        )
+
     def _ask(self, number: int, method: str | None) -> Candidate:
         for retry in range(MAX_REPEATS):
-            self._study.sampler = make_sampler(
-                self._sampler, self._distributions, study_seed=self._seed, number=number, retry=retry
-            )
+            self._study.sampler = make_sampler(self._sampler, self._turn(number, retry))
             trial = self._study.ask()
             try:
                 candidate = self._space.suggest(trial) if method is None else self._suggest_published(method, trial)
@@ -190,8 +195,8 @@ class Proposer:
             self._published.remove(method)
 
     def _state(self, state: TrialState, method: str | None) -> optuna.trial.TrialState:
-        """State for Optuna. GP and NSGA-II model only what all trials share, and a published method shares nothing."""
-        if method is not None and self._sampler in ("gp", "nsga2"):
+        """State for Optuna; what a sampler is not to see has failed for it."""
+        if method is not None and not self._sampler.sees_published:
             return optuna.trial.TrialState.FAIL
         return _OPTUNA_STATES[state]
 
@@ -199,7 +204,8 @@ class Proposer:
 class _Generations:
     """The generation of NSGA-II that each trial was proposed for, from when trials began and ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, population: int) -> None:
+        self._population = population
         self._proposed: list[tuple[TrialRecord, int]] = []
 
     def of(self, trial: TrialRecord) -> int:
@@ -213,7 +219,7 @@ class _Generations:
             and earlier.ended_at <= trial.created_at
         ]
         newest = max(done, default=0)
-        generation = newest + (done.count(newest) >= POPULATION)
+        generation = newest + (done.count(newest) >= self._population)
         self._proposed.append((trial, generation))
         return generation
 

@@ -1,9 +1,18 @@
-"""The samplers of Optuna that a study can choose, each made afresh for every proposal."""
+"""The samplers that a study can choose, each made afresh for every proposal.
+
+An entry of `SAMPLERS` makes an Optuna sampler; an installed package adds one of its own::
+
+    [project.entry-points."deltaspace.samplers"]
+    mine = "my_package.samplers:MINE"
+
+where ``MINE`` is a `Sampler`. ``tests/contracts/test_samplers.py`` says what every entry must keep.
+"""
 
 import hashlib
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import optuna
@@ -12,9 +21,9 @@ from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from search_space.registry import Registry
+from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
-
-SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
@@ -92,37 +101,104 @@ def _at(space: BaseDistribution, x: float) -> Any:
     return min(max(value, space.low), space.high)
 
 
-def make_sampler(
-    name: str, distributions: Mapping[str, BaseDistribution], *, study_seed: int, number: int, retry: int = 0
-) -> BaseSampler:
-    """The sampler for one proposal; what it draws depends on the seed, the number, the retry and the history only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The proposal that a sampler is made for.
+
+    Attributes:
+        space: What may be proposed.
+        distributions: Every parameter of the space, as Optuna knows it.
+        study_seed: Of the study.
+        number: Of the trial to be proposed.
+        retry: How many proposals for this number had been tried before.
+    """
+
+    space: SearchSpace
+    distributions: Mapping[str, BaseDistribution]
+    study_seed: int
+    number: int
+    retry: int = 0
+
+    @property
+    def seed(self) -> int:
+        """A seed of this turn's own."""
+        return derived_seed("sampler", self.study_seed, self.number, self.retry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampler:
+    """A way to propose.
+
+    Attributes:
+        make: The sampler for one turn. What it draws depends on the turn and on the history that it is shown only.
+        sees_published: Whether trials of published methods are in the history that it is shown.
+        population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
+    """
+
+    make: Callable[[Turn], BaseSampler]
+    sees_published: bool = True
+    population: int | None = None
+
+
+def _random(turn: Turn) -> BaseSampler:
+    return RandomSampler(seed=turn.seed)
+
+
+def _tpe(turn: Turn) -> BaseSampler:
+    return TPESampler(
+        n_startup_trials=STARTUP_TRIALS, multivariate=True, group=True, constant_liar=True, seed=turn.seed
+    )
+
+
+def _nsga2(turn: Turn) -> BaseSampler:
+    return NSGAIISampler(seed=turn.seed, population_size=POPULATION)
+
+
+def _gp(turn: Turn) -> BaseSampler:
+    return GPSampler(
+        seed=turn.seed,
+        n_startup_trials=STARTUP_TRIALS,
+        independent_sampler=_tpe(turn),
+        warn_independent_sampling=False,
+    )
+
+
+def _qmc(turn: Turn) -> BaseSampler:
+    scramble = derived_seed("sequence", turn.study_seed, turn.retry)
+    return SequenceSampler(turn.distributions, seed=scramble, index=turn.number)
+
+
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler",
+    {
+        "tpe": Sampler(make=_tpe),
+        "random": Sampler(make=_random),
+        # these two model only what all trials share, and a published method shares nothing
+        "nsga2": Sampler(make=_nsga2, sees_published=False, population=POPULATION),
+        "gp": Sampler(make=_gp, sees_published=False),
+        "qmc": Sampler(make=_qmc),
+    },
+    kind=Sampler,
+    group="deltaspace.samplers",
+)
+"""Who can propose, by the name that a study file gives."""
+
+
+def sampler_of(name: str) -> Sampler:
+    """The sampler of a name.
 
     Raises:
-        LaunchError: If there is no sampler of that name.
+        LaunchError: If there is none.
     """
-    seed = derived_seed("sampler", study_seed, number, retry)
+    if name not in SAMPLERS:
+        raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}.")
+    return SAMPLERS[name]
+
+
+def make_sampler(sampler: Sampler, turn: Turn) -> BaseSampler:
+    """What draws one proposal: the sampler's own, or a random one when what it insists on was tried long ago."""
+    chosen = sampler if turn.retry < MODEL_REPEATS else SAMPLERS["random"]
     with warnings.catch_warnings():
         # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        match name if retry < MODEL_REPEATS else "random":
-            case "tpe":
-                return _tpe(seed)
-            case "random":
-                return RandomSampler(seed=seed)
-            case "nsga2":
-                return NSGAIISampler(seed=seed, population_size=POPULATION)
-            case "gp":
-                return GPSampler(
-                    seed=seed,
-                    n_startup_trials=STARTUP_TRIALS,
-                    independent_sampler=_tpe(seed),
-                    warn_independent_sampling=False,
-                )
-            case "qmc":
-                scramble = derived_seed("sequence", study_seed, retry)
-                return SequenceSampler(distributions, seed=scramble, index=number)
-    raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}.")
-
-
-def _tpe(seed: int) -> TPESampler:
-    return TPESampler(n_startup_trials=STARTUP_TRIALS, multivariate=True, group=True, constant_liar=True, seed=seed)
+        return chosen.make(turn)

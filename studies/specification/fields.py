@@ -18,6 +18,9 @@ from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_METRICS
 
 _Names = TypeVar("_Names", bound=tuple[object, ...])
 
+OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
+"""The project's own samplers, so that reading a study file loads none of them."""
+
 
 def _no_boolean(value: object) -> object:
     """Refuse ``true`` where a number stands, which would be read as 1."""
@@ -154,6 +157,14 @@ def _gate_name(value: str) -> str:
     return _choice(value, SEARCHED_GATES)
 
 
+def _sampler_name(value: str) -> str:
+    if value in OWN_SAMPLERS:
+        return value
+    from studies.search.samplers import SAMPLERS  # loads optuna
+
+    return _choice(value, tuple(SAMPLERS))
+
+
 def _split_once(value: object) -> object:
     """One column name stands for a list of one."""
     return [value] if isinstance(value, str) else value
@@ -174,6 +185,7 @@ MetricName = Annotated[str, AfterValidator(_metric_name)]
 PresetName = Annotated[str, AfterValidator(_preset_name)]
 SplitName = Annotated[str | dict[str, str], BeforeValidator(_split_name)]
 GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
+SamplerName = Annotated[str, AfterValidator(_sampler_name)]
 FormName = Annotated[str, AfterValidator(_form_name)]
 RatedForm = Annotated[str, AfterValidator(_rated_form)]
 GateName = Annotated[str, AfterValidator(_gate_name)]

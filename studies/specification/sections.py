@@ -20,6 +20,7 @@ from studies.specification.fields import (
     Positive,
     Range,
     RatedForm,
+    SamplerName,
     Size,
     Text,
     Whole,
@@ -81,7 +82,7 @@ class Search(Section):
     """What may be proposed, and who proposes.
 
     Attributes:
-        sampler: Of Optuna.
+        sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
         published: Published methods that are tried first: ``compared`` (the nine of the papers' comparison), ``all``,
             ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
             hyper-parameters, and one that fixes a size is taken exactly as it is.
@@ -108,7 +109,7 @@ class Search(Section):
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
     """
 
-    sampler: Literal["tpe", "random", "nsga2", "gp", "qmc"] = "tpe"
+    sampler: SamplerName = "tpe"
     published: Annotated[str | tuple[str, ...], BeforeValidator(published_methods)] = "compared"
     published_scale: Positive = _DEFAULTS.published_scale
     attention_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.attention_forms

@@ -1,90 +1,27 @@
 """Optuna by ask and tell: what a replay gives back, what comes first, and what is never tried twice."""
 
-import logging
-import warnings
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 import optuna
 import pytest
+from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
 
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
-from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal, Proposer, SpaceExhausted
-from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, derived_seed, make_sampler
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)
+from studies.search.proposer import Proposer, SpaceExhausted
+from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Turn, derived_seed, make_sampler
+from studies.store.records import TrialState
 
 
-def score_of(number: int) -> float:
-    return (number * 37 % 101) / 101
-
-
-def record_of(proposal: Proposal, space: SearchSpace, state: TrialState) -> TrialRecord:
-    """What the ledger would hold of a trial that took a minute, one after another."""
-    number = proposal.number
-    new = new_trial(proposal, space.shape, study_seed=5, head_parameters=10)
-    began_at = START + timedelta(minutes=number)
-    return TrialRecord(
-        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
-        study_id=1,
-        state=state,
-        score=score_of(number) if state is TrialState.COMPLETE else None,
-        steps=4,
-        last_score=score_of(number),
-        reason="why" if state in (TrialState.PRUNED, TrialState.FAILED) else None,
-        attempt=1,
-        created_at=began_at,
-        ended_at=began_at + timedelta(seconds=59) if state.is_terminal else None,
+def test_a_replay_restores_the_generations_of_nsga2(space):
+    small = replace(
+        SAMPLERS["nsga2"],
+        make=lambda turn: optuna.samplers.NSGAIISampler(seed=turn.seed, population_size=4),
+        population=4,
     )
-
-
-def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[ReadingRecord]]:
-    return {
-        trial.number: [
-            ReadingRecord(
-                trial=trial.number, step=4, attempt=1, score=score_of(trial.number), train_loss=1, seconds=1, rung=0
-            )
-        ]
-        for trial in trials
-    }
-
-
-def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
-    """One trial after another, told as they end."""
-    for _ in range(count):
-        proposal = proposer.propose()
-        state = STATES[proposal.number % len(STATES)]
-        record = record_of(proposal, space, state)
-        proposer.report(proposal.number, 4, score_of(proposal.number))
-        proposer.close(proposal.number, state, record.score)
-        history.append(record)
-    return history
-
-
-def proposer_of(space: SearchSpace, sampler: str = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")):
-    return Proposer(space, sampler=sampler, seed=5, published=published)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space, sampler):
-    lost = proposer_of(space, sampler)
-    history = search(lost, space, 32, [])
-    replayed = proposer_of(space, sampler)
-    replayed.replay(history, readings_of(history))
-    following = search(lost, space, 3, [])
-    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
-
-
-def test_a_replay_restores_the_generations_of_nsga2(space, monkeypatch):
-    for module in ("samplers", "proposer"):
-        monkeypatch.setattr(f"studies.search.{module}.POPULATION", 4)
-    lost = proposer_of(space, "nsga2")
+    lost = proposer_of(space, small)
     history = search(lost, space, 40, [])
-    replayed = proposer_of(space, "nsga2")
+    replayed = proposer_of(space, small)
     replayed.replay(history, readings_of(history))
 
     def generations(proposer: Proposer) -> list[object]:
@@ -94,19 +31,6 @@ def test_a_replay_restores_the_generations_of_nsga2(space, monkeypatch):
     assert generations(replayed) == generations(lost)
     assert max(generations(lost)) > 2
     assert replayed.propose().candidate.fingerprint == lost.propose().candidate.fingerprint
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_replay_gives_optuna_the_same_history(space, sampler):
-    lost = proposer_of(space, sampler)
-    history = search(lost, space, 24, [])
-    replayed = proposer_of(space, sampler)
-    replayed.replay(history, readings_of(history))
-
-    def facts(proposer: Proposer) -> list[object]:
-        return [(one.state, one.params, one.distributions, one.values) for one in proposer.history()]
-
-    assert facts(replayed) == facts(lost)
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
@@ -227,7 +151,8 @@ def test_tpe_finds_better_points_than_random_when_a_form_decides(space):
 
 
 def test_the_default_sampler_is_multivariate_group_tpe_with_a_constant_liar(space):
-    sampler = make_sampler("tpe", {}, study_seed=0, number=0)
+    turn = Turn(space=space, distributions={}, study_seed=0, number=0)
+    sampler = make_sampler(SAMPLERS["tpe"], turn)
     assert isinstance(sampler, optuna.samplers.TPESampler)
     assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
     assert sampler._n_startup_trials == STARTUP_TRIALS
@@ -242,16 +167,6 @@ def test_the_sequence_covers_every_choice_evenly(space):
 def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
     with pytest.raises(LaunchError, match="no sampler 'cmaes'; known: tpe, random, nsga2, gp, qmc"):
         Proposer(space, sampler="cmaes", seed=0)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_optuna_is_silent(space, sampler, capfd, caplog):
-    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
-        warnings.simplefilter("error")
-        search(proposer_of(space, sampler), space, 14, [])
-    captured = capfd.readouterr()
-    assert captured.out + captured.err == ""
-    assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []
 
 
 def test_derived_seeds_differ_by_every_part_and_fit_their_bits():

@@ -22,6 +22,7 @@ from studies.specification import (
     read_specification,
     specification_from_mapping,
 )
+from studies.specification.fields import OWN_SAMPLERS
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
 from studies.specification.units import parse_duration
@@ -390,10 +391,11 @@ def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, na
 def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
     from studies.search.samplers import SAMPLERS
 
+    assert tuple(SAMPLERS)[: len(OWN_SAMPLERS)] == OWN_SAMPLERS
     for sampler in SAMPLERS:
-        assert Search(sampler=sampler).sampler == sampler  # type: ignore[arg-type]
+        assert Search(sampler=sampler).sampler == sampler
     (line,) = problems({"search": {"sampler": "none"}})
-    assert all(f"'{sampler}'" in line for sampler in SAMPLERS)
+    assert f"must be among {', '.join(SAMPLERS)}; got 'none'" in line
 
 
 @pytest.mark.parametrize(

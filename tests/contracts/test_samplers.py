@@ -1,0 +1,87 @@
+"""What every sampler keeps, the project's own and those of installed packages."""
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+from support.simulated_search import next_after_a_replay, proposer_of, readings_of, search, whole_space
+
+from search_space.counting.counts import count
+from search_space.space.space import SearchSpace
+from search_space.validity import check_on
+from studies.search.proposer import Proposer
+from studies.search.samplers import SAMPLERS
+
+pytestmark = pytest.mark.parametrize("sampler", SAMPLERS)
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return whole_space()
+
+
+def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space: SearchSpace, sampler: str) -> None:
+    proposer, seen = proposer_of(space, sampler), set()
+    names = space.parameters()
+    for _ in range(24):
+        candidate = proposer.propose().candidate
+        check_on(candidate.configuration.edits, space.shape)
+        assert count(candidate.configuration, space.shape).stored <= space.budget
+        assert set(candidate.parameters) <= set(names)
+        seen.add(candidate.fingerprint)
+    assert len(seen) == 24
+
+
+def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space: SearchSpace, sampler: str) -> None:
+    lost = proposer_of(space, sampler)
+    history = search(lost, space, 32, [])
+    replayed = proposer_of(space, sampler)
+    replayed.replay(history, readings_of(history))
+    following = search(lost, space, 3, [])
+    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
+
+
+def test_a_replay_in_another_process_proposes_the_same(space: SearchSpace, sampler: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "support.simulated_search", sampler, "14"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == next_after_a_replay(space, sampler, 14)
+
+
+def test_what_is_drawn_depends_on_the_seed_and_the_number(space: SearchSpace, sampler: str) -> None:
+    def first_two(seed: int) -> list[str]:
+        proposer = Proposer(space, sampler=sampler, seed=seed)
+        return [proposer.propose().candidate.fingerprint for _ in range(2)]
+
+    assert first_two(0) == first_two(0)
+    assert len({*first_two(0), *first_two(1)}) == 4
+
+
+def test_a_replay_gives_optuna_the_same_history(space: SearchSpace, sampler: str) -> None:
+    lost = proposer_of(space, sampler)
+    history = search(lost, space, 24, [])
+    replayed = proposer_of(space, sampler)
+    replayed.replay(history, readings_of(history))
+
+    def facts(proposer: Proposer) -> list[object]:
+        return [(one.state, one.params, one.distributions, one.values) for one in proposer.history()]
+
+    assert facts(replayed) == facts(lost)
+
+
+def test_optuna_is_silent(
+    space: SearchSpace, sampler: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("error")
+        search(proposer_of(space, sampler), space, 14, [])
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+    assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []

@@ -1,0 +1,93 @@
+"""A search without training: scores are a formula of the trial's number, and trials take a minute each.
+
+As a program it prints what a search of ``argv[2]`` trials by the sampler ``argv[1]`` proposes next, a fingerprint a
+line, the study having been rebuilt from its records on the way.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace, SpaceOptions
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal, Proposer
+from studies.search.samplers import Sampler
+from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)
+
+
+def score_of(number: int) -> float:
+    return (number * 37 % 101) / 101
+
+
+def record_of(proposal: Proposal, space: SearchSpace, state: TrialState) -> TrialRecord:
+    """What the ledger would hold of a trial that took a minute, one after another."""
+    number = proposal.number
+    new = new_trial(proposal, space.shape, study_seed=5, head_parameters=10)
+    began_at = START + timedelta(minutes=number)
+    return TrialRecord(
+        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
+        study_id=1,
+        state=state,
+        score=score_of(number) if state is TrialState.COMPLETE else None,
+        steps=4,
+        last_score=score_of(number),
+        reason="why" if state in (TrialState.PRUNED, TrialState.FAILED) else None,
+        attempt=1,
+        created_at=began_at,
+        ended_at=began_at + timedelta(seconds=59) if state.is_terminal else None,
+    )
+
+
+def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[ReadingRecord]]:
+    return {
+        trial.number: [
+            ReadingRecord(
+                trial=trial.number, step=4, attempt=1, score=score_of(trial.number), train_loss=1, seconds=1, rung=0
+            )
+        ]
+        for trial in trials
+    }
+
+
+def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
+    """One trial after another, told as they end."""
+    for _ in range(count):
+        proposal = proposer.propose()
+        state = STATES[proposal.number % len(STATES)]
+        record = record_of(proposal, space, state)
+        proposer.report(proposal.number, 4, score_of(proposal.number))
+        proposer.close(proposal.number, state, record.score)
+        history.append(record)
+    return history
+
+
+def whole_space() -> SearchSpace:
+    """The whole space at about 0.5% of RoBERTa-base."""
+    folder = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+    shape = shape_of(json.loads((folder / "config.json").read_text()))
+    return SearchSpace(shape=shape, budget=600_000, options=SpaceOptions())
+
+
+def proposer_of(
+    space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
+) -> Proposer:
+    """A proposer with an empty history."""
+    return Proposer(space, sampler=sampler, seed=5, published=published)
+
+
+def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:
+    """Fingerprints of the three proposals after so many trials, by a proposer that was rebuilt from their records."""
+    history = search(proposer_of(space, sampler), space, count, [])
+    replayed = proposer_of(space, sampler)
+    replayed.replay(history, readings_of(history))
+    return [trial.fingerprint for trial in search(replayed, space, 3, [])]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(next_after_a_replay(whole_space(), sys.argv[1], int(sys.argv[2]))))
