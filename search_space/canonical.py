@@ -11,8 +11,8 @@ from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, Port, Positions, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Form, LowRank, SoftmaxMemory
-from search_space.gates.gate import Add, FixedScale, Multiply
+from search_space.forms import Bottleneck, Form, LowRank, SoftmaxMemory
+from search_space.gates import Add, FixedScale, Multiply
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.validity import canonical_read, check_on, sublayers_of
 

@@ -9,12 +9,13 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError, InvalidEditError
-from search_space.forms.form import FORMS, Form, Init, OwnNorm, PromptEncoder
-from search_space.gates.gate import GATES, Gate
+from search_space.forms import FORMS, Form, Init, OwnNorm, PromptEncoder
+from search_space.gates import GATES, Gate
 from search_space.layers import LAYER_CHOICES, AllLayers, Layers
 
 SCHEMA_VERSION = 2
 
+_LAYER_CHOICES = {choice.name: choice for choice in LAYER_CHOICES}
 _EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")
 _ENUMS: dict[str, type[StrEnum]] = {
     "activation": Activation,
@@ -119,16 +120,15 @@ def _edit_from_json(data: Mapping[str, Any]) -> Edit:
         read=None if data["read"] is None else Port(data["read"]),
         form=_value_from_json(data["form"], FORMS),
         gate=_value_from_json(data["gate"], GATES),
-        layers=_value_from_json(data["layers"], LAYER_CHOICES),
+        layers=_value_from_json(data["layers"], _LAYER_CHOICES),
     )
 
 
-def _value_from_json(data: Mapping[str, Any], kinds: tuple[Any, ...]) -> Any:
-    by_name = {kind.name: kind for kind in kinds}
+def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     name = data.get("name")
-    if name not in by_name:
-        raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(by_name)}; got {name!r}.")
-    kind = by_name[name]
+    if not isinstance(name, str) or name not in kinds:
+        raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(kinds)}; got {name!r}.")
+    kind = kinds[name]
     names = [field.name for field in fields(kind)]
     _check_fields(kind.name, data, ("name", *names))
     return kind(**{each: _ENUMS[each](data[each]) if each in _ENUMS else data[each] for each in names})

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, LowRank, Phm, SizedForm, SoftmaxMemory
+from search_space.forms import Bottleneck, LowRank, Phm, SizedForm, SoftmaxMemory
 from search_space.validity import check_edits
 
 

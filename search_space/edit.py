@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from search_space.dimensions import Heads, Insertion, Port, Site
-from search_space.forms.form import Bottleneck, Form, LowRank, SizedForm, SoftmaxMemory
-from search_space.gates.gate import Gate
+from search_space.forms import Bottleneck, Form, LowRank, SizedForm, SoftmaxMemory
+from search_space.gates import Gate
 from search_space.layers import AllLayers, Layers
 from search_space.validity import check_edit
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, LowRank, SoftmaxMemory
-from search_space.gates.gate import FixedScale
+from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
+from search_space.gates import FixedScale
 
 
 def edit_structure(edit: Edit) -> Hashable:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -25,9 +25,8 @@ from search_space.forms.form import (
     Prompt,
     SoftmaxMemory,
     Sparse,
-    width_step,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,
@@ -332,7 +331,7 @@ def _check_widths(edit: "Edit", shape: BackboneShape, sublayers: int) -> None:
     if form.widened >= sublayers:
         raise _refuse("width", f"{form.widened} widened sublayers of {sublayers}", "Raise the width.")
     largest = largest_width(edit, shape)
-    top = form.width + (width_step(form) if form.widened else 0)
+    top = form.width + (form.width_step if form.widened else 0)
     if largest is not None and top > largest:
         rule = "V11" if edit.write is Port.HEAD else "V15"
         raise _refuse(rule, f"rank {top} where {largest} is the most", "Lower the rank.")

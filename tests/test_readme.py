@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
-from search_space.forms.form import FORMS
-from search_space.gates.gate import GATES
+from search_space.forms import FORMS
+from search_space.gates import GATES
 from search_space.validity import RULES
 from studies.specification import read_specification
 
@@ -63,8 +63,8 @@ def test_the_validity_rules_are_all_there() -> None:
 
 
 def test_forms_and_gates_are_all_there() -> None:
-    for value in (*FORMS, *GATES):
-        assert f"`{value.name}`" in README, value.name
+    for name in (*FORMS, *GATES):
+        assert f"`{name}`" in README, name
 
 
 def test_the_files_that_are_named_exist() -> None:

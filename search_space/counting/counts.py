@@ -9,11 +9,12 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
     EncodedPrompt,
+    Form,
     Full,
     Intrinsic,
     LowRank,
@@ -23,9 +24,8 @@ from search_space.forms.form import (
     PromptEncoder,
     SoftmaxMemory,
     Sparse,
-    width_step,
 )
-from search_space.gates.gate import ConvexInducerGate, InducerGate, LearnedScale, SigmoidGate, TanhGate
+from search_space.gates import ConvexInducerGate, InducerGate, LearnedScale, SigmoidGate, TanhGate
 from search_space.validity import check_on, sublayers_of
 
 
@@ -93,9 +93,7 @@ def affine_count(edit: Edit, shape: BackboneShape) -> AffineCount:
             return _matrices_count(edit.form, edit, shape, gate)
 
 
-def _matrices_count(
-    form: SoftmaxMemory | Bottleneck | LowRank, edit: Edit, shape: BackboneShape, gate: int
-) -> AffineCount:
+def _matrices_count(form: Form, edit: Edit, shape: BackboneShape, gate: int) -> AffineCount:
     blocks = shape.heads(form.heads)
     in_block, out_block = block_widths(edit, shape)
     # per head into o, the summed output has one bias; into the heads each has its own
@@ -112,7 +110,7 @@ def _matrices_count(
             )
         case LowRank(bias=bias):
             return AffineCount(weights_per_width=per_width, biases=output_biases if bias else 0, extras=gate)
-        case SoftmaxMemory():
+        case _:
             return AffineCount(weights_per_width=per_width, extras=gate)
 
 
@@ -174,7 +172,7 @@ def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
     if form is None:
         return dict.fromkeys(sublayers, 0)
     first_widened = len(sublayers) - form.widened
-    step = width_step(form)
+    step = form.width_step
     return {sublayer: form.width + step * (index >= first_widened) for index, sublayer in enumerate(sublayers)}
 
 

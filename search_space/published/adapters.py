@@ -3,8 +3,8 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Init, OwnNorm, Phm
-from search_space.gates.gate import Add, LearnedScale
+from search_space.forms import Bottleneck, Init, OwnNorm, Phm
+from search_space.gates import Add, LearnedScale
 from search_space.published.edits import (
     adapter,
     at_attention,

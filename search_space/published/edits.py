@@ -3,8 +3,8 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Form, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate
+from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, Gate
 from search_space.published.method import Values
 
 

@@ -3,8 +3,8 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Init, LowRank
-from search_space.gates.gate import Add, ConvexInducerGate, FixedScale, InducerGate
+from search_space.forms import Bottleneck, Init, LowRank
+from search_space.gates import Add, ConvexInducerGate, FixedScale, InducerGate
 from search_space.published.edits import at_attention, parallel_at_ffn
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import CHEN, adapter_options, bottleneck, rank, reads_at_ffn

@@ -7,7 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError, UnknownMethodError
-from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.validity import check_on
 
 Values = Mapping[str, float | str]
@@ -130,4 +130,4 @@ class PublishedMethod:
 def _narrowest(edit: Edit) -> Edit:
     if not isinstance(edit.form, SoftmaxMemory | Bottleneck | LowRank | Phm):
         return edit
-    return replace(edit, form=replace(edit.form, width=width_step(edit.form), widened=0))
+    return replace(edit, form=replace(edit.form, width=edit.form.width_step, widened=0))

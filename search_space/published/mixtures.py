@@ -1,7 +1,7 @@
 """What He et al. 2022 mixed: one method at attention, another at the FFN."""
 
 from search_space.dimensions import Port
-from search_space.forms.form import Init, OwnNorm
+from search_space.forms import Init, OwnNorm
 from search_space.published.edits import lora_on_ffn, parallel_at_attention, parallel_at_ffn, prefix, scaled
 from search_space.published.method import PublishedMethod
 from search_space.published.settings import (

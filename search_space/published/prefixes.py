@@ -3,8 +3,8 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
-from search_space.gates.gate import Add, Prepend
+from search_space.forms import EncodedPrompt, Prompt, PromptEncoder
+from search_space.gates import Add, Prepend
 from search_space.published.edits import prefix
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import HE, LI, MIDDLE, PREFIX

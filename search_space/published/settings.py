@@ -1,7 +1,7 @@
 """Citations and hyper-parameters that several published methods share."""
 
 from search_space.dimensions import Activation, Port
-from search_space.forms.form import Init, OwnNorm
+from search_space.forms import Init, OwnNorm
 from search_space.published.method import HyperParameter
 
 HE = "He et al. 2022, Towards a Unified View of Parameter-Efficient Transfer Learning, ICLR"

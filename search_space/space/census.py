@@ -13,7 +13,7 @@ from search_space.canonical import canonical
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.gates.gate import FixedScale
+from search_space.gates import FixedScale
 from search_space.layers import Layers
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.product import product_size, refusals

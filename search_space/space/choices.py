@@ -8,8 +8,8 @@ from typing import Any
 
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates.gate import (
+from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,

@@ -11,8 +11,8 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Constant, Diagonal, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply, WeightedGate
+from search_space.forms import Constant, Diagonal, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply, WeightedGate
 from search_space.layers import AllLayers, Layers
 from search_space.space.choices import EVERYTHING, NONE, USUAL, edit_of, form_dimensions, site_values
 from search_space.validity import READS, canonical_read, check_on

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
-from search_space.forms.form import (
+from search_space.forms import (
     FORMS,
     Bottleneck,
     Constant,
@@ -22,7 +22,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import GATES, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply, Prepend
+from search_space.gates import GATES, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply, Prepend
 from search_space.layers import LAYER_CHOICES, AllLayers
 from search_space.published import COMPARED, published_method
 from search_space.space.choices import EVERYTHING, NONE, USUAL, WITH, WITHOUT
@@ -46,7 +46,7 @@ LEARNING_RATES: dict[str, tuple[float, float]] = {
 SEARCHED_FORMS: tuple[str, ...] = tuple(EVERYTHING["form"])
 """Functional forms of the per-sublayer product; those of prompts and of the whole model are published points only."""
 
-SEARCHED_GATES: tuple[str, ...] = tuple(gate.name for gate in GATES if gate not in (Multiply, Prepend))
+SEARCHED_GATES: tuple[str, ...] = tuple(gate.name for gate in GATES.values() if gate not in (Multiply, Prepend))
 """Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
 
 SITES: tuple[str, ...] = ("tied", "separate")
@@ -54,7 +54,7 @@ BIASES: tuple[str, ...] = (USUAL, WITH, WITHOUT)
 SHARINGS: tuple[str, ...] = tuple(EVERYTHING["sharing"])
 LAYER_NAMES: tuple[str, ...] = tuple(choice.name for choice in LAYER_CHOICES)
 
-_FORM_NAMES = tuple(form.name for form in FORMS)
+_FORM_NAMES = tuple(FORMS)
 _DEFAULT_FORMS = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
 
 

@@ -17,7 +17,7 @@ from search_space.counting.counts import Counts, count, count_edits
 from search_space.dimensions import Activation, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
-from search_space.forms.form import Phm
+from search_space.forms import Phm
 from search_space.layers import LayerRange, Layers, SpindleGroups
 from search_space.published.point import published_configuration
 from search_space.space.layer_choice import available_layers, depth_of, group_choices, suggest_layers

@@ -13,8 +13,8 @@ from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import affine_count, places, shared_count
 from search_space.dimensions import Activation
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Phm, width_step
-from search_space.gates.gate import ConvexGate, ConvexInducerGate, FixedScale, InducerGate, WeightedGate
+from search_space.forms import Bottleneck, Phm
+from search_space.gates import ConvexGate, ConvexInducerGate, FixedScale, InducerGate, WeightedGate
 from search_space.layers import AllLayers, Layers
 from search_space.space.choices import form_dimensions
 from search_space.space.leaves import PLAIN_GATES, Leaf, side_leaves
@@ -97,7 +97,7 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
     edits = point.leaf.edits(gate=gate, attributes=dict(point.attributes))
     cost = shared_count(edits)
     for edit in edits:
-        width = 0 if edit.sized_form is None else math.lcm(step, width_step(edit.sized_form))
+        width = 0 if edit.sized_form is None else math.lcm(step, edit.sized_form.width_step)
         bound = largest_width(edit, shape)
         if bound is not None and bound < width:
             return None

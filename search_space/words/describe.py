@@ -10,8 +10,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Bottleneck, EncodedPrompt, Intrinsic, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates.gate import ConvexInducerGate, FixedScale, InducerGate, LearnedScale
+from search_space.forms import Bottleneck, EncodedPrompt, Intrinsic, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import ConvexInducerGate, FixedScale, InducerGate, LearnedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import PUBLISHED, PublishedMethod
 from search_space.words.sentence import phrases

@@ -6,7 +6,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import block_widths
 from search_space.dimensions import Heads, NormPlacement, Port, Positions, ScalePer
 from search_space.edit import Edit
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -20,9 +20,8 @@ from search_space.forms.form import (
     PromptEncoder,
     SoftmaxMemory,
     Sparse,
-    width_step,
 )
-from search_space.gates.gate import ConvexGate, ConvexInducerGate, InducerGate, LearnedScale, WeightedGate
+from search_space.gates import ConvexGate, ConvexInducerGate, InducerGate, LearnedScale, WeightedGate
 
 _INDUCERS = (InducerGate, ConvexInducerGate)
 _LOG_SUM_EXPS = "λ_i = σ(LSE(prefix) - LSE(keys))"
@@ -50,7 +49,7 @@ def size_text(edit: Edit) -> str:
     form = edit.sized_form
     if form is None:
         return ""
-    return f"{form.width}–{form.width + width_step(form)}" if form.widened else f"{form.width}"
+    return f"{form.width}–{form.width + form.width_step}" if form.widened else f"{form.width}"
 
 
 def formula(edit: Edit, shape: BackboneShape) -> str:
@@ -69,8 +68,10 @@ def formula(edit: Edit, shape: BackboneShape) -> str:
             return _prompt(edit.form, shape)
         case Full() | Sparse() | Intrinsic():
             return _whole_model(edit.form, shape)
-        case _:
+        case SoftmaxMemory() | Bottleneck() | LowRank() | Phm():
             return _at_sublayer(edit, edit.form, shape)
+        case _:
+            raise TypeError(edit.form.name)
 
 
 def _prompt(form: Prompt | EncodedPrompt, shape: BackboneShape) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, ScalePer, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -19,7 +19,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     ConvexGate,
     ConvexInducerGate,
     FixedScale,

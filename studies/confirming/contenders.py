@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.forms.form import Full
+from search_space.forms import Full
 from search_space.published import published_method
 from search_space.space.options import parse_point
 from search_space.space.space import Candidate, SearchSpace

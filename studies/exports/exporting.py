@@ -10,7 +10,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
-from search_space.forms.form import SoftmaxMemory
+from search_space.forms import SoftmaxMemory
 from studies.confirming.results import confirmation_results
 from studies.confirming.statistics import Spread
 from studies.confirming.wording import measure, verdict_sentences

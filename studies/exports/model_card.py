@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import count, places
-from search_space.forms.form import EncodedPrompt, Prompt
+from search_space.forms import EncodedPrompt, Prompt
 from search_space.words.describe import ranked_published, sentence
 from search_space.words.formula import formula
 from studies.exports.card_usage import Writing, usage

@@ -16,7 +16,7 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits
 from search_space.edit import Edit
 from search_space.errors import BudgetError
-from search_space.forms.form import Full
+from search_space.forms import Full
 from search_space.published import published_method
 from search_space.published.point import has_fixed_size, published_configuration
 from search_space.space.options import parse_point

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
-from search_space.forms.form import FORMS
+from search_space.forms import FORMS
 from search_space.published import PUBLISHED
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
 from studies.specification.presets import PRESETS
@@ -150,7 +150,7 @@ def _form_name(value: str) -> str:
 
 
 def _rated_form(value: str) -> str:
-    return _choice(value, [form.name for form in FORMS])
+    return _choice(value, list(FORMS))
 
 
 def _gate_name(value: str) -> str:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
-from search_space.forms.form import Init, OwnNorm
+from search_space.forms import Init, OwnNorm
 from search_space.published import COMPARED, PUBLISHED
 from search_space.space.options import SpaceOptions
 from studies.specification.fields import (

@@ -16,8 +16,8 @@ from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
+from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
 from search_space.space.space import Candidate

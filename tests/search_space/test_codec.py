@@ -14,8 +14,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
-from search_space.forms.form import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, LearnedScale
+from search_space.forms import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, LearnedScale
 from search_space.layers import AllLayers, SpindleGroups
 from search_space.published import PUBLISHED, published_method
 from search_space.space.space import Candidate

@@ -10,8 +10,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate
+from search_space.forms import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate
 from search_space.published import PUBLISHED, published_method
 
 PREFIX = Edit(

@@ -9,8 +9,8 @@ from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import FORMS, Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import GATES, Add, ConvexGate, FixedScale, LearnedScale
+from search_space.forms import FORMS, Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import GATES, Add, ConvexGate, FixedScale, LearnedScale
 
 
 def edit_of(form: Form, *, site: Site = Site.ATTENTION, write: Port = Port.O, read: Port | None = Port.O) -> Edit:
@@ -53,8 +53,8 @@ def test_an_edit_has_the_heads_and_the_bottleneck_of_its_form(
 def test_forms_and_gates_are_listed_once_and_have_names_of_their_own() -> None:
     forms = "softmax_memory bottleneck lowrank phm diag const prompt encoded_prompt full sparse intrinsic"
     gates = "add scale scale_learned tanh sigmoid lse_convex lse_add inducer inducer_convex mul prepend"
-    assert [form.name for form in FORMS] == forms.split()
-    assert [gate.name for gate in GATES] == gates.split()
+    assert list(FORMS) == forms.split()
+    assert list(GATES) == gates.split()
 
 
 def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing() -> None:

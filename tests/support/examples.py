@@ -6,7 +6,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -23,7 +23,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,

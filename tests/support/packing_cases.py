@@ -17,8 +17,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory
-from search_space.gates.gate import ConvexGate
+from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
+from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange
 from search_space.space.choices import EVERYTHING
 from search_space.space.product import Combination, legal_combinations

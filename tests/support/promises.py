@@ -10,8 +10,8 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Port, Positions
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, OwnNorm
-from search_space.gates.gate import (
+from search_space.forms import Bottleneck, Constant, OwnNorm
+from search_space.gates import (
     ConvexGate,
     ConvexInducerGate,
     InducerGate,

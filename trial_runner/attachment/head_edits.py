@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
-from search_space.forms.form import SoftmaxMemory
-from search_space.gates.gate import ConvexGate, ConvexInducerGate, Multiply
+from search_space.forms import SoftmaxMemory
+from search_space.gates import ConvexGate, ConvexInducerGate, Multiply
 from trial_runner.attachment.attention import Prefix
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows

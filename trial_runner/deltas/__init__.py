@@ -6,8 +6,8 @@ from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import block_widths
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, Diagonal, LowRank, Phm, SoftmaxMemory
-from search_space.gates.gate import ConvexInducerGate, InducerGate, Multiply
+from search_space.forms import Bottleneck, Constant, Diagonal, LowRank, Phm, SoftmaxMemory
+from search_space.gates import ConvexInducerGate, InducerGate, Multiply
 from trial_runner.deltas.blocks import Blocks
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.constant import ConstantDelta

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.forms.form import Bottleneck, Init, OwnNorm
+from search_space.forms import Bottleneck, Init, OwnNorm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import (
     Blocks,

@@ -11,8 +11,8 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits, widths
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, EncodedPrompt, Full, Intrinsic, Phm, Prompt, SoftmaxMemory, Sparse
-from search_space.gates.gate import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
+from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, Phm, Prompt, SoftmaxMemory, Sparse
+from search_space.gates import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
 from trial_runner.deltas import FormDelta, build_form, build_stack, build_stacked
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta

@@ -9,7 +9,7 @@ from torch import Tensor
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, EncodedPrompt, Prompt, SoftmaxMemory
+from search_space.forms import Bottleneck, EncodedPrompt, Prompt, SoftmaxMemory
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.forms.form import Phm
+from search_space.forms import Phm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import normal, product, uniform
 

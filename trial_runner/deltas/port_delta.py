@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
-from search_space.gates.gate import (
+from search_space.gates import (
     ConvexInducerGate,
     FixedScale,
     InducerGate,

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
+from search_space.forms import EncodedPrompt, Prompt, PromptEncoder
 
 _DEVIATION = 0.02
 

@@ -13,8 +13,8 @@ from search_space.backbones import PortLocation
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port
 from search_space.edit import Edit
-from search_space.forms.form import Constant, Diagonal, LowRank
-from search_space.gates.gate import Add, FixedScale, LearnedScale, Multiply
+from search_space.forms import Constant, Diagonal, LowRank
+from search_space.gates import Add, FixedScale, LearnedScale, Multiply
 from trial_runner.deltas.constant import ConstantDelta
 from trial_runner.deltas.diagonal import DiagonalDelta
 from trial_runner.deltas.lowrank import LowRankDelta

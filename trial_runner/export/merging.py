@@ -13,7 +13,7 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     EncodedPrompt,
@@ -25,7 +25,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import Multiply
+from search_space.gates import Multiply
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta

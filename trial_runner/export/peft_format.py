@@ -18,8 +18,8 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Positions, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Diagonal, EncodedPrompt, LowRank, Prompt
-from search_space.gates.gate import FixedScale
+from search_space.forms import Diagonal, EncodedPrompt, LowRank, Prompt
+from search_space.gates import FixedScale
 from trial_runner.backbones.locate import source_of
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from search_space.backbones import FAMILIES
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from search_space.forms.form import SoftmaxMemory
+from search_space.forms import SoftmaxMemory
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedPrefix
 from trial_runner.errors import AttachError

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Port
 from search_space.edit import Edit
-from search_space.gates.gate import ConvexGate
+from search_space.gates import ConvexGate
 from trial_runner.attachment.attention import Prefix
 from trial_runner.deltas.delta_set import LSE_GATES, DeltaSet, SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta

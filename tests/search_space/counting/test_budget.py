@@ -13,8 +13,8 @@ from search_space.counting.counts import affine_count, count, count_edits
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, Gate, LearnedScale
+from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import largest_width
 

@@ -13,8 +13,8 @@ from search_space.counting.counts import AffineCount, Counts, affine_count, bloc
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.space.space import Candidate
 
 # Sizes of the made-up backbone of the fixture ``odd``.

@@ -12,7 +12,7 @@ from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, UnknownMethodError
-from search_space.forms.form import (
+from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
@@ -28,7 +28,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,

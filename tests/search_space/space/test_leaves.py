@@ -10,14 +10,14 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Positions, Site
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, SoftmaxMemory
-from search_space.gates.gate import GATES, Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply
+from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, SoftmaxMemory
+from search_space.gates import GATES, Add, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply
 from search_space.space.leaves import Leaf, side_leaves
 from search_space.space.product import legal_combinations
 from search_space.validity import check_on
 
-FORM_NAMES = tuple(form.name for form in FORMS)
-GATE_NAMES = tuple(gate.name for gate in GATES)
+FORM_NAMES = tuple(FORMS)
+GATE_NAMES = tuple(GATES)
 ADDITIVE = ("add", "scale", "scale_learned", "sigmoid")
 
 # form: {write: reads}, by hand; on every post-LN backbone with biases, absolute positions and as many heads of both

@@ -6,11 +6,11 @@ import pytest
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
-from search_space.forms.form import FORMS, Init, OwnNorm
+from search_space.forms import FORMS, Init, OwnNorm
 from search_space.published import COMPARED
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions, parse_point
 
-FORM_NAMES = tuple(form.name for form in FORMS)
+FORM_NAMES = tuple(FORMS)
 
 
 def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_aside() -> None:

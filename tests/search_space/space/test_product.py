@@ -11,9 +11,9 @@ from search_space.counting.counts import count
 from search_space.dimensions import Heads, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FORMS, Bottleneck, Full, Intrinsic, LowRank, OwnNorm, Phm, Prompt, Sparse
-from search_space.forms.form import EncodedPrompt as Encoded
-from search_space.gates.gate import (
+from search_space.forms import FORMS, Bottleneck, Full, Intrinsic, LowRank, OwnNorm, Phm, Prompt, Sparse
+from search_space.forms import EncodedPrompt as Encoded
+from search_space.gates import (
     GATES,
     ConvexInducerGate,
     FixedScale,
@@ -94,8 +94,10 @@ def test_the_size_of_the_product_by_hand() -> None:
 
 def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole_model() -> None:
     outside = (Prompt, Encoded, Full, Sparse, Intrinsic)
-    assert set(EVERYTHING["form"]) == {form.name for form in FORMS if form not in outside}
-    assert {gate_of(gate).name for gate in EVERYTHING["gate"]} == {gate.name for gate in GATES if gate is not Prepend}
+    assert set(EVERYTHING["form"]) == {name for name, form in FORMS.items() if form not in outside}
+    assert {gate_of(gate).name for gate in EVERYTHING["gate"]} == {
+        name for name, gate in GATES.items() if gate is not Prepend
+    }
     assert {gate_of(gate) for gate in EVERYTHING["gate"] if gate.startswith("scale_learned")} == {
         LearnedScale(per=per) for per in ScalePer
     }

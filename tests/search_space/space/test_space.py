@@ -16,8 +16,8 @@ from search_space.counting.budget import ParameterBudget
 from search_space.counting.counts import count, count_edits
 from search_space.dimensions import Activation, ScalePer, Site
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
-from search_space.forms.form import FORMS, Init, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import FixedScale
+from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
+from search_space.gates import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import COMPARED, PUBLISHED, published_method
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
@@ -287,7 +287,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
     for _ in range(1500):
         candidate = space.suggest(Watching())
         assert set(candidate.parameters) <= used
-    rates = {f"learning_rate.{form.name}" for form in FORMS}  # published methods may need those that are not searched
+    rates = {f"learning_rate.{form}" for form in FORMS}  # published methods may need those that are not searched
     assert used | rates == set(parameters)
     for values in parameters.values():
         if isinstance(values, Choice):
@@ -450,7 +450,7 @@ def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd: BackboneSh
 def test_published_points_alone_are_a_space_without_a_search(roberta: BackboneShape) -> None:
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("full_finetuning", "intrinsic_did:dint=50"))
     space = SearchSpace(shape=roberta, budget=roberta.parameters, options=options)
-    assert set(space.parameters()) == {f"learning_rate.{form.name}" for form in FORMS}
+    assert set(space.parameters()) == {f"learning_rate.{form}" for form in FORMS}
     assert space.published_that_fit() == options.published
     with pytest.raises(SearchSpaceError, match="published methods only"):
         space.suggest(FirstTrial())

@@ -7,7 +7,7 @@ import pytest
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.budget import smallest_count
-from search_space.forms.form import Bottleneck, Init, Phm
+from search_space.forms import Bottleneck, Init, Phm
 from search_space.space.leaves import Leaf
 from search_space.space.options import SpaceOptions
 from search_space.space.tree import Point, Tree, least_cost, points_of

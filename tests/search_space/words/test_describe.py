@@ -13,7 +13,7 @@ from search_space.counting.counts import affine_count
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import (
+from search_space.forms import (
     FORMS,
     Bottleneck,
     Constant,
@@ -30,7 +30,7 @@ from search_space.forms.form import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     GATES,
     Add,
     ConvexGate,
@@ -565,8 +565,8 @@ def test_every_proposal_has_a_sentence_and_a_formula(proposals: list[tuple[Backb
 
 
 def test_the_formulas_that_are_told_have_every_form_and_gate() -> None:
-    assert {type(one.gate) for one, _ in FORMULAS} == set(GATES)
-    assert {type(one.form) for one, _ in FORMULAS} == set(FORMS)
+    assert {type(one.gate) for one, _ in FORMULAS} == set(GATES.values())
+    assert {type(one.form) for one, _ in FORMULAS} == set(FORMS.values())
 
 
 def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[str], BackboneShape]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from search_space.dimensions import Activation, ScalePer
-from search_space.forms.form import Init, OwnNorm
+from search_space.forms import Init, OwnNorm
 from search_space.published import COMPARED, PUBLISHED
 from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError

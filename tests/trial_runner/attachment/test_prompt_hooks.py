@@ -11,8 +11,8 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Prompt
-from search_space.gates.gate import Prepend
+from search_space.forms import Prompt
+from search_space.gates import Prepend
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone

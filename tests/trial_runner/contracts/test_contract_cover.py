@@ -20,7 +20,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, LowRank, Phm, SoftmaxMemory, width_step
+from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import PUBLISHED
 from search_space.space.product import covering_configurations, legal_combinations
@@ -62,7 +62,7 @@ def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:
     form: Any = edit.form
     if not isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
         return replace(edit, layers=layers)
-    step = width_step(form)
+    step = form.width_step
     is_reparameterized = getattr(form, "reparameterization", None) is not None
     widened = isinstance(layers, AllLayers) and not is_reparameterized
     return replace(edit, form=replace(form, width=WIDTH * step, widened=int(widened)), layers=layers)

@@ -18,8 +18,8 @@ from search_space.backbones import family_of
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import LowRank
-from search_space.gates.gate import Add
+from search_space.forms import LowRank
+from search_space.gates import Add
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention

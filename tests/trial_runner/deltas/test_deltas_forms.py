@@ -10,8 +10,8 @@ from torch.nn import functional
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Diagonal, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, Multiply
+from search_space.forms import Bottleneck, Diagonal, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, Multiply
 from trial_runner.deltas import build_form, build_stack, build_stacked
 from trial_runner.deltas.phm import PhmMatrix, PhmShared
 

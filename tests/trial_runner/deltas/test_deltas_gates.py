@@ -7,8 +7,8 @@ from torch import Tensor
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, Diagonal, Form, Init, LowRank, SoftmaxMemory
-from search_space.gates.gate import (
+from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, SoftmaxMemory
+from search_space.gates import (
     Add,
     ConvexInducerGate,
     FixedScale,

@@ -11,7 +11,7 @@ from search_space.counting.counts import affine_count, count_edits, widths
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, ScalePer, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import (
+from search_space.forms import (
     FORMS,
     Bottleneck,
     Constant,
@@ -23,7 +23,7 @@ from search_space.forms.form import (
     Phm,
     SoftmaxMemory,
 )
-from search_space.gates.gate import (
+from search_space.gates import (
     GATES,
     Add,
     ConvexGate,
@@ -157,8 +157,8 @@ def tensors(edit: Edit) -> tuple[Tensor, Tensor | None, Tensor | None]:
 
 def test_the_grid_holds_every_form_and_gate_of_a_sublayer() -> None:
     outside = {"prompt", "encoded_prompt", "full", "sparse", "intrinsic"}
-    assert {edit.form.name for edit in EDITS} == {form.name for form in FORMS} - outside
-    assert {edit.gate.name for edit in EDITS} == {gate.name for gate in GATES} - {"prepend"}
+    assert {edit.form.name for edit in EDITS} == set(FORMS) - outside
+    assert {edit.gate.name for edit in EDITS} == set(GATES) - {"prepend"}
     assert {edit.heads for edit in EDITS} == set(Heads)
     assert any(edit.write is Port.O and edit.heads is Heads.QUERY for edit in EDITS)
     assert len(EDITS) > 2000

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Form, Init, LowRank, OwnNorm, Phm
-from search_space.gates.gate import Add, Gate, InducerGate
+from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, Phm
+from search_space.gates import Add, Gate, InducerGate
 from trial_runner.deltas import build_form
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta

@@ -9,8 +9,8 @@ import torch
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
-from search_space.gates.gate import Add, ConvexGate, Gate, Prepend
+from search_space.forms import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
+from search_space.gates import Add, ConvexGate, Gate, Prepend
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone

@@ -15,8 +15,8 @@ from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale
+from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import READS
 from trial_runner.backbones import load_backbone

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Init, LowRank
-from search_space.gates.gate import Add, ConvexInducerGate, Gate, InducerGate
+from search_space.forms import Bottleneck, Init, LowRank
+from search_space.gates import Add, ConvexInducerGate, Gate, InducerGate
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone

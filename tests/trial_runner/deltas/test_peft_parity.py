@@ -22,8 +22,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms.form import Constant, Diagonal, LowRank
-from search_space.gates.gate import Add, FixedScale, Multiply
+from search_space.forms import Constant, Diagonal, LowRank
+from search_space.gates import Add, FixedScale, Multiply
 from search_space.published import published_method
 from search_space.validity import sublayers_of
 from trial_runner.attachment.attach import Attachment

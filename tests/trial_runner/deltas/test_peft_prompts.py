@@ -19,8 +19,8 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder, SoftmaxMemory
-from search_space.gates.gate import ConvexGate, Prepend, TanhGate
+from search_space.forms import EncodedPrompt, Prompt, PromptEncoder, SoftmaxMemory
+from search_space.gates import ConvexGate, Prepend, TanhGate
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone

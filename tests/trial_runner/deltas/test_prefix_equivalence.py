@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Form, Init, SoftmaxMemory
-from search_space.gates.gate import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
+from search_space.forms import Bottleneck, Form, Init, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.deltas import build_form

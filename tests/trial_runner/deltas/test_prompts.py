@@ -9,8 +9,8 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import EncodedPrompt, Prompt, PromptEncoder
-from search_space.gates.gate import Prepend
+from search_space.forms import EncodedPrompt, Prompt, PromptEncoder
+from search_space.gates import Prepend
 from trial_runner.deltas.prompt import PromptDelta
 
 CONFIG = {

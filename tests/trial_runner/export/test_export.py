@@ -26,8 +26,8 @@ from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters
 
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, Prompt, SoftmaxMemory, Sparse
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Prepend
+from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, Prompt, SoftmaxMemory, Sparse
+from search_space.gates import Add, ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta

@@ -24,7 +24,7 @@ from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms.form import (
+from search_space.forms import (
     FORMS,
     Bottleneck,
     Constant,
@@ -36,7 +36,7 @@ from search_space.forms.form import (
     Prompt,
     Sparse,
 )
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import load_head, merge, new_folder, unmergeable, write_merged
@@ -155,7 +155,7 @@ def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
 def test_no_form_is_forgotten() -> None:
     linear, whole = {"lowrank", "diag", "const"}, {"full", "sparse", "intrinsic"}
     others = {"softmax_memory", "bottleneck", "phm", "prompt", "encoded_prompt"}
-    assert {form.name for form in FORMS} == linear | whole | others, "decide whether the new form can be merged"
+    assert set(FORMS) == linear | whole | others, "decide whether the new form can be merged"
 
 
 @pytest.mark.parametrize("name", TOGETHER)

@@ -24,8 +24,8 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms.form import Bottleneck, Constant, Diagonal, EncodedPrompt, Form, LowRank, Prompt
-from search_space.gates.gate import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from search_space.forms import Bottleneck, Constant, Diagonal, EncodedPrompt, Form, LowRank, Prompt
+from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
 from trial_runner.export import inexpressible, load_head, new_folder, write_peft

@@ -12,8 +12,8 @@ import torch
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import SoftmaxMemory
-from search_space.gates.gate import ConvexGate
+from search_space.forms import SoftmaxMemory
+from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange, Layers
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone

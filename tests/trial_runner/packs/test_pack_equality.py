@@ -17,8 +17,8 @@ from support.tiny_backbones import EVERY_BACKBONE, parameters
 from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Site
-from search_space.forms.form import FORMS
-from search_space.gates.gate import GATES
+from search_space.forms import FORMS
+from search_space.gates import GATES
 from search_space.published import published_method
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.packs.pack import TrialPack
@@ -83,8 +83,8 @@ def test_the_structures_are_every_form_insertion_and_gate_at_either_side(runner:
         way = {one.edit: way_of(one) for one in legal(site, shape)}
         assert len(set(way.values())) > 40
         assert {way[edit] for edit in edits if edit in way} == set(way.values())
-    assert {type(edit.form) for edit in edits} == set(FORMS)
-    assert {type(edit.gate) for edit in edits} == set(GATES)
+    assert {type(edit.form) for edit in edits} == set(FORMS.values())
+    assert {type(edit.gate) for edit in edits} == set(GATES.values())
     narrow, wide, *_ = twins(structures)
     assert count(wide, shape).trained > count(narrow, shape).trained
 

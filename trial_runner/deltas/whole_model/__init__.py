@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from search_space.forms.form import Full, GlobalForm, Intrinsic, Sparse
+from search_space.forms import Full, GlobalForm, Intrinsic, Sparse
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 from trial_runner.deltas.whole_model.full import FullDelta
 from trial_runner.deltas.whole_model.intrinsic import IntrinsicDelta

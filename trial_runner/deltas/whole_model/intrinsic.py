@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.forms.form import Intrinsic
+from search_space.forms import Intrinsic
 from trial_runner.deltas.whole_model.fastfood import Fastfood
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 

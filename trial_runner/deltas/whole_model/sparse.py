@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from search_space.forms.form import Sparse
+from search_space.forms import Sparse
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 
 GATE_RATE_FACTOR = 10_000.0

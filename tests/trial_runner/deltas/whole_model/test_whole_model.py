@@ -14,8 +14,8 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import Full, GlobalForm, Intrinsic, Sparse
-from search_space.gates.gate import Add
+from search_space.forms import Full, GlobalForm, Intrinsic, Sparse
+from search_space.gates import Add
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, build_whole, swapped
 from trial_runner.deltas.whole_model.fastfood import Fastfood, walsh_hadamard
 from trial_runner.deltas.whole_model.sparse import hard_concrete

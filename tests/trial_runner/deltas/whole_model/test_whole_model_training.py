@@ -11,8 +11,8 @@ from support.halves_task import halves_task
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms.form import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
-from search_space.gates.gate import Add, Prepend
+from search_space.forms import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
+from search_space.gates import Add, Prepend
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.whole_model import SparseDelta

@@ -1,0 +1,27 @@
+"""Gates without a number: a sum, a product, rows before rows."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from search_space.gates.gate import Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add(Gate):
+    """``h <- h + Delta``."""
+
+    name: ClassVar[str] = "add"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiply(Gate):
+    """``h <- h * l``: the gate of a diagonal that reads what it writes."""
+
+    name: ClassVar[str] = "mul"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepend(Gate):
+    """The rows come before those that are there: the gate of prompts."""
+
+    name: ClassVar[str] = "prepend"
