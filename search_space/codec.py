@@ -48,10 +48,12 @@ def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
         data = _of_version_1(data) if version == 1 else data
         _check_fields("configuration", data, ("schema_version", "edits"))
         return Configuration(edits=tuple(_edit_from_json(edit) for edit in data["edits"]))
-    except (TypeError, ValueError, AttributeError) as error:
-        raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
+    except CodecError:
+        raise
     except InvalidEditError as error:
         raise CodecError(f"a stored configuration must be valid; got: {error}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
 
 
 _SINCE_VERSION_1: dict[str, dict[str, Any]] = {

@@ -15,8 +15,10 @@
 class SearchSpaceError(Exception):
     """Root of all errors of the package; its text is one line for the user."""
 
+    __str__ = Exception.__str__  # of a KeyError it would be a quotation
 
-class InvalidEditError(SearchSpaceError):
+
+class InvalidEditError(SearchSpaceError, ValueError):
     """An edit, or a combination of edits, that breaks a validity rule.
 
     Attributes:
@@ -29,15 +31,15 @@ class InvalidEditError(SearchSpaceError):
         self.rule = rule
 
 
-class BudgetError(SearchSpaceError):
+class BudgetError(SearchSpaceError, ValueError):
     """A budget that cannot be read, or that no configuration fits."""
 
 
-class UnsupportedBackboneError(SearchSpaceError):
+class UnsupportedBackboneError(SearchSpaceError, ValueError):
     """A backbone of a family that is not supported, or whose config lacks a needed entry."""
 
 
-class UnknownMethodError(SearchSpaceError):
+class UnknownMethodError(SearchSpaceError, KeyError):
     """A name that is no published method, or a hyper-parameter that it does not have."""
 
 
@@ -45,5 +47,5 @@ class RegistryError(SearchSpaceError):
     """An entry of a registry that an installed package adds and that cannot be used."""
 
 
-class CodecError(SearchSpaceError):
+class CodecError(SearchSpaceError, ValueError):
     """A stored configuration that cannot be read."""

@@ -5,6 +5,7 @@
     StudiesError
     ├── SpecificationError    a study file cannot be read or is not valid (every problem, one a line)
     ├── UnknownStudyError     no study of that name in the storage
+    ├── UnknownTrialError     no trial of that number in the study
     ├── StudyChangedError     the study file differs from the one the study was begun with
     ├── StorageError          the database cannot be reached, opened or written
     │   └── SchemaVersionError  its tables are of another version
@@ -18,16 +19,22 @@
 class StudiesError(Exception):
     """Root of all errors of the package; its text is for the user."""
 
+    __str__ = Exception.__str__  # of a KeyError it would be a quotation
 
-class SpecificationError(StudiesError):
+
+class SpecificationError(StudiesError, ValueError):
     """A study file that cannot be read or is not valid."""
 
 
-class UnknownStudyError(StudiesError):
+class UnknownStudyError(StudiesError, KeyError):
     """No study of that name in the storage."""
 
 
-class StudyChangedError(StudiesError):
+class UnknownTrialError(StudiesError, KeyError):
+    """No trial of that number in the study."""
+
+
+class StudyChangedError(StudiesError, ValueError):
     """A study file that differs from the one the study was begun with."""
 
 
@@ -43,7 +50,7 @@ class FencedError(StudiesError):
     """Another keeper has taken the study over; nothing was written."""
 
 
-class QueryError(StudiesError):
+class QueryError(StudiesError, ValueError):
     """A query that is not read-only, or that the database refuses."""
 
 

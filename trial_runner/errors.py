@@ -16,7 +16,7 @@ class RunnerError(Exception):
     """Root of all errors of the package; its text is one line for the user."""
 
 
-class RequestError(RunnerError):
+class RequestError(RunnerError, ValueError):
     """A request, plan or learning rate that is out of range."""
 
 

@@ -9,7 +9,10 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, state_text, states_text
-from studies.queries.leaderboard import Leaderboard, LeaderboardRow, StudySummary, TrialPage, scored_by
+from studies.queries.leaderboard import Leaderboard, LeaderboardRow
+from studies.queries.readings import TrialPage, scored_by
+from studies.queries.summaries import StudySummary
+from studies.queries.table import Table as Rows
 from studies.store.records import SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.generation.metrics import PROXY_LOSS
 
@@ -121,12 +124,12 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     return table
 
 
-def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
+def rows_table(answer: Rows) -> RenderableType:
     """The rows of a query."""
     table = plain_table()
-    for column in columns:
+    for column in answer.columns:
         table.add_column(escape(column), overflow="fold")
-    for row in rows:
+    for row in answer.rows:
         table.add_row(*(Text("-" if value is None else str(value)) for value in row))
     return table
 

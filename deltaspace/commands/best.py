@@ -15,7 +15,8 @@ def command(study: str, storage: str, as_json: bool) -> None:
     from dashboards.terminal.tables import trial_renderable
     from deltaspace.commands.output import echo_json, show
     from studies.errors import StudiesError
-    from studies.queries.leaderboard import study_summary, trial_page
+    from studies.queries.readings import trial_page
+    from studies.queries.summaries import study_summary
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, create=False, read_only=True) as ledger:

@@ -46,4 +46,4 @@ def command(sql: str, form: str, storage: str, as_json: bool) -> None:
     else:
         from dashboards.terminal.tables import rows_table
 
-        show(rows_table(columns, rows))
+        show(rows_table(result))

@@ -15,7 +15,7 @@ def command(storage: str, as_json: bool) -> None:
     """List the studies of a storage."""
     from dashboards.terminal.tables import studies_table
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.leaderboard import study_summaries
+    from studies.queries.summaries import study_summaries
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, create=False, read_only=True) as ledger:

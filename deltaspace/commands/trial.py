@@ -18,7 +18,7 @@ def command(study: str, number: int, storage: str, as_json: bool) -> None:
     """
     from dashboards.terminal.tables import trial_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.leaderboard import trial_page
+    from studies.queries.readings import trial_page
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, create=False, read_only=True) as ledger:

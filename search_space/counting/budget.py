@@ -53,6 +53,8 @@ class ParameterBudget:
                     raise BudgetError(advice)
                 return cls(fraction=value)
             value = float(text.replace(",", "").replace("_", "")) if isinstance(text, str) else float(text)
+        except BudgetError:
+            raise
         except (ValueError, OverflowError):
             raise BudgetError(advice) from None
         if not math.isfinite(value):

@@ -3,7 +3,6 @@
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from studies.errors import QueryError
+from studies.queries.table import Table
 from studies.store.address import StorageAddress
 from studies.store.engine import Access, open_engine
 from studies.store.failures import explained
@@ -25,21 +25,8 @@ _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryResult:
-    """A table.
-
-    Attributes:
-        columns: Names, as the query gave them.
-        rows: Values that JSON can hold: text, numbers, booleans, None. Times are ISO 8601 in UTC.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
-
-
-def run_query(url: str, sql: str) -> QueryResult:
-    """The answer to one SQL statement that only reads.
+def run_query(url: str, sql: str) -> Table:
+    """The answer to one SQL statement that only reads; values are what JSON can hold, times ISO 8601 in UTC.
 
     Raises:
         QueryError: If it is not one reading statement, or the database refuses it.
@@ -68,7 +55,7 @@ def _check_first_word(sql: str, allowed: Sequence[str]) -> None:
         raise QueryError(f"a query must only read, so it begins with one of {listed}; got '{found}'.")
 
 
-def _ask_sqlite(engine: Engine, sql: str) -> QueryResult:
+def _ask_sqlite(engine: Engine, sql: str) -> Table:
     """Ask a file: opened read-only, and nothing but reading is authorised."""
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
@@ -84,7 +71,7 @@ def _authorize(action: int, first: str | None, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
-def _ask_postgres(engine: Engine, sql: str) -> QueryResult:
+def _ask_postgres(engine: Engine, sql: str) -> Table:
     """Ask a server, in a read-only transaction that is rolled back whatever happens."""
     import psycopg
     from psycopg.types.string import TextLoader
@@ -101,18 +88,16 @@ def _ask_postgres(engine: Engine, sql: str) -> QueryResult:
             return _fetch(lambda: cursor.execute(sql.encode(), prepare=True), psycopg.Error)
 
 
-def _fetch(execute: Callable[[], Any], refusal: type[Exception]) -> QueryResult:
+def _fetch(execute: Callable[[], Any], refusal: type[Exception]) -> Table:
     """Run a statement and take its rows."""
     try:
         cursor = execute()
-        if cursor.description is None:
-            raise QueryError("a query must answer with a table; this statement has no result.")
-        columns = tuple(column[0] for column in cursor.description)
-        return QueryResult(columns=columns, rows=tuple(tuple(map(_plain, row)) for row in cursor))
-    except refusal as error:
+        rows = () if cursor.description is None else tuple(tuple(map(_plain, row)) for row in cursor)
+    except (refusal, sqlite3.Warning, ValueError) as error:
         raise QueryError(_refused(str(error))) from error
-    except (sqlite3.Warning, ValueError) as error:
-        raise QueryError(_refused(str(error))) from error
+    if cursor.description is None:
+        raise QueryError("a query must answer with a table; this statement has no result.")
+    return Table(columns=tuple(column[0] for column in cursor.description), rows=rows)
 
 
 def _refused(message: str) -> str:

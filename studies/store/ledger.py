@@ -205,11 +205,11 @@ class Ledger(AbstractContextManager["Ledger"]):
         Returns:
             Whether it was accepted: False when the attempt does not run any more (late, or told before).
         """
-        report = settling.Report(number=number, attempt=attempt, readings=readings, artefact=artefact, outcome=outcome)
+        entry = settling.Entry(number=number, attempt=attempt, readings=readings, artefact=artefact, outcome=outcome)
 
         def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
             keeping.check_epoch(link, study_id, epoch)
-            return settling.settle(link, study_id, report, in_doubt)
+            return settling.settle(link, study_id, entry, in_doubt)
 
         return self._database.write(work)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
-from studies.errors import StudiesError, UnknownStudyError
+from studies.errors import UnknownStudyError, UnknownTrialError
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -78,14 +78,14 @@ def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
     """One trial.
 
     Raises:
-        StudiesError: If the study has no such number.
+        UnknownTrialError: If the study has no such number.
     """
     row = connection.execute(_TRIAL, {"study_id": study_id, "number": number}).one_or_none()
     if row is not None:
         return trial_from_row(row)
     count = sum(state_counts(connection, study_id).values())
     held = f"the study holds 0 to {count - 1}" if count else "the study holds none yet"
-    raise StudiesError(f"no trial {number}; {held}.")
+    raise UnknownTrialError(f"no trial {number}; {held}.")
 
 
 def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None) -> list[TrialRecord]:

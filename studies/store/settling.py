@@ -51,13 +51,13 @@ _DROP_FILES = delete(ARTEFACTS).where(ARTEFACTS.c.id.in_(bindparam("ids", expand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What an attempt has to say.
+class Entry:
+    """What the ledger takes in of an attempt at once: what its worker reported, and how the keeper decided.
 
     Attributes:
         number: Of the trial.
         attempt: The attempt that speaks.
-        readings: Measurements since its last report, in any order.
+        readings: Measurements since its last entry, in any order.
         artefact: A file that was written and flushed to disk before.
         outcome: How the trial ends; None while it goes on.
 
@@ -77,29 +77,29 @@ class Report:
         if self.artefact is not None:
             owners.add((self.artefact.trial, self.attempt))
         if owners - {(self.number, self.attempt)}:
-            raise ValueError(f"a report of trial {self.number}, attempt {self.attempt} must not speak of {owners}.")
+            raise ValueError(f"an entry of trial {self.number}, attempt {self.attempt} must not speak of {owners}.")
 
 
-def settle(connection: Connection, study_id: int, report: Report, in_doubt: Settlement | None) -> Settlement:
-    """Record a report if its attempt is the one that runs, else nothing.
+def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None) -> Settlement:
+    """Record an entry if its attempt is the one that runs, else nothing.
 
     A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
     kept; a trial that ends keeps none.
     """
-    attempt = {"of_attempt": report.attempt}
-    key = {"of_study": study_id, "of_number": report.number}
+    attempt = {"of_attempt": entry.attempt}
+    key = {"of_study": study_id, "of_number": entry.number}
     trial = connection.execute(_FIND, key | attempt).one_or_none()
     if trial is None:
         # Nobody else writes under the keeper's epoch: if the run in doubt found the attempt running, it also ended it.
-        return in_doubt if in_doubt is not None and report.outcome is not None else Settlement(accepted=False)
+        return in_doubt if in_doubt is not None and entry.outcome is not None else Settlement(accepted=False)
     of_trial = {"of_id": trial.id} | attempt
-    if report.readings:
-        _add_readings(connection, report.readings, int(trial.steps), of_trial)
+    if entry.readings:
+        _add_readings(connection, entry.readings, int(trial.steps), of_trial)
     dropped: list[str] = []
-    if report.artefact is not None or report.outcome is not None:
-        dropped = _turn_over_files(connection, trial.id, report)
-    if report.outcome is not None:
-        _end(connection, report.outcome, of_trial)
+    if entry.artefact is not None or entry.outcome is not None:
+        dropped = _turn_over_files(connection, trial.id, entry)
+    if entry.outcome is not None:
+        _end(connection, entry.outcome, of_trial)
     if in_doubt is not None:
         dropped = sorted({*dropped, *in_doubt.dropped_paths})
     return Settlement(accepted=True, dropped_paths=tuple(dropped))
@@ -123,17 +123,17 @@ def _add_readings(
         connection.execute(_PROGRESS, of_trial | {"new_steps": newest.step, "new_last_score": float(newest.score)})
 
 
-def _turn_over_files(connection: Connection, trial_id: int, report: Report) -> list[str]:
-    """Add the report's file, drop what is no longer needed, and return the paths that no row names any more."""
+def _turn_over_files(connection: Connection, trial_id: int, entry: Entry) -> list[str]:
+    """Add the entry's file, drop what is no longer needed, and return the paths that no row names any more."""
     rows = list(connection.execute(_FILES, {"of_id": trial_id}))
     stale = []
-    if report.artefact is not None:
-        same = (report.artefact.kind, report.artefact.step)
+    if entry.artefact is not None:
+        same = (entry.artefact.kind, entry.artefact.step)
         stale = [row for row in rows if (row.kind, row.step) == same]
         rows = [row for row in rows if (row.kind, row.step) != same]
     snapshots = [row for row in rows if row.kind == "snapshot"]
-    keep, incoming = 0, _incoming(report)
-    if report.outcome is None:
+    keep, incoming = 0, _incoming(entry)
+    if entry.outcome is None:
         keep = KEPT_SNAPSHOTS - (incoming is not None and incoming.kind == "snapshot")
     stale += snapshots[: max(0, len(snapshots) - keep)]
     if stale:
@@ -141,16 +141,16 @@ def _turn_over_files(connection: Connection, trial_id: int, report: Report) -> l
     dropped = [row.path for row in stale]
     if incoming is not None:
         connection.execute(_INSERT_FILE, _file_row(incoming, trial_id))
-    elif report.artefact is not None:
-        dropped.append(report.artefact.path)
+    elif entry.artefact is not None:
+        dropped.append(entry.artefact.path)
     kept = _paths(row for row in rows if row not in stale) | ({incoming.path} if incoming is not None else set())
     return sorted(set(dropped) - kept)
 
 
-def _incoming(report: Report) -> ArtefactRecord | None:
-    """The report's file, unless it is the snapshot of a trial that ends: nobody will continue it."""
-    artefact = report.artefact
-    if artefact is None or (artefact.kind == "snapshot" and report.outcome is not None):
+def _incoming(entry: Entry) -> ArtefactRecord | None:
+    """The entry's file, unless it is the snapshot of a trial that ends: nobody will continue it."""
+    artefact = entry.artefact
+    if artefact is None or (artefact.kind == "snapshot" and entry.outcome is not None):
         return None
     return artefact
 

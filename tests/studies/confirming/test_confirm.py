@@ -25,7 +25,8 @@ from studies.errors import (
 )
 from studies.keeping.artefacts import study_folder
 from studies.launching import LaunchResult, launch
-from studies.queries.leaderboard import leaderboard, study_summaries
+from studies.queries.leaderboard import leaderboard
+from studies.queries.summaries import study_summaries
 from studies.search.replaying import replay_violations, replayed
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations

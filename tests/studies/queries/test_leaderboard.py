@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from studies.errors import StudiesError, UnknownStudyError
-from studies.queries.leaderboard import leaderboard, scored_by, study_summaries, study_summary, trial_page
+from studies.queries.leaderboard import leaderboard
+from studies.queries.readings import scored_by, trial_page
+from studies.queries.summaries import study_summaries, study_summary
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 

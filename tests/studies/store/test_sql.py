@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from studies.errors import QueryError, StorageError
-from studies.queries.sql import QueryResult, run_query
+from studies.queries.sql import run_query
+from studies.queries.table import Table
 from studies.store.ledger import Ledger
 
 WRITES = {
@@ -47,14 +48,14 @@ def refusal(url, sql):
 
 def test_a_query_answers_with_columns_and_rows(two_trials, storage_url):
     sql = "SELECT number, state, score AS s, reason, attention_form FROM trials ORDER BY number"
-    assert run_query(storage_url, sql) == QueryResult(
+    assert run_query(storage_url, sql) == Table(
         columns=("number", "state", "s", "reason", "attention_form"),
         rows=((0, "running", None, None, "softmax_memory"), (1, "complete", 0.75, None, "softmax_memory")),
     )
 
 
 def test_a_query_without_rows_still_has_its_columns(two_trials, storage_url):
-    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == QueryResult(columns=("number",), rows=())
+    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == Table(columns=("number",), rows=())
 
 
 def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, storage_url):

@@ -1,0 +1,115 @@
+"""What was measured: one trial with all that is known of it, and every trial of a study as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from studies.queries.table import Table
+from studies.store.ledger import Ledger
+from studies.store.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    EventRecord,
+    ReadingRecord,
+    SiteDimensions,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_KINDS
+
+_BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
+_SIDES = ("attention", "ffn")
+_DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
+_AFTER = (
+    "attention_share",
+    "stored_parameters",
+    "trained_parameters",
+    "head_parameters",
+    "seed",
+    "fingerprint",
+    "reason",
+    "created_at",
+    "ended_at",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPage:
+    """All that is known of one trial.
+
+    Attributes:
+        study: Its study.
+        trial: The trial.
+        attempts: Its executions.
+        readings: Its measurements, by step.
+        artefacts: Its files.
+        events: What happened to it.
+    """
+
+    study: StudyRecord
+    trial: TrialRecord
+    attempts: tuple[AttemptRecord, ...]
+    readings: tuple[ReadingRecord, ...]
+    artefacts: tuple[ArtefactRecord, ...]
+    events: tuple[EventRecord, ...]
+
+
+def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
+    """All that is known of one trial.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        UnknownTrialError: If it has no trial of that number.
+    """
+    study = ledger.study(name)
+    return TrialPage(
+        study=study,
+        trial=ledger.trial(study.id, number),
+        attempts=tuple(ledger.attempts(study.id, number)),
+        readings=tuple(ledger.readings(study.id, number)),
+        artefacts=tuple(ledger.artefacts(study.id, number)),
+        events=tuple(event for event in ledger.events(study.id) if event.trial == number),
+    )
+
+
+def trials_table(ledger: Ledger, name: str) -> Table:
+    """Every trial of a study by number: what it is, its four dimensions at either sublayer, and how it went.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+    """
+    trials = ledger.trials(ledger.study(name).id)
+    columns = [*_BEFORE, *(f"{side}_{one}" for side in _SIDES for one in _DIMENSIONS), *_AFTER]
+    return Table.of([_entry(trial) for trial in trials], columns=columns)
+
+
+def _entry(trial: TrialRecord) -> dict[str, object]:
+    sides = {"attention": trial.attention, "ffn": trial.ffn}
+    dimensions = {f"{side}_{one}": getattr(sides[side], one, None) for side in _SIDES for one in _DIMENSIONS}
+    before, after = ({name: getattr(trial, name) for name in names} for names in (_BEFORE, _AFTER))
+    return {**before, **dimensions, **after}
+
+
+def readings_table(readings: Sequence[ReadingRecord]) -> Table:
+    """Measurements by trial and step, one column per metric."""
+    metrics = tuple(dict.fromkeys(name for reading in readings for name in reading.metrics))
+    columns = ("trial", "step", "rung", "score", "train_loss", "seconds")
+    own = tuple(name for name in metrics if name not in columns)
+    entries = [
+        {
+            **{name: getattr(reading, name) for name in columns},
+            **{name: reading.metrics.get(name) for name in own},
+        }
+        for reading in readings
+    ]
+    return Table.of(entries, columns=columns)
+
+
+def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
+    """What the newest score of a trial is of; see `LeaderboardRow`."""
+    task = study.specification.get("task")
+    entries = task if isinstance(task, dict) else {}
+    is_early = trial.state is not TrialState.COMPLETE
+    has_stand_in = entries.get("early_metric") == "loss" and entries.get("kind") in TEXT_KINDS
+    is_of_loss = any(metric.name == study.metric for metric in LOSS_METRICS)
+    return "loss" if is_early and has_stand_in and not is_of_loss else study.metric

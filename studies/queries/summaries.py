@@ -1,0 +1,110 @@
+"""How studies stand, each in a few numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from studies.confirming.record import record_of
+from studies.queries.ranking import best_trial
+from studies.queries.table import Table
+from studies.store.ledger import Ledger
+from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySummary:
+    """How a study stands.
+
+    Attributes:
+        name: Unique in the storage.
+        backbone: As the user gave it.
+        task: Name, folder or hub name of its task.
+        metric: What is maximised.
+        budget_parameters: Most stored parameters of a trial.
+        backbone_parameters: The denominator of percentages.
+        planned: Trials that the study file asked for when the study was created.
+        counts: Number of trials in every state, absent states as 0.
+        best: The complete trial with the highest score, the earliest of equals; None before one is complete.
+        created_at: UTC.
+        confirms: The study that it confirms; None for a study that searches.
+    """
+
+    name: str
+    backbone: str
+    task: str
+    metric: str
+    budget_parameters: int
+    backbone_parameters: int
+    planned: int
+    counts: Mapping[TrialState, int]
+    best: TrialRecord | None
+    created_at: datetime
+    confirms: str | None
+
+    @property
+    def trials(self) -> int:
+        """Number of trials, whatever their state."""
+        return sum(self.counts.values())
+
+    @property
+    def title(self) -> str:
+        """What was searched, on one line."""
+        return f"{self.name}: {self.task} on {self.backbone}, budget {self.budget_parameters:,} parameters"
+
+
+def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
+    """Every study of a storage, oldest first."""
+    studies = sorted(ledger.studies(), key=lambda study: study.id)
+    return tuple(summary_of(ledger, study) for study in studies)
+
+
+def study_summary(ledger: Ledger, name: str) -> StudySummary:
+    """How one study stands.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+    """
+    return summary_of(ledger, ledger.study(name))
+
+
+def summaries_table(summaries: Sequence[StudySummary]) -> Table:
+    """Studies as a table, one row each."""
+    plain = ("name", "backbone", "task", "metric", "budget_parameters", "backbone_parameters", "planned")
+    entries = [
+        {
+            **{name: getattr(summary, name) for name in plain},
+            **{state.value: summary.counts[state] for state in TrialState},
+            "best_trial": summary.best.number if summary.best else None,
+            "best_score": summary.best.score if summary.best else None,
+            "created_at": summary.created_at,
+            "confirms": summary.confirms,
+        }
+        for summary in summaries
+    ]
+    states = [state.value for state in TrialState]
+    return Table.of(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
+
+
+def summary_of(ledger: Ledger, study: StudyRecord) -> StudySummary:
+    """How a study that was read stands."""
+    counts = ledger.state_counts(study.id)
+    complete = ledger.trials(study.id, states=[TrialState.COMPLETE])
+    task = study.specification.get("task")
+    planned = study.specification.get("trials")
+    return StudySummary(
+        name=study.name,
+        backbone=study.backbone,
+        task=_task_name(task) if isinstance(task, Mapping) else "",
+        metric=study.metric,
+        budget_parameters=study.budget_parameters,
+        backbone_parameters=study.backbone_parameters,
+        planned=planned if isinstance(planned, int) else 0,
+        counts={state: counts.get(state, 0) for state in TrialState},
+        best=best_trial(complete),
+        created_at=study.created_at,
+        confirms=record_of(study).study if study.kind is StudyKind.CONFIRMATION else None,
+    )
+
+
+def _task_name(task: Mapping[str, object]) -> str:
+    return next((str(task[key]) for key in ("name", "folder", "hub") if task.get(key)), "")
