@@ -1,0 +1,155 @@
+"""A ledger that an earlier version wrote is opened, shown, continued, exported and verified by this one.
+
+``tests/data/ledgers/version_2`` was written by the last release whose tables were of version 2: a study that was killed
+in the middle (one trial with a snapshot, one without), a finished one, and a confirmation of it. Of most trials the
+files are gone, as they may be. ``@ARTEFACTS@`` stands for the folder of the files.
+"""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from deltaspace.commands.main import main
+from studies.store.ledger import Ledger
+from studies.store.migrations import MIGRATIONS
+from studies.store.records import TrialState
+
+EARLIER = Path(__file__).parents[1] / "data" / "ledgers" / "version_2"
+
+
+class Earlier:
+    """A copy of the ledger in a folder of its own, still of its version."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "earlier.db"
+        self.artefacts = folder / "artefacts"
+        shutil.copytree(EARLIER / "artefacts", self.artefacts)
+        script = (EARLIER / "ledger.sql").read_text().replace("@ARTEFACTS@", str(self.artefacts))
+        with closing(sqlite3.connect(self.file)) as link:
+            link.executescript(script)
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.file}"
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.file)) as link:
+            return list(link.execute(sql))
+
+    def call(self, *arguments: str) -> int:
+        return main([*arguments, "--storage", self.url])
+
+    def migrate(self) -> None:
+        Ledger.open(self.url).close()
+
+    def launch(self, study: str, *options: str) -> int:
+        settings = ["--set", f"fleet.artefacts={self.artefacts}", "--quiet", *options]
+        return self.call("launch", str(EARLIER / f"{study}.yaml"), *settings)
+
+
+@pytest.fixture
+def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Earlier:
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    return Earlier(tmp_path)
+
+
+OF_STUDY = "FROM trials JOIN studies ON studies.id = trials.study_id WHERE studies.name = "
+
+
+def test_its_tables_are_brought_up_to_date_and_no_trial_changes(earlier: Earlier) -> None:
+    columns = "number, state, score, reason, steps, attempt, fingerprint, configuration, proposal, created_at"
+    sql = f"SELECT study_id, {columns} FROM trials ORDER BY study_id, number"
+    before = earlier.rows(sql)
+    earlier.migrate()
+    assert earlier.rows("SELECT max(version) FROM deltaspace_schema") == [(MIGRATIONS[-1].version,)]
+    assert earlier.rows(sql) == before
+
+
+def test_it_is_shown(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier.migrate()
+    assert earlier.call("studies", "--json") == 0
+    summaries = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert summaries["finished-confirm"]["confirms"] == "finished"
+    assert summaries["middle"]["counts"] == {"queued": 0, "running": 2, "complete": 1, "pruned": 8, "failed": 0}
+    assert earlier.call("show", "finished", "--json") == 0
+    board = json.loads(capsys.readouterr().out)
+    assert [row["number"] for row in board["rows"]][:3] == [7, 0, 1]
+    assert earlier.call("trial", "middle", "8", "--json") == 0
+    page = json.loads(capsys.readouterr().out)
+    assert [(one["trial"], one["step"], one["rung"]) for one in page["readings"]] == [(8, 2, 0)]
+
+
+def test_its_confirmation_is_read_and_not_repeated(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier.migrate()
+    again = ["confirm", "finished", "--top", "1", "--seeds", "2", "--against", "lora_qv", "--json", "--quiet"]
+    assert earlier.call(*again) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["finished"]
+    assert said["winner"] == "trial 7"
+    scores = {one["label"]: one["scores"] for one in said["confirmation"]["contenders"]}
+    assert scores == {"trial 7": [1 / 6, 0.16266666666666665], "lora_qv": [1 / 6, 0.16933333333333334]}
+
+
+@pytest.mark.slow
+def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
+    earlier: Earlier, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = "SELECT number, state, score, steps, fingerprint, proposal " + OF_STUDY + "'middle' AND ended_at IS NOT NULL"
+    before = earlier.rows(kept)
+    assert earlier.launch("middle") == 0
+    assert set(before) <= set(earlier.rows(kept))
+    with Ledger.open(earlier.url, read_only=True) as ledger:
+        study = ledger.study("middle")
+        trials = ledger.trials(study.id)
+        continued = ledger.readings(study.id, 8)
+    assert len(trials) == 12
+    assert all(trial.state.is_terminal for trial in trials)
+    assert trials[8].attempt == 2
+    assert continued[0].attempt == 1
+    assert study.specification["search"]["sampler"] == "tpe"
+    capsys.readouterr()
+    optuna_file = earlier.folder / "optuna.db"
+    assert earlier.call("export", "middle", str(optuna_file), "--format", "optuna") == 0
+    exported = optuna.load_study(study_name="middle", storage=f"sqlite:///{optuna_file}").trials
+    assert [trial.params for trial in exported] == [dict(trial.proposal) for trial in trials]
+
+
+def test_a_finished_study_is_finished(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
+    assert earlier.launch("finished", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["reason"] == "already finished: all 8 trials have ended"
+
+
+def test_a_finished_study_is_exported_to_optuna(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier.migrate()
+    file = earlier.folder / "optuna.db"
+    assert earlier.call("export", "finished", str(file), "--format", "optuna", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["trials"] == 8
+    study = optuna.load_study(study_name="finished", storage=f"sqlite:///{file}")
+    assert study.best_trial.number == 7
+    assert study.best_value == pytest.approx(0.225, abs=1e-12)
+    states = [trial.state for trial in study.trials]
+    assert states.count(optuna.trial.TrialState.PRUNED) == 5
+
+
+def test_the_best_trial_is_exported_with_the_weights_that_it_was_trained_to(
+    earlier: Earlier, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier.migrate()
+    folder = earlier.folder / "best"
+    assert earlier.call("export", "finished", "best", str(folder), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["trial"] == 7
+    facts = json.loads((folder / "delta.json").read_text())
+    assert (facts["study"], facts["trial"], facts["scores"]["score"]) == ("finished", 7, 0.225)
+    card = (folder / "README.md").read_text()
+    assert "Test accuracy over 2 fresh seeds" in card
+    with Ledger.open(earlier.url, read_only=True) as ledger:
+        best = ledger.trial(ledger.study("finished").id, 7)
+    assert best.state is TrialState.COMPLETE
+    assert facts["configuration"] == best.configuration
