@@ -37,6 +37,8 @@ from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRe
 from trial_runner.tasks import PreparedTask, PreparedTextTask, TaskSource, TextTaskSource, prepare_task
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
+AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
+"""Environment variable: what ``auto`` is, whatever the hardware has, so that a machine gives the numbers of another."""
 
 _USABLE = 0.8
 """Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
@@ -171,13 +173,16 @@ def chosen_precision(precision: str, place: torch.device) -> str:
     """What a precision is on a device: ``auto`` is ``bf16`` where the hardware has it, else ``fp32``.
 
     Raises:
-        RequestError: If it is none of `PRECISIONS`.
+        RequestError: If it is none of `PRECISIONS`, or `AUTO_PRECISION` is neither of these two.
     """
     if precision not in PRECISIONS:
         raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
     if precision != "auto":
         return precision
-    return "bf16" if _has_fast_bf16(place) else "fp32"
+    wanted = os.environ.get(AUTO_PRECISION)
+    if wanted not in (None, "fp32", "bf16"):
+        raise RequestError(f"{AUTO_PRECISION} must be fp32 or bf16; got {wanted!r}.")
+    return wanted or ("bf16" if _has_fast_bf16(place) else "fp32")
 
 
 def _has_fast_bf16(place: torch.device) -> bool:

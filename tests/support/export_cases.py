@@ -49,7 +49,7 @@ class Trial:
     snapshot: Snapshot
 
 
-def rig_in_training(folder: Path, precision: str = "float32") -> Rig:
+def rig_in_training(folder: Path, precision: str = "float64") -> Rig:
     """A backbone as packs have it, with the cache that its own config asks for."""
     torch.set_num_threads(1)
     rig = rig_of(folder, precision=precision)
@@ -135,8 +135,8 @@ def exported(rig: Rig, trial: Trial, folder: Path) -> Path:
 
 
 def fresh_model(rig: Rig, **options: Any) -> Any:
-    """The backbone as users load it."""
+    """The backbone as users load it, in the precision of the rig."""
     from transformers import AutoModel
 
     with quiet_transformers():
-        return AutoModel.from_pretrained(rig.backbone.name, **options).eval()
+        return AutoModel.from_pretrained(rig.backbone.name, dtype=rig.backbone.model.dtype, **options).eval()
