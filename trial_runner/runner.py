@@ -153,7 +153,6 @@ def open_runner(
         TaskError: If the task cannot be had.
     """
     torch.set_num_threads(max(1, threads))
-    os.environ["OMP_NUM_THREADS"] = str(max(1, threads))
     torch.set_flush_denormal(True)
     register_attention()
     tokenizer, config = load_tokenizer(backbone), config_of(backbone)

@@ -1,5 +1,6 @@
 """What every backend is given and what it returns."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,6 +46,12 @@ def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int
     if options.pack is not None:
         return options.pack, None
     return max(1, plan.target_trials // (_GENERATIONS * workers)), plan.training
+
+
+def asked_threads() -> int | None:
+    """The most threads that the user lets a worker compute with, by ``OMP_NUM_THREADS``; None if they do not say."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) or None if first.isdecimal() else None
 
 
 class Backend(Protocol):

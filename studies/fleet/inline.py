@@ -3,7 +3,7 @@
 import os
 import uuid
 
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
@@ -12,7 +12,8 @@ from studies.keeping.progress import Standing
 
 def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run one worker until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
-    runner = factory(len(os.sched_getaffinity(0)))
+    cores = len(os.sched_getaffinity(0))
+    runner = factory(min(cores, asked_threads() or cores))
     keeper = StudyKeeper(plan, name=f"inline {os.getpid()}")
 
     def look() -> bool:

@@ -22,7 +22,7 @@ import ray
 from ray import tune
 
 from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, pack_size
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.keeper_actor import KeeperActor, KeeperClient
 from studies.fleet.tune_worker import PackTrainable
 from studies.keeping.plan import StudyPlan
@@ -63,6 +63,7 @@ class _Places:
 
 def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
+    asked = asked_threads()
     with _cluster(options) as folder:
         watch.take_signals()
         places = _places(options)
@@ -78,7 +79,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, wat
             factory=factory,
             slots=slots,
             fitting=fitting,
-            threads=places.cores,
+            threads=min(places.cores, asked or places.cores),
             keeper=name,
             namespace=ray.get_runtime_context().namespace,
         )
@@ -154,7 +155,8 @@ def _places(options: FleetOptions) -> _Places:
 def _cluster(options: FleetOptions) -> Iterator[Path]:
     """A Ray of this launch's own, or the cluster at ``RAY_ADDRESS``; and a folder that lives as long."""
     cpus = len(os.sched_getaffinity(0))
-    threads = max(1, cpus // (options.workers or cpus))
+    cores = max(1, cpus // (options.workers or cpus))
+    threads = min(cores, asked_threads() or cores)
     with (
         _temporary_folder() as folder,
         _environment(_ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}),
