@@ -98,7 +98,6 @@ class Reading:
     """A validation measurement of one trial.
 
     Attributes:
-        slot: Slot of the pack it came from.
         trial: Number of the trial.
         step: Optimiser steps done.
         score: The task's metric on the validation split; higher is better.
@@ -107,13 +106,19 @@ class Reading:
         seconds: Compute time of this trial since the last reading.
     """
 
-    slot: int
     trial: int
     step: int
     score: float
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float] = field(default_factory=dict)
     train_loss: float
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotReading(Reading):
+    """A reading of the trial in a slot of a pack."""
+
+    slot: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +170,7 @@ class Pack(Protocol):
         """Take a trial in and return its slot. Raises `RunnerError` if it cannot be built."""
         ...
 
-    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """Train every slot by up to ``steps`` steps; readings fall at the plan's evaluation steps.
 
         A slot that reaches its last step stays in place (so that it can be snapshot) until it is evicted.

@@ -1,7 +1,7 @@
 """Who is trained again: the best configurations of a study and the baselines they are held against."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
@@ -125,7 +125,7 @@ def _entry(trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str
         contender=Contender(
             label=label, trial=trial.number, validation_score=trial.score, is_top=is_top, baselines=baselines
         ),
-        template=NewTrial(**{field.name: getattr(trial, field.name) for field in fields(NewTrial)}),
+        template=trial,
     )
 
 

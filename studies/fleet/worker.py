@@ -11,7 +11,7 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
-from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, PackRunner, Reading, SlotReading, TrainingPlan, TrialRequest
 
 CHUNK_SECONDS = 0.5
 """A worker trains for about so long before it looks up."""
@@ -160,7 +160,7 @@ class PackWorker:
             if not self._occupants or (steps > 0 and self._should_leave()):
                 return
 
-    def _note(self, results: Sequence[Reading | Failure]) -> None:
+    def _note(self, results: Sequence[SlotReading | Failure]) -> None:
         for result in results:
             occupant = self._occupants[result.slot]
             request = occupant.request

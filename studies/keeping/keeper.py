@@ -267,7 +267,10 @@ class StudyKeeper:
         elif reading is not None:
             outcome = self._outcome(open_trial, reading)
         is_sound = reading is not None and math.isfinite(reading.score) and math.isfinite(reading.train_loss)
-        readings = (self._reading_record(report, reading),) if reading is not None and is_sound else ()
+        readings: tuple[ReadingRecord, ...] = ()
+        if reading is not None and is_sound:
+            rung = self._plan.rungs.rung_at(reading.step)
+            readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
         if outcome is not None:
             self._end(open_trial, outcome, readings, report)
         elif readings or report.artefact is not None:
@@ -290,18 +293,6 @@ class StudyKeeper:
             return None
         reason = self._rungs.verdict(reading)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
-
-    def _reading_record(self, report: Report, reading: Reading) -> ReadingRecord:
-        return ReadingRecord(
-            trial=report.trial,
-            step=reading.step,
-            attempt=report.attempt,
-            score=reading.score,
-            metrics=dict(reading.metrics),
-            train_loss=reading.train_loss,
-            seconds=reading.seconds,
-            rung=self._plan.rungs.rung_at(reading.step),
-        )
 
     def _write(
         self,

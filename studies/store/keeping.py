@@ -10,14 +10,14 @@ from sqlalchemy import Connection, bindparam, func, insert, literal, select, upd
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
 from studies.store.records import NewStudy, NewTrial, StudyRecord, TrialRecord, TrialState
-from studies.store.rows import clean, study_from_row, trial_from_row, trial_to_row
+from studies.store.rows import TRIAL_COLUMNS, clean, study_from_row, trial_from_row, trial_to_row
 from studies.store.tables import ATTEMPTS, EVENTS, STUDIES, TRIALS
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
 _TRIALS_BETWEEN = (
-    select(TRIALS)
+    select(*TRIAL_COLUMNS)
     .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
     .order_by(TRIALS.c.number)
 )

@@ -15,39 +15,34 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
-from studies.store.rows import (
-    artefact_from_row,
-    attempt_from_row,
-    event_from_row,
-    reading_from_row,
-    study_from_row,
-    trial_from_row,
-)
+from studies.store.rows import TRIAL_COLUMNS, columns_of, reading_from_row, study_from_row, trial_from_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EVENTS, READINGS, STUDIES, TRIALS
 
 _STUDIES = select(STUDIES).order_by(STUDIES.c.id)
-_TRIALS = select(TRIALS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
+_TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
 _TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
-_EVENTS = select(EVENTS).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
+_EVENTS = (
+    select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
+)
 
 
-def _of_trials(table: Table, order: str) -> Select[Any]:
-    """Rows of a table with their trial's number, trial by trial."""
+def _of_trials(record: type, table: Table, order: str) -> Select[Any]:
+    """The records of a table, trial by trial."""
     return (
-        select(TRIALS.c.number, table)
+        select(*columns_of(record, table))
         .join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
         .where(TRIALS.c.study_id == bindparam("study_id"))
         .order_by(TRIALS.c.number, table.c[order])
     )
 
 
-_ATTEMPTS = _of_trials(ATTEMPTS, "attempt")
-_READINGS = _of_trials(READINGS, "step")
-_ARTEFACTS = _of_trials(ARTEFACTS, "id")
+_ATTEMPTS = _of_trials(AttemptRecord, ATTEMPTS, "attempt")
+_READINGS = _of_trials(ReadingRecord, READINGS, "step")
+_ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
 
 
 def study(connection: Connection, name: str, shown: str) -> StudyRecord:
@@ -99,7 +94,7 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
 
 def attempts(connection: Connection, study_id: int, number: int | None) -> list[AttemptRecord]:
     """Attempts at one trial or at all, in order."""
-    return [attempt_from_row(row) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+    return [AttemptRecord(**row._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
 
 
 def readings(connection: Connection, study_id: int, number: int | None) -> list[ReadingRecord]:
@@ -109,12 +104,12 @@ def readings(connection: Connection, study_id: int, number: int | None) -> list[
 
 def artefacts(connection: Connection, study_id: int, number: int | None) -> list[ArtefactRecord]:
     """Files of one trial or of all; of each trial the newest last."""
-    return [artefact_from_row(row) for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    return [ArtefactRecord(**row._mapping) for row in _rows(connection, _ARTEFACTS, study_id, number)]
 
 
 def events(connection: Connection, study_id: int) -> list[EventRecord]:
     """Events of a study, oldest first."""
-    return [event_from_row(row) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+    return [EventRecord(**row._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
 
 
 def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from studies.errors import StudiesError
+from trial_runner.requests import Reading
 
 
 class TrialState(StrEnum):
@@ -188,28 +190,30 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingRecord:
-    """A validation measurement at a step; one per trial and step.
+class ReadingRecord(Reading):
+    """A reading of the storage; one per trial and step.
 
     Attributes:
-        trial: Number of the trial.
-        step: Optimiser steps done.
         attempt: Attempt that measured it first.
-        score: The study's metric.
-        metrics: All metrics.
-        train_loss: Mean training loss since the last reading.
-        seconds: Compute time since the last reading.
         rung: Index of the rung that the step belongs to; None between rungs.
     """
 
-    trial: int
-    step: int
     attempt: int
-    score: float
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    train_loss: float
-    seconds: float
     rung: int | None
+
+    @classmethod
+    def of(cls, reading: Reading, *, attempt: int, rung: int | None) -> Self:
+        """A reading of a pack, as it is recorded."""
+        return cls(
+            trial=reading.trial,
+            step=reading.step,
+            score=reading.score,
+            metrics=dict(reading.metrics),
+            train_loss=reading.train_loss,
+            seconds=reading.seconds,
+            attempt=attempt,
+            rung=rung,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trial_runner.errors import AttachError, SnapshotError
-from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, Pack, SlotReading, Snapshot, TrainingPlan, TrialRequest
 
 
 def quality(seed: int) -> float:
@@ -59,16 +59,16 @@ class TrivialPack:
         self.runner.admitted.append((request.trial, request.attempt))
         return free
 
-    def advance(self, steps: int) -> Sequence[Reading | Failure]:
-        results: list[Reading | Failure] = []
+    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
+        results: list[SlotReading | Failure] = []
         for index, slot in self.slots.items():
             if slot is not None:
                 results.extend(self._advance(index, slot, steps))
         return results
 
-    def _advance(self, index: int, slot: TrivialSlot, steps: int) -> list[Reading | Failure]:
+    def _advance(self, index: int, slot: TrivialSlot, steps: int) -> list[SlotReading | Failure]:
         request = slot.request
-        results: list[Reading | Failure] = []
+        results: list[SlotReading | Failure] = []
         for _ in range(min(steps, request.plan.steps - slot.step)):
             if self.runner.step_seconds:
                 time.sleep(self.runner.step_seconds)
@@ -82,11 +82,11 @@ class TrivialPack:
                 results.append(self._reading(index, slot))
         return results
 
-    def _reading(self, index: int, slot: TrivialSlot) -> Reading:
+    def _reading(self, index: int, slot: TrivialSlot) -> SlotReading:
         score = quality(slot.request.seed) * (1 - 2 ** -(slot.step / 8)) + 1e-9 * slot.state
         score = self.runner.scores.get(slot.request.trial, score)
         metrics = {"accuracy": score, "validation_loss": 1 - score}
-        return Reading(
+        return SlotReading(
             slot=index,
             trial=slot.request.trial,
             step=slot.step,

@@ -30,7 +30,7 @@ from trial_runner.packs.memory import (
 )
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.packs.slot import TrialSlot
-from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
+from trial_runner.requests import Failure, SlotReading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
 
 _WIDE_BYTES = 1 << 20
@@ -125,12 +125,12 @@ class TrialPack:
         head = self._objective.head(seed=derived_seed(request.seed, "head"))
         return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
-    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """Train every slot by up to ``steps`` steps; readings fall at the plans' evaluation steps.
 
         A slot that fails is freed. One that has reached its last step stays until it is evicted.
         """
-        results: list[Reading | Failure] = []
+        results: list[SlotReading | Failure] = []
         goals = {index: min(slot.step + steps, slot.request.plan.steps) for index, slot in self._occupied()}
         while True:
             going = {index: slot for index, slot in self._occupied() if slot.step < goals[index]}
@@ -283,11 +283,11 @@ class TrialPack:
 
     # ---- readings
 
-    def _measure(self, indices: Sequence[int]) -> list[Reading | Failure]:
+    def _measure(self, indices: Sequence[int]) -> list[SlotReading | Failure]:
         """Readings of the slots that are due, measured together."""
         due = {index: self._held(index) for index in indices}
         due = {index: slot for index, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
-        results: list[Reading | Failure] = []
+        results: list[SlotReading | Failure] = []
         while due:
             members = next(iter(self._shared_out(due)))
             way = _way_of_measuring(due[members[0]])
@@ -323,13 +323,13 @@ class TrialPack:
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
         return measured
 
-    def _reading(self, index: int, slot: TrialSlot, metrics: Mapping[str, float]) -> list[Reading | Failure]:
+    def _reading(self, index: int, slot: TrialSlot, metrics: Mapping[str, float]) -> list[SlotReading | Failure]:
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
             return [self._drop(LaneFailure(slot=index, reason=reason))]
         train_loss, seconds = slot.take_means()
         return [
-            Reading(
+            SlotReading(
                 slot=index,
                 trial=slot.request.trial,
                 step=slot.step,

@@ -18,9 +18,7 @@ from trial_runner.requests import Reading
 
 
 def reading(trial: int, step: int, score: float) -> Reading:
-    return Reading(
-        slot=0, trial=trial, step=step, score=score, metrics={"accuracy": score}, train_loss=0.5, seconds=0.1
-    )
+    return Reading(trial=trial, step=step, score=score, metrics={"accuracy": score}, train_loss=0.5, seconds=0.1)
 
 
 def report(lease: Lease, step: int, score: float, artefact: ArtefactRecord | None = None) -> Report:
