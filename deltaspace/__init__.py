@@ -1,1 +1,85 @@
-"""Design-space search for parameter-efficient fine-tuning: what a user imports and types."""
+"""Design-space search for parameter-efficient fine-tuning: what a user imports and types.
+
+Example:
+    >>> import deltaspace
+    >>> study = deltaspace.launch("docstrings")
+    >>> study.leaderboard(top=5)
+    >>> study.export("winner")
+    >>> delta = deltaspace.open_delta("winner")
+
+A name is imported when it is first used, so that importing the package takes no time and loads no torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deltaspace import errors
+    from deltaspace.describing import count, describe, methods, shape_of
+    from deltaspace.launching import launch, open_study, studies, train
+    from search_space.configuration import Configuration
+    from search_space.edit import Edit
+    from search_space.published import published_method
+    from search_space.space.space import SearchSpace
+    from studies.queries.table import Table
+    from studies.specification import Specification
+    from studies.study import Study, Trial
+    from trial_runner.export import load_delta, open_delta
+
+__all__ = [
+    "Configuration",
+    "Edit",
+    "SearchSpace",
+    "Specification",
+    "Study",
+    "Table",
+    "Trial",
+    "count",
+    "describe",
+    "errors",
+    "launch",
+    "load_delta",
+    "methods",
+    "open_delta",
+    "open_study",
+    "published_method",
+    "shape_of",
+    "studies",
+    "train",
+]
+
+_PLACES = {
+    "Configuration": "search_space.configuration",
+    "Edit": "search_space.edit",
+    "SearchSpace": "search_space.space.space",
+    "Specification": "studies.specification",
+    "Study": "studies.study",
+    "Table": "studies.queries.table",
+    "Trial": "studies.study",
+    "count": "deltaspace.describing",
+    "describe": "deltaspace.describing",
+    "launch": "deltaspace.launching",
+    "load_delta": "trial_runner.export",
+    "methods": "deltaspace.describing",
+    "open_delta": "trial_runner.export",
+    "open_study": "deltaspace.launching",
+    "published_method": "search_space.published",
+    "shape_of": "deltaspace.describing",
+    "studies": "deltaspace.launching",
+    "train": "deltaspace.launching",
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, from where it is at home."""
+    if name == "errors":
+        return importlib.import_module("deltaspace.errors")
+    if name in _PLACES:
+        value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted({*globals(), *__all__})

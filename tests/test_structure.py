@@ -24,7 +24,7 @@ LIGHT = (
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(), filename=str(path)) for path in SOURCES}
-ERROR_MODULES = [f"{package}.errors" for package in PACKAGES if (ROOT / package / "errors.py").exists()]
+ERROR_MODULES = [f"{package}.errors" for package in PACKAGES[:-1] if (ROOT / package / "errors.py").exists()]
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys

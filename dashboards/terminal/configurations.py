@@ -1,5 +1,6 @@
 """Configurations for the terminal: published methods, counts, and what a configuration does."""
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_table
+from dashboards.terminal.layout import plain_table, plain_text
 from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -81,6 +82,8 @@ class ConfigurationView:
         counts: Parameters.
         backbone_parameters: The denominator of percentages.
         nearest: The published methods that differ least, nearest first.
+        title: What it is called; empty for a configuration without a name.
+        subtitle: Where it is from.
     """
 
     sentence: str
@@ -90,6 +93,15 @@ class ConfigurationView:
     counts: Counts
     backbone_parameters: int
     nearest: tuple[Difference, ...]
+    title: str = ""
+    subtitle: str = ""
+
+    def __str__(self) -> str:
+        """Sentence, dimensions, formulas, counts and nearest methods as text."""
+        return plain_text(configuration_renderable(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +162,16 @@ def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
     return tuple(views)
 
 
-def view_configuration(configuration: Configuration, shape: BackboneShape) -> ConfigurationView:
+def view_configuration(
+    configuration: Configuration, shape: BackboneShape, *, title: str = "", subtitle: str = ""
+) -> ConfigurationView:
     """What a configuration does on a backbone.
+
+    Args:
+        configuration: The configuration.
+        shape: The backbone.
+        title: What it is called.
+        subtitle: Where it is from.
 
     Raises:
         InvalidEditError: If it is not valid there.
@@ -164,6 +184,8 @@ def view_configuration(configuration: Configuration, shape: BackboneShape) -> Co
         counts=count(configuration, shape),
         backbone_parameters=shape.parameters,
         nearest=tuple(ranked_published(configuration, shape)[:_NEAREST]),
+        title=title,
+        subtitle=subtitle,
     )
 
 
@@ -238,9 +260,9 @@ def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table
     return table
 
 
-def configuration_renderable(view: ConfigurationView, *, title: str, subtitle: str | None = None) -> RenderableType:
+def configuration_renderable(view: ConfigurationView) -> RenderableType:
     """What a configuration does: sentence, dimensions, formulas, counts, nearest published methods."""
-    head = Text.assemble((title, "bold"), f": {view.sentence}")
+    head = Text.assemble((view.title, "bold"), f": {view.sentence}") if view.title else Text(view.sentence)
     edits = plain_table()
     for name in ("site", "sublayers", "what it computes"):
         edits.add_column(name, overflow="fold")
@@ -251,7 +273,7 @@ def configuration_renderable(view: ConfigurationView, *, title: str, subtitle: s
         near.add_column(name)
     for one in view.nearest:
         near.add_row(one.method.name, Text("; ".join(one.differences) or "nothing but sizes"))
-    parts: list[RenderableType] = [head, *([Text(subtitle)] if subtitle else [])]
+    parts: list[RenderableType] = [head, *([Text(view.subtitle)] if view.subtitle else [])]
     for part in (_dimensions(view), edits, counts_table(view.counts, view.backbone_parameters), near):
         parts += [Text(), part]
     return Group(*parts)

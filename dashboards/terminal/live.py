@@ -1,9 +1,12 @@
-"""The view of a running launch: a live table on a terminal, an occasional line elsewhere."""
+"""The view of a running launch: a live table on a terminal, a bar in a notebook, an occasional line elsewhere."""
 
+import html
+import importlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -32,7 +35,7 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
     """A function that shows every progress it is called with, for as long as the context lasts.
 
     Args:
-        file: Where it is shown; stderr.
+        file: Where it is shown; stderr. A notebook shows it below the cell.
         quiet: Show nothing.
     """
     if quiet:
@@ -41,10 +44,30 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
         console = Console(file=file, highlight=False)
         with Live(Text(_BEFORE, "dim"), console=console, refresh_per_second=4) as live:
             yield lambda progress: live.update(live_renderable(progress))
+    elif _is_notebook():
+        yield _NotebookObserver()
     else:
         file.write(f"{_BEFORE}\n")
         file.flush()
         yield _LineObserver(file)
+
+
+def _is_notebook() -> bool:
+    """Whether a kernel runs this, so that HTML can be shown."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class _NotebookObserver:
+    """A bar and a line below the cell, replaced whenever there is something new."""
+
+    def __init__(self) -> None:
+        self._display: Any = importlib.import_module("IPython.display")
+        self._shown = self._display.display(self._display.HTML(f"<p>{_BEFORE}</p>"), display_id=True)
+
+    def __call__(self, progress: Progress) -> None:
+        bar = f'<progress max="{max(1, progress.target_trials)}" value="{progress.ended}"></progress>'
+        self._shown.update(self._display.HTML(f"<p>{bar} {html.escape(progress_line(progress))}</p>"))
 
 
 class _LineObserver:

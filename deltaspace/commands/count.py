@@ -3,7 +3,7 @@
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import backbone_option, json_option, set_option
+from deltaspace.commands.options import backbone_option, json_option, parse_settings, set_option
 
 
 @click.command(
@@ -28,13 +28,13 @@ def command(method: str, backbone: str, settings: tuple[str, ...], as_json: bool
     from dataclasses import asdict
 
     from dashboards.terminal.configurations import count_renderable, view_count
-    from deltaspace.commands.backbones import parse_settings, shape_named
     from deltaspace.commands.output import echo_json, show
+    from deltaspace.describing import shape_of
     from search_space.published import published_method
 
     published = published_method(method)
     values = parse_settings(settings)
-    shape = shape_named(backbone)
+    shape = shape_of(backbone)
     view = view_count(published, shape, values)
     if not as_json:
         show(count_renderable(view, backbone=backbone))

@@ -86,16 +86,15 @@ def command(  # noqa: PLR0913 - one argument per option
     own, NAME-d90-said or NAME-d90-did. Calling the command again continues what was stopped; of what is finished it
     only prints the result.
     """
-    from deltaspace.commands.backbones import shape_named
     from deltaspace.commands.output import echo_json, show
+    from deltaspace.describing import shape_of
     from studies.intrinsic import Sweep, dimension_of, sweep_of
-    from studies.specification import parse_override, read_specification
-    from studies.specification.shipped import study_file
+    from studies.specification import parse_override, specification_of
     from studies.store.ledger import Ledger
 
     overrides = dict(parse_override(setting) for setting in settings)
-    specification = read_specification(study_file(study), overrides)
-    sweep = Sweep.on(shape_named(specification.backbone), method, dimensions)
+    specification = specification_of(study, overrides)
+    sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in range(1, tries + 1)]
     results = _launched(sweeps, storage, quiet=quiet)
     with Ledger.open(storage, create=False, read_only=True) as ledger:

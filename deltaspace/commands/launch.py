@@ -66,12 +66,11 @@ def command(
     resized to the same budget, stand beside what was discovered.
     """
     from dashboards.terminal.live import progress_view
-    from studies.specification import parse_override, read_specification
-    from studies.specification.shipped import study_file
+    from studies.specification import parse_override, specification_of
 
     overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
-    specification = read_specification(study_file(study), overrides)
+    specification = specification_of(study, overrides)
 
     from studies.launching import launch
 

@@ -16,8 +16,8 @@ def command(backbone: str, as_json: bool) -> None:
     citation, the hyper-parameters and their defaults. What is not valid on the backbone is marked with the reason.
     """
     from dashboards.terminal.configurations import MethodView, method_views, methods_table
-    from deltaspace.commands.backbones import shape_named
     from deltaspace.commands.output import echo_json, show
+    from deltaspace.describing import shape_of
 
     def entry(view: MethodView) -> dict[str, object]:
         method = view.method
@@ -31,7 +31,7 @@ def command(backbone: str, as_json: bool) -> None:
             "invalid": view.invalid,
         }
 
-    views = method_views(shape_named(backbone))
+    views = method_views(shape_of(backbone))
     if as_json:
         echo_json([entry(view) for view in views])
     else:

@@ -1,12 +1,12 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how their texts are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-DEFAULT_STORAGE = "sqlite:///deltaspace.db"
-STORAGE_VARIABLE = "DELTASPACE_STORAGE"
+from search_space.errors import UnknownMethodError
+from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,6 +40,27 @@ def backbone_option(function: Function) -> Function:
     )(function)
 
 
+TRIAL = "NUMBER|best"
+
+
+class TrialNumber(click.ParamType[int | str]):
+    """The number of a trial, or ``best``."""
+
+    name = TRIAL
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Read it.
+
+        Raises:
+            BadParameter: If it is neither.
+        """
+        if value == "best" or isinstance(value, int):
+            return value
+        if not str(value).isdecimal():
+            self.fail(f"a trial is a number or 'best'; got {str(value)!r}.", param, ctx)
+        return int(str(value))
+
+
 def set_option(help_text: str) -> Callable[[Function], Function]:
     """A repeatable ``--set KEY=VALUE``."""
 
@@ -47,3 +68,26 @@ def set_option(help_text: str) -> Callable[[Function], Function]:
         return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=help_text)(function)
 
     return decorate
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
+    """Hyper-parameters of a published method from ``KEY=VALUE`` texts; what is no number is a choice.
+
+    Raises:
+        UnknownMethodError: If one has no such form.
+    """
+    values: dict[str, float | str] = {}
+    for setting in settings:
+        key, _, text = (part.strip() for part in setting.partition("="))
+        if not (key and text):
+            raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.")
+        values[key] = _number_or_text(text)
+    return values
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number

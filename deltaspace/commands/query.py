@@ -36,13 +36,12 @@ def command(sql: str, form: str, storage: str, as_json: bool) -> None:
     from studies.queries.sql import run_query
 
     result = run_query(storage, sql)
-    columns, rows = result.columns, result.rows
     if as_json or form == "json":
-        echo_json([dict(zip(columns, row, strict=True)) for row in rows])
+        echo_json(result.to_dicts())
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerow(result.columns)
+        writer.writerows(result.rows)
     else:
         from dashboards.terminal.tables import rows_table
 

@@ -28,14 +28,13 @@ def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json
     from dataclasses import fields
 
     from dashboards.terminal.spaces import space_renderable, view_space
-    from deltaspace.commands.backbones import shape_named
     from deltaspace.commands.output import echo_json, show
+    from deltaspace.describing import shape_of
     from search_space.space.space import SearchSpace
-    from studies.specification import parse_override, read_specification
-    from studies.specification.shipped import study_file
+    from studies.specification import parse_override, specification_of
 
-    specification = read_specification(study_file(study), dict(parse_override(setting) for setting in settings))
-    shape = shape_named(specification.backbone)
+    specification = specification_of(study, dict(parse_override(setting) for setting in settings))
+    shape = shape_of(specification.backbone)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
     view = view_space(space, draw=draw, seed=seed)

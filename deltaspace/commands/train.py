@@ -68,14 +68,13 @@ def command(
     from deltaspace.commands.output import echo_json
     from search_space.backbones import shape_of
     from studies.exports.training import chosen_configuration, train
-    from studies.specification import parse_override, read_specification
-    from studies.specification.shipped import study_file
+    from studies.specification import parse_override, specification_of
     from trial_runner.backbones import config_of
 
     overrides: dict[str, object] = {"pruning.first_rung_steps": "auto"}
     overrides |= dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
-    specification = read_specification(study_file(task), overrides)
+    specification = specification_of(task, overrides)
     shape = shape_of(config_of(specification.backbone))
     chosen = chosen_configuration(what, specification, shape, is_budget_binding="budget" in overrides)
 

@@ -47,6 +47,10 @@ COMPARED: tuple[str, ...] = (
 def published_method(name: str) -> PublishedMethod:
     """The published method of a name.
 
+    Example:
+        >>> method = deltaspace.published_method("mam_adapter")
+        >>> method.configuration(deltaspace.shape_of("roberta-base"), {"r": 512})
+
     Raises:
         UnknownMethodError: If there is none; the error lists the names and the nearest.
     """

@@ -61,6 +61,18 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     return len(trials)
 
 
+def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
+    """All trials of a study as a study in Optuna's memory.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+    """
+    record = ledger.study(name)
+    trials = list(_frozen_trials(ledger, record))
+    with _quiet():
+        return _filled(record, trials, storage=None)
+
+
 def _check_is_new(file: Path) -> None:
     if file.exists() or file.is_symlink():
         raise StudiesError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
@@ -69,13 +81,18 @@ def _check_is_new(file: Path) -> None:
 def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:
     storage = RDBStorage(f"sqlite:///{file}")
     try:
-        study = optuna.create_study(storage=storage, study_name=record.name, direction="maximize")
-        for name, value in _study_attributes(record).items():
-            study.set_user_attr(name, value)
-        study.add_trials(trials)
+        _filled(record, trials, storage)
     finally:
         storage.remove_session()
         storage.engine.dispose()
+
+
+def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
+    study = optuna.create_study(storage=storage, study_name=record.name, direction="maximize")
+    for name, value in _study_attributes(record).items():
+        study.set_user_attr(name, value)
+    study.add_trials(trials)
+    return study
 
 
 def _study_attributes(record: StudyRecord) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Reads a study file. Whatever is wrong with it is said at once, one line a problem."""
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 
 import yaml
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 
 from studies.errors import SpecificationError
 from studies.specification.problems import problem_lines
+from studies.specification.shipped import study_file
 from studies.specification.study import Specification
 
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
@@ -42,10 +44,37 @@ def read_specification(path: Path | str, overrides: Mapping[str, object] | None 
     path = Path(path)
     mapping = _read_mapping(path)
     _resolve_paths(mapping, path.parent, (*_PATH_KEYS, "backbone"))
+    return specification_from_mapping(_overridden(mapping, overrides), origin=str(path))
+
+
+def specification_of(
+    study: Specification | Mapping[str, object] | Path | str, overrides: Mapping[str, object] | None = None
+) -> Specification:
+    """The study that a user means.
+
+    Args:
+        study: A study file, the name of a shipped example, what a study file would hold as a mapping, or the
+            specification itself. Folders in a mapping are relative to the working directory.
+        overrides: As of `read_specification`.
+
+    Raises:
+        SpecificationError: If it cannot be read or is not valid; the text has one line per problem.
+    """
+    if isinstance(study, Path | str):
+        return read_specification(study_file(str(study)), overrides)
+    if isinstance(study, Specification):
+        return specification_from_mapping(_overridden(study.as_json(), overrides)) if overrides else study
+    mapping = deepcopy(dict(study))
+    _resolve_paths(mapping, Path.cwd(), (*_PATH_KEYS, "backbone"))
+    return specification_from_mapping(_overridden(mapping, overrides))
+
+
+def _overridden(mapping: dict[str, object], overrides: Mapping[str, object] | None) -> dict[str, object]:
+    """The mapping with other values at some key paths."""
     for key, value in (overrides or {}).items():
         _put(mapping, key, value)
         _resolve_paths(mapping, Path.cwd(), [key] if key in (*_PATH_KEYS, "backbone") else [])
-    return specification_from_mapping(mapping, origin=str(path))
+    return mapping
 
 
 def specification_from_mapping(mapping: Mapping[str, object], *, origin: str = "the study") -> Specification:

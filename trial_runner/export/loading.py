@@ -192,6 +192,12 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
     trial bit for bit. Where a network that produced a prefix or a prompt was folded into its table, they agree within
     1e-6; a change of the whole model that was trained in bf16 agrees within the rounding of bf16.
 
+    Example:
+        >>> model = transformers.AutoModel.from_pretrained("roberta-base")
+        >>> delta = deltaspace.load_delta(model, "winner")
+        >>> delta.logits(tokenizer(texts, return_tensors="pt", padding=True)).argmax(-1)
+        >>> delta.detach()  # the model is as it was
+
     Args:
         model: A base model of `transformers`, one with a language-model head, or a `Backbone`. Its attention is
             switched to the function that edits live in, until the delta is detached.
@@ -234,6 +240,11 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
 
 def open_delta(folder: str | Path) -> LoadedDelta:
     """Load the backbone that an export names, and attach it.
+
+    Example:
+        >>> delta = deltaspace.open_delta("winner")
+        >>> delta.labels, delta.backbone.name
+        (('negative', 'positive'), 'roberta-base')
 
     Raises:
         ExportError: As `load_delta`.

@@ -51,6 +51,11 @@ def test_best_is_the_page_of_the_best_trial(run: Run) -> None:
     assert json.loads(run("best", "sample", "--json"))["trial"]["number"] == 3
 
 
+def test_the_best_trial_is_a_number_too(run: Run) -> None:
+    assert run("trial", "sample", "best", "--json") == run("trial", "sample", "3", "--json")
+    assert run("describe", "sample", "best") == run("describe", "sample", "3")
+
+
 def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
     assert "loss is NaN at step 3" in run("trial", "sample", "2")
     page = json.loads(run("trial", "sample", "0", "--json"))

@@ -1,0 +1,77 @@
+"""Every error that is meant for a user. Three roots, one per package; the text of an error says what to do.
+
+::
+
+    SearchSpaceError    what can be tried: methods, configurations, budgets, families of backbones
+    RunnerError         running trials: backbones, tasks, exports
+    StudiesError        studies: files, storages, queries, launches
+
+Some are also what Python would raise: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a
+``KeyError``; those of values that cannot be, such as `SpecificationError`, are a ``ValueError``.
+
+Example:
+    >>> try:
+    ...     study = deltaspace.open_study("docstrings")
+    ... except deltaspace.errors.UnknownStudyError:
+    ...     study = deltaspace.launch("docstrings")
+"""
+
+from search_space.errors import (
+    BudgetError,
+    CodecError,
+    InvalidEditError,
+    RegistryError,
+    SearchSpaceError,
+    UnknownMethodError,
+    UnsupportedBackboneError,
+)
+from studies.errors import (
+    ConfirmationError,
+    FencedError,
+    LaunchError,
+    QueryError,
+    SchemaVersionError,
+    SpecificationError,
+    StorageError,
+    StudiesError,
+    StudyChangedError,
+    UnknownStudyError,
+    UnknownTrialError,
+)
+from trial_runner.errors import (
+    AttachError,
+    BackboneError,
+    ExportError,
+    RequestError,
+    RunnerError,
+    SnapshotError,
+    TaskError,
+)
+
+__all__ = [
+    "AttachError",
+    "BackboneError",
+    "BudgetError",
+    "CodecError",
+    "ConfirmationError",
+    "ExportError",
+    "FencedError",
+    "InvalidEditError",
+    "LaunchError",
+    "QueryError",
+    "RegistryError",
+    "RequestError",
+    "RunnerError",
+    "SchemaVersionError",
+    "SearchSpaceError",
+    "SnapshotError",
+    "SpecificationError",
+    "StorageError",
+    "StudiesError",
+    "StudyChangedError",
+    "TaskError",
+    "UnknownMethodError",
+    "UnknownStudyError",
+    "UnknownTrialError",
+    "UnsupportedBackboneError",
+]

@@ -1,0 +1,333 @@
+"""The handle of a study: what was found, and what can be done with it. Every question reads the storage anew."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from search_space.codec import configuration_from_json
+from search_space.configuration import Configuration
+from studies.errors import StudiesError
+from studies.queries.leaderboard import leaderboard
+from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
+from studies.queries.sql import run_query
+from studies.queries.summaries import StudySummary, study_summary
+from studies.queries.table import Table
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+
+if TYPE_CHECKING:
+    import optuna
+
+    from studies.confirming.results import ConfirmationResult
+    from studies.exports.exporting import Export, ExportKind
+    from studies.keeping.progress import Progress
+    from trial_runner.requests import Reading
+
+Observer = Callable[["Progress"], None]
+ProgressView = Callable[[], AbstractContextManager[Observer]]
+"""Opens a view of a running launch: a function that shows every progress it is called with."""
+
+AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
+
+
+@contextmanager
+def no_view() -> Iterator[Observer]:
+    """Show nothing."""
+    yield lambda progress: None
+
+
+def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:
+    """What a caller wants to see: a function of its own, the view (True), or nothing (False)."""
+    if callable(progress):
+        return nullcontext(progress)
+    return view() if progress else no_view()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One trial of a study, as it was when it was asked for.
+
+    Example:
+        >>> best = deltaspace.open_study("docstrings").best
+        >>> best.number, best.score, best.stored_parameters
+        (17, 0.834, 17440)
+        >>> best.readings.to_pandas()
+        >>> best.export("winner")
+
+    Attributes:
+        page: All that is known of it: record, attempts, readings, files, events.
+        storage: URL of the database that holds it.
+    """
+
+    page: TrialPage
+    storage: str
+
+    @property
+    def study(self) -> str:
+        """Name of its study."""
+        return self.page.study.name
+
+    @property
+    def number(self) -> int:
+        """0, 1, 2, … in its study."""
+        return self.page.trial.number
+
+    @property
+    def state(self) -> TrialState:
+        """Queued, running, complete, pruned or failed; compares equal to these words."""
+        return self.page.trial.state
+
+    @property
+    def score(self) -> float | None:
+        """The study's metric on validation at the last step; None unless complete."""
+        return self.page.trial.score
+
+    @property
+    def method(self) -> str | None:
+        """The published method that it is; None for what the search proposed."""
+        return self.page.trial.method
+
+    @property
+    def description(self) -> str:
+        """What it is, in one phrase."""
+        return self.page.trial.description
+
+    @property
+    def configuration(self) -> Configuration:
+        """What is changed in the backbone, and where."""
+        return configuration_from_json(self.page.trial.configuration)
+
+    @property
+    def learning_rates(self) -> Mapping[str, float]:
+        """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
+        sides = {"attention": self.page.trial.attention, "ffn": self.page.trial.ffn}
+        return {name: side.learning_rate for name, side in sides.items() if side is not None}
+
+    @property
+    def stored_parameters(self) -> int:
+        """Parameters that must be kept, which the budget binds; without the task head."""
+        return self.page.trial.stored_parameters
+
+    @property
+    def readings(self) -> Table:
+        """Its measurements by step, one column per metric; times in seconds."""
+        return readings_table(self.page.readings)
+
+    def export(
+        self,
+        folder: str | Path,
+        *,
+        kind: "ExportKind" = "deltaspace",
+        retrain: "bool | Callable[[Reading], None]" = False,
+    ) -> "Export":
+        """Write its trained weights, what they are, and a model card to a new folder.
+
+        Example:
+            >>> study.trial(17).export("adapter", kind="peft")
+
+        Args:
+            folder: Must not exist.
+            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain weights).
+            retrain: Train it from scratch to its last step first; a function is told of each measurement.
+
+        Raises:
+            StudiesError: If nothing is left of the trial that could be exported.
+            RunnerError: If the folder is there already, or the trial cannot be written in this form.
+        """
+        from studies.exports.exporting import export_trial
+
+        tell = retrain if callable(retrain) else (lambda reading: None) if retrain else None
+        with _opened(self.storage) as ledger:
+            return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
+
+    def __str__(self) -> str:
+        """What it is and how it went, on one line."""
+        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}"
+        origin = self.method or "discovered"
+        return (
+            f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "
+            f"{self.stored_parameters:,} parameters): {self.description}"
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>{self.readings._repr_html_()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A study of a storage: what was found, and what can be done with it.
+
+    It keeps no connection: every property and method reads the storage anew, also while the study is running.
+
+    Example:
+        >>> study = deltaspace.open_study("docstrings")
+        >>> study.leaderboard(top=5)
+        >>> study.best.configuration
+        >>> study.trials.to_pandas().groupby("ffn_form")["score"].max()
+        >>> study.confirm(top=1, seeds=5)
+        >>> study.export("winner")
+
+    Attributes:
+        name: Unique in the storage.
+        storage: URL of the database.
+    """
+
+    name: str
+    storage: str
+    view: ProgressView = field(default=no_view, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, name: str, storage: str, *, view: ProgressView = no_view) -> Self:
+        """The study of a name.
+
+        Raises:
+            UnknownStudyError: If there is none; names those that exist.
+            StorageError: If the storage cannot be opened.
+        """
+        with _opened(storage) as ledger:
+            ledger.study(name)
+        return cls(name=name, storage=storage, view=view)
+
+    @property
+    def summary(self) -> StudySummary:
+        """How it stands: its task, budget and metric, its trials by state, and the best one."""
+        with _opened(self.storage) as ledger:
+            return study_summary(ledger, self.name)
+
+    @property
+    def trials(self) -> Table:
+        """Every trial by number: what it is, its four dimensions at either sublayer, and how it went.
+
+        Shares are in [0, 1], learning rates are peaks, scores are the study's metric on validation.
+        """
+        with _opened(self.storage) as ledger:
+            return trials_table(ledger, self.name)
+
+    @property
+    def readings(self) -> Table:
+        """The measurements of all trials, by trial and step; times in seconds."""
+        with _opened(self.storage) as ledger:
+            return readings_table(ledger.readings(ledger.study(self.name).id))
+
+    @property
+    def best(self) -> Trial:
+        """The complete trial with the highest score, the earliest of equals.
+
+        Raises:
+            StudiesError: If no trial is complete.
+        """
+        return self.trial("best")
+
+    def trial(self, number: int | Literal["best"]) -> Trial:
+        """One trial, by its number or as the best.
+
+        Raises:
+            UnknownTrialError: If there is no such number.
+            StudiesError: If no trial is complete and the best is asked for.
+        """
+        with _opened(self.storage) as ledger:
+            which = _best_number(study_summary(ledger, self.name)) if number == "best" else number
+            return Trial(page=trial_page(ledger, self.name, which), storage=self.storage)
+
+    def leaderboard(self, top: int | None = None) -> Table:
+        """The trials that have ended, best first, published methods beside what was discovered.
+
+        Args:
+            top: How many rows; the best trial of every published method stays whatever its place. None keeps all.
+        """
+        with _opened(self.storage) as ledger:
+            return leaderboard(ledger, self.name, top=top).table()
+
+    def query(self, sql: str) -> Table:
+        """The answer of the study's database to one SQL statement that only reads.
+
+        Example:
+            >>> study.query("select ffn_form, max(score) from trials group by ffn_form")
+
+        Args:
+            sql: Tables: studies, trials, attempts, readings, artefacts, events; they hold all studies of the storage.
+
+        Raises:
+            QueryError: If it is not one reading statement, or the database refuses it.
+        """
+        return run_query(self.storage, sql)
+
+    def confirm(
+        self,
+        *,
+        top: int = 5,
+        seeds: int = 5,
+        against: tuple[str, ...] | list[str] = AGAINST,
+        name: str | None = None,
+        progress: Observer | bool = True,
+        **fleet: object,
+    ) -> "ConfirmationResult":
+        """Train the best trials and the baselines afresh, and measure them on test data, which the search never saw.
+
+        A confirmation that was stopped is continued by calling it again; one that is finished is only read.
+
+        Args:
+            top: How many of the best configurations.
+            seeds: How often each is trained.
+            against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against.
+            name: Of the confirmation; None is the study's with ``-confirm``.
+            progress: Called about twice a second; True shows a bar, False nothing.
+            **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
+                ``time_budget``.
+
+        Raises:
+            ConfirmationError: If the study has no complete trial, or the arguments do not fit together.
+        """
+        from studies.confirming.request import ConfirmationRequest
+        from studies.confirming.results import confirmation_result
+        from studies.confirming.running import confirm
+
+        request = ConfirmationRequest(
+            study=self.name, top=top, seeds=seeds, against=tuple(against), name=name, fleet=fleet
+        )
+        with observed(progress, self.view) as observer:
+            confirm(request, storage_url=self.storage, observer=observer)
+        with _opened(self.storage) as ledger:
+            return confirmation_result(ledger, request.confirmation)
+
+    def export(
+        self,
+        folder: str | Path,
+        trial: int | Literal["best"] = "best",
+        *,
+        kind: "ExportKind" = "deltaspace",
+        retrain: "bool | Callable[[Reading], None]" = False,
+    ) -> "Export":
+        """Write a trial to a new folder; see `Trial.export`."""
+        return self.trial(trial).export(folder, kind=kind, retrain=retrain)
+
+    def to_optuna(self) -> "optuna.Study":
+        """The study in the memory of stock Optuna: parameters, intermediate values, states and scores of all trials.
+
+        Example:
+            >>> optuna.importance.get_param_importances(study.to_optuna())
+        """
+        from studies.exports.optuna import optuna_study
+
+        with _opened(self.storage) as ledger:
+            return optuna_study(ledger, self.name)
+
+    def _repr_html_(self) -> str:
+        return self.leaderboard(top=20)._repr_html_()
+
+
+def _opened(storage: str) -> Ledger:
+    return Ledger.open(storage, create=False, read_only=True)
+
+
+def _best_number(summary: StudySummary) -> int:
+    if summary.best is None:
+        raise StudiesError(
+            f"study {summary.name!r} must have a complete trial; got none among {summary.trials}. Launch it again."
+        )
+    return summary.best.number

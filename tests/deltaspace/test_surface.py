@@ -1,0 +1,356 @@
+"""What a user imports: the public names, what they promise, and how little they load."""
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import deltaspace
+from deltaspace import Configuration, Study, Table, Trial
+from studies.keeping.progress import Progress
+
+ROOT = Path(__file__).parents[2]
+ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
+HEAVY = ("torch", "transformers", "ray")
+PUBLIC = [
+    "Configuration",
+    "Edit",
+    "SearchSpace",
+    "Specification",
+    "Study",
+    "Table",
+    "Trial",
+    "count",
+    "describe",
+    "errors",
+    "launch",
+    "load_delta",
+    "methods",
+    "open_delta",
+    "open_study",
+    "published_method",
+    "shape_of",
+    "studies",
+    "train",
+]
+FUNCTIONS = [name for name in PUBLIC if name.islower() and name != "errors"]
+
+
+@pytest.fixture
+def study(sample_storage: str) -> Study:
+    return deltaspace.open_study("sample", sample_storage)
+
+
+def test_the_public_names_are_these() -> None:
+    assert deltaspace.__all__ == PUBLIC
+    assert set(PUBLIC) <= set(dir(deltaspace))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+    value = getattr(deltaspace, name)
+    assert len(inspect.getdoc(value) or "") > 40
+    assert getattr(deltaspace, name) is value
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "Table", "errors"])
+def test_what_a_user_calls_has_an_example(name: str) -> None:
+    assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
+
+
+def test_a_type_checker_and_the_interpreter_see_the_same_names() -> None:
+    source = inspect.getsource(deltaspace)
+    block = source[source.index("if TYPE_CHECKING:") : source.index("__all__")]
+    imported = {name.strip() for line in block.splitlines()[1:] for name in line.partition(" import ")[2].split(",")}
+    assert imported - {""} == set(PUBLIC)
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'lunch'; it has: .*launch"):
+        deltaspace.lunch  # noqa: B018
+
+
+@pytest.mark.parametrize("package", ["search_space", "trial_runner", "studies"])
+def test_every_error_of_a_package_can_be_caught_by_its_public_name(package: str) -> None:
+    module = importlib.import_module(f"{package}.errors")
+    own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
+    assert own
+    for error in own:
+        assert getattr(deltaspace.errors, error.__name__) is error
+        assert error.__name__ in deltaspace.errors.__all__
+
+
+def loaded_after(script: str, *suspects: str, folder: Path | None = None) -> list[str]:
+    """Which of the suspects a fresh interpreter has loaded after the script."""
+    ending = f"\nimport sys\nprint(*sorted(set(sys.modules) & set({suspects!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", script + ending],
+        cwd=folder or ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    suspects = (*HEAVY, "pandas", "numpy", "sqlalchemy", "optuna", "pydantic", "rich", "click", "yaml", "studies")
+    assert loaded_after("import deltaspace; dir(deltaspace)", *suspects) == []
+
+
+LOOKING = """
+import deltaspace
+print(deltaspace.studies({url!r}))
+study = deltaspace.open_study("sample", {url!r})
+for table in (study.leaderboard(top=3), study.trials, study.readings, study.query("select 1")):
+    str(table), table._repr_html_()
+str(study.best), study.best._repr_html_(), study.best.configuration, study.trial(1).readings, study.summary
+"""
+
+
+def test_reading_a_study_loads_no_deep_learning_library_and_no_pandas(sample_storage: str) -> None:
+    assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY, "pandas") == []
+
+
+def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: str) -> None:
+    asked = LOOKING.format(url=sample_storage) + "study.trials.to_pandas()\n"
+    assert loaded_after(asked, *HEAVY, "pandas") == ["pandas"]
+
+
+def test_describing_and_counting_load_neither_torch_nor_a_database() -> None:
+    script = f"""
+import deltaspace
+print(deltaspace.count("lora_qv", {ROBERTA!r}, r=16), deltaspace.describe("mam_adapter", {ROBERTA!r}))
+print(deltaspace.methods({ROBERTA!r}))
+"""
+    assert loaded_after(script, *HEAVY, "sqlalchemy", "optuna") == []
+
+
+def test_a_study_answers_with_tables(study: Study) -> None:
+    board = study.leaderboard(top=1)
+    assert [board.rows[0][board.columns.index(name)] for name in ("number", "score", "state")] == [3, 0.85, "complete"]
+    assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board.column("method"))
+    assert board.title.startswith("sample: docstrings on ")
+    assert study.trials.column("number") == (0, 1, 2, 3, 4, 5)
+    assert study.trials.column("attention_form")[1] == "lowrank"
+    assert study.query("select count(*) as trials from trials").to_dicts() == [{"trials": 6}]
+    assert set(study.readings.column("trial")) == {0, 1, 3, 4}
+    assert "accuracy" in study.readings.columns
+
+
+def test_columns_of_the_tables_are_typed_in_pandas(study: Study) -> None:
+    kinds = {name: str(kind) for name, kind in study.trials.to_pandas().dtypes.items()}
+    expected = {"number": "Int64", "state": "string", "score": "float64", "ffn_bottleneck": "Int64", "reason": "string"}
+    assert {name: kinds[name] for name in expected} == expected
+    assert kinds["created_at"].endswith("UTC]")
+
+
+def test_the_best_trial_is_a_trial(study: Study) -> None:
+    best = study.best
+    assert (best.number, best.score, best.state, best.method) == (3, 0.85, "complete", None)
+    assert best == study.trial("best") == study.trial(3)
+    assert isinstance(best.configuration, Configuration)
+    assert deltaspace.count(best).stored == best.stored_parameters
+    assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.page.trial, site)}
+    assert best.readings.column("score") == (0.65, 0.85)
+    assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
+
+
+def test_what_a_notebook_shows_of_a_study_is_its_leaderboard(study: Study) -> None:
+    assert study._repr_html_() == study.leaderboard()._repr_html_()
+
+
+def test_a_handle_is_its_name_and_its_storage(study: Study, sample_storage: str) -> None:
+    assert study == Study(name="sample", storage=sample_storage)
+    assert repr(study) == f"Study(name='sample', storage={sample_storage!r})"
+
+
+def test_the_storage_is_that_of_the_environment_unless_one_is_given(
+    sample_storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(deltaspace.errors.StorageError, match=r"deltaspace\.db"):
+        deltaspace.studies()
+    monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
+    assert deltaspace.studies().column("name") == ("sample",)
+    assert deltaspace.open_study("sample").storage == sample_storage
+
+
+def test_what_is_not_there_is_a_key_error_with_a_plain_text(study: Study, sample_storage: str) -> None:
+    with pytest.raises(KeyError) as missing:
+        deltaspace.open_study("nope", sample_storage)
+    assert isinstance(missing.value, deltaspace.errors.UnknownStudyError)
+    assert str(missing.value).startswith("no study 'nope' in ")
+    with pytest.raises(KeyError, match=r"^no trial 99; the study holds 0 to 5\.$"):
+        study.trial(99)
+    with pytest.raises(KeyError, match=r"Did you mean 'lora_qv'\?$"):
+        deltaspace.published_method("lroa_qv")
+
+
+def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) -> None:
+    with pytest.raises(ValueError, match="a query must only read"):
+        study.query("delete from trials")
+    with pytest.raises(ValueError, match=r"the study is not a valid study file; 3 problems:"):
+        deltaspace.launch({"name": "x", "trials": 3})
+    with pytest.raises(ValueError, match="1 problem:\nbudget: "):
+        deltaspace.launch("docstrings", overrides={"budget": "200%"})
+
+
+def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:
+    from dataclasses import fields, replace
+
+    from studies.store.ledger import Ledger
+    from studies.store.records import NewStudy
+
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    with Ledger.open(study.storage, create=False, read_only=True) as ledger:
+        record = ledger.study("sample")
+    new = NewStudy(**{field.name: getattr(record, field.name) for field in fields(NewStudy)})
+    with Ledger.open(url) as ledger:
+        ledger.create_study(replace(new, name="empty"))
+    empty = deltaspace.open_study("empty", url)
+    assert len(empty.leaderboard()) == len(empty.trials) == 0
+    assert empty.leaderboard().columns == study.leaderboard().columns
+    with pytest.raises(deltaspace.errors.StudiesError, match="must have a complete trial"):
+        _ = empty.best
+
+
+def test_a_count_is_that_of_the_paper() -> None:
+    # BART-large, prefix 30 and adapter 512: 27,377,664 weights, printed as 6.7% (He et al. 2022, table 6)
+    bart = str(ROOT / "tests" / "data" / "backbones" / "bart_large")
+    assert deltaspace.count("mam_adapter", bart, l=30, r=512).weights_only == 27_377_664
+    assert deltaspace.count("mam_adapter:l=30,r=512", bart) == deltaspace.count("mam_adapter", bart, l=30, r=512)
+    assert deltaspace.shape_of(bart).parameters == 406_291_456
+    configuration = deltaspace.published_method("lora_qv").configuration(deltaspace.shape_of(ROBERTA), {"r": 16})
+    assert deltaspace.count(configuration, ROBERTA).stored == 589_824
+    with pytest.raises(KeyError, match="only published methods have settings"):
+        deltaspace.count(configuration, ROBERTA, r=16)
+
+
+def test_a_description_is_text_and_html(study: Study) -> None:
+    described = deltaspace.describe("mam_adapter", ROBERTA, r=512)
+    for part in ("functional form", "softmax(q_i", "W_down: 768 × 512", "nearest published", "He et al. 2022"):
+        assert part in str(described)
+    assert "&lt;" in described._repr_html_() or "<pre>" in described._repr_html_()
+    assert str(deltaspace.describe(study.best)).startswith("trial 3 of sample: ")
+    assert deltaspace.describe(study.best.configuration, ROBERTA).sentence == deltaspace.describe(study.best).sentence
+
+
+def test_the_published_methods_are_a_table() -> None:
+    from search_space.published import PUBLISHED
+
+    table = deltaspace.methods(ROBERTA)
+    assert table.column("name") == tuple(method.name for method in PUBLISHED)
+    mam = table.to_dicts()[table.column("name").index("mam_adapter")]
+    assert (mam["attention_form"], mam["ffn_insertion"], mam["invalid"]) == ("softmax_memory", "parallel", None)
+
+
+TRIVIAL = {
+    "name": "trivial",
+    "backbone": ROBERTA,
+    "task": {"name": "docstrings"},
+    "budget": "0.5%",
+    "trials": 6,
+    "training": {"steps": 16},
+    "pruning": {"first_rung_steps": 4},
+    "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
+    "fleet": {"backend": "inline", "pack": 2},
+}
+
+
+@pytest.fixture
+def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """URL of a new storage; studies that are launched train nothing."""
+    import functools
+
+    from support.trivial_runner import TrivialFactory
+
+    import studies.launching
+
+    monkeypatch.chdir(tmp_path)
+    launched = functools.partial(studies.launching.launch, factory=TrivialFactory(step_seconds=0))
+    monkeypatch.setattr(studies.launching, "launch", launched)
+    return f"sqlite:///{tmp_path / 'trivial.db'}"
+
+
+def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(trivial: str) -> None:
+    seen: list[Progress] = []
+    study = deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 4}, progress=seen.append)
+    assert len(study.trials) == 4
+    assert TRIVIAL["trials"] == 6
+    assert seen
+    assert seen[-1].ended == 4
+    specification = deltaspace.Specification.from_json(study.trial(0).page.study.specification)
+    again = deltaspace.launch(specification, storage=trivial, overrides={"trials": 5}, progress=False)
+    assert again == study
+    assert len(again.trials) == 5
+    with pytest.raises(deltaspace.errors.StudyChangedError, match="seed"):
+        deltaspace.launch(TRIVIAL, storage=trivial, overrides={"seed": 1}, progress=False)
+
+
+def test_progress_is_shown_unless_it_is_not_wanted(trivial: str, capsys: pytest.CaptureFixture[str]) -> None:
+    deltaspace.launch(TRIVIAL, storage=trivial)
+    assert "trivial: 6 of 6 trials" in capsys.readouterr().err
+    deltaspace.launch(TRIVIAL, storage=trivial, overrides={"name": "quiet"}, progress=False)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+
+
+def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
+    import optuna
+
+    study = deltaspace.launch(TRIVIAL, storage=trivial, progress=False)
+    stock = study.to_optuna()
+    assert isinstance(stock, optuna.Study)
+    assert [trial.number for trial in stock.trials] == list(study.trials.column("number"))
+    assert stock.best_value == study.best.score
+    assert stock.user_attrs["metric"] == "accuracy"
+
+
+@dataclass
+class Kernel:
+    kernel: object = "one"
+
+
+class FakeDisplay:
+    """IPython's display, as far as the bar uses it."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def HTML(self, text: str) -> str:  # noqa: N802 - IPython's name
+        return text
+
+    def display(self, text: str, *, display_id: bool) -> "FakeDisplay":
+        assert display_id
+        self.shown.append(text)
+        return self
+
+    def update(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_notebook_has_a_bar(
+    trivial: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from types import SimpleNamespace
+
+    display = FakeDisplay()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", display)  # type: ignore[arg-type]
+    deltaspace.launch(TRIVIAL, storage=trivial)
+    assert '<progress max="6" value="6"></progress> trivial: 6 of 6 trials' in display.shown[-1]
+    assert capsys.readouterr().err == ""
+
+
+def test_tables_and_trials_are_the_public_types(study: Study) -> None:
+    assert isinstance(study, deltaspace.Study)
+    assert isinstance(study.best, Trial)
+    assert isinstance(study.trials, Table)
