@@ -4,7 +4,6 @@
 
     running.py      confirm: creates or continues a confirmation and runs its trials to the end
     contenders.py   who is trained again: the best configurations and the baselines
-    record.py       what the ledger holds of a confirmation beside its trials
     results.py      what its trials say: spreads, comparisons, optimism
     verdicts.py     winner minus baseline, and whether that is a win
     statistics.py   spread, paired bootstrap, permutation tests, Holm

@@ -12,26 +12,7 @@ from search_space.space.options import parse_point
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
-from studies.store.records import NewTrial, TrialRecord, TrialState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
-    """A configuration, with its learning rates, that is trained again.
-
-    Attributes:
-        label: Unique in the confirmation: the published method, else ``trial 17``.
-        trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
-        validation_score: What that trial scored in the search.
-        is_top: Whether it is one of the best configurations of the study.
-        baselines: The baselines that it is, as they were asked for; usually one or none.
-    """
-
-    label: str
-    trial: int | None
-    validation_score: float | None
-    is_top: bool
-    baselines: tuple[str, ...]
+from studies.store.records import Contender, NewTrial, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

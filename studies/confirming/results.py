@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from studies.confirming.contenders import Contender
-from studies.confirming.record import record_of
 from studies.confirming.statistics import Spread, spread
 from studies.confirming.verdicts import Comparison, compare
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
+from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +95,6 @@ def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult
 
     Raises:
         UnknownStudyError: If there is no study of that name.
-        ConfirmationError: If one was recorded by another release.
     """
     return tuple(_result(ledger, one) for one in ledger.confirmations(ledger.study(study).id))
 
@@ -107,13 +104,13 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
 
     Raises:
         UnknownStudyError: If there is nothing of that name.
-        ConfirmationError: If it is no confirmation, or one recorded by another release.
+        ConfirmationError: If it is no confirmation.
     """
     return _result(ledger, ledger.study(name))
 
 
 def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
-    record = record_of(study)
+    record = ledger.confirmation(study)
     trials = ledger.trials(study.id)
     contenders = tuple(
         _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study)

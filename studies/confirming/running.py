@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.confirming.contenders import entries_of, trials_of
-from studies.confirming.record import ConfirmationRecord, record_of
 from studies.confirming.request import ConfirmationRequest
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
@@ -19,7 +18,15 @@ from studies.search.rungs import RungPlan
 from studies.search.samplers import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
 from studies.store.ledger import LEASE_SECONDS, Ledger
-from studies.store.records import NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.store.records import (
+    ConfirmationRecord,
+    NewStudy,
+    NewTrial,
+    StudyKind,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
 from trial_runner.backbones import config_of
 
 _SEED_BITS = 31
@@ -51,7 +58,7 @@ def confirm(
     """
     storage_url = absolute_url(storage_url)
     with Ledger.open(storage_url, create=False) as ledger:
-        parent = _searched(ledger.study(request.study))
+        parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
         if existing is not None and _is_finished(ledger, existing):
             total = sum(ledger.state_counts(existing.id).values())
@@ -64,22 +71,24 @@ def confirm(
         if factory is None:
             label_count(specification)
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
-    plan = plan_of(specification, study, space, storage_url=storage_url)
+        target_trials = sum(ledger.state_counts(study.id).values())
+    plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     return run_fleet(
         specification, study, replace(plan, lease_seconds=lease_seconds), factory=factory, observer=observer
     )
 
 
-def _searched(study: StudyRecord) -> StudyRecord:
+def _searched(ledger: Ledger, name: str) -> StudyRecord:
     """The study, unless it is a confirmation itself.
 
     Raises:
         ConfirmationError: If it is one.
     """
+    study = ledger.study(name)
     if study.kind is StudyKind.CONFIRMATION:
         raise ConfirmationError(
-            f"a study that searches can be confirmed; '{study.name}' is a confirmation of "
-            f"'{record_of(study).study}'. Name that one."
+            f"a study that searches can be confirmed; '{name}' is a confirmation of "
+            f"'{ledger.confirmation(study).study}'. Name that one."
         )
     return study
 
@@ -118,7 +127,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest)
             f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
         )
     asked = {"top": request.top, "seeds": request.seeds, "against": list(request.against)}
-    changes = difference(record_of(found).asked, asked)
+    changes = difference(ledger.confirmation(found).asked, asked)
     if changes:
         raise StudyChangedError(
             f"confirmation '{found.name}' must be continued with what it was begun with; got other values. "
@@ -129,8 +138,8 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest)
 
 def _new(
     ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest, space: SearchSpace
-) -> tuple[NewStudy, list[NewTrial]]:
-    """A confirmation to be recorded, and all its trials.
+) -> tuple[NewStudy, list[NewTrial], ConfirmationRecord]:
+    """A confirmation to be recorded, all its trials, and what it is.
 
     Raises:
         ConfirmationError: If the study has no complete trial.
@@ -149,9 +158,10 @@ def _new(
         contenders=tuple(entry.contender for entry in entries),
         left_out=left_out,
     )
+    planned = trials_of(entries, record.seeds)
     new = NewStudy(
         name=request.confirmation,
-        specification=record.in_specification(parent.specification, request.confirmation),
+        specification={**parent.specification, "name": request.confirmation, "trials": len(planned)},
         backbone=parent.backbone,
         backbone_parameters=parent.backbone_parameters,
         budget_parameters=parent.budget_parameters,
@@ -160,7 +170,7 @@ def _new(
         kind=StudyKind.CONFIRMATION,
         parent_id=parent.id,
     )
-    return new, trials_of(entries, record.seeds)
+    return new, planned, record
 
 
 def _seeds(parent: StudyRecord, request: ConfirmationRequest, trials: list[TrialRecord]) -> tuple[int, ...]:
@@ -182,14 +192,15 @@ def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
     return all(state.is_terminal or not count for state, count in counts.items())
 
 
-def plan_of(specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str) -> StudyPlan:
+def plan_of(
+    specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
+) -> StudyPlan:
     """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
     training = specification.training_plan()
-    record = record_of(study)
     return StudyPlan(
         study=study.name,
         storage_url=storage_url,
-        target_trials=len(record.contenders) * len(record.seeds),
+        target_trials=target_trials,
         space=space,
         sampler="random",
         published=(),

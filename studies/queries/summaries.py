@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from studies.confirming.record import record_of
 from studies.queries.ranking import best_trial
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
@@ -102,7 +101,7 @@ def summary_of(ledger: Ledger, study: StudyRecord) -> StudySummary:
         counts={state: counts.get(state, 0) for state in TrialState},
         best=best_trial(complete),
         created_at=study.created_at,
-        confirms=record_of(study).study if study.kind is StudyKind.CONFIRMATION else None,
+        confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
-from studies.store.records import NewStudy, NewTrial, StudyRecord, TrialRecord, TrialState
-from studies.store.rows import TRIAL_COLUMNS, clean, study_from_row, trial_from_row, trial_to_row
-from studies.store.tables import ATTEMPTS, EVENTS, STUDIES, TRIALS
+from studies.store.records import ConfirmationRecord, NewStudy, NewTrial, StudyRecord, TrialRecord, TrialState
+from studies.store.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
+from studies.store.tables import ATTEMPTS, CONFIRMATIONS, EVENTS, STUDIES, TRIALS
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
@@ -86,6 +86,12 @@ def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: Stu
     values |= {"epoch": 0, "created_at": datetime.now(UTC)}
     connection.execute(insert(STUDIES), values)
     return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one())
+
+
+def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:
+    """Record what a confirmation is, once."""
+    if connection.execute(select(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)).one_or_none() is None:
+        connection.execute(insert(CONFIRMATIONS), confirmation_to_row(confirmation) | {"study_id": study_id})
 
 
 def add_trials(

@@ -19,6 +19,7 @@ from studies.store.engine import Access, open_engine
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
+    ConfirmationRecord,
     EventRecord,
     NewStudy,
     NewTrial,
@@ -87,8 +88,10 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     # Studies
 
-    def create_study(self, study: NewStudy, trials: Sequence[NewTrial] = ()) -> StudyRecord:
-        """Create a study, with its first trials already queued.
+    def create_study(
+        self, study: NewStudy, trials: Sequence[NewTrial] = (), confirmation: ConfirmationRecord | None = None
+    ) -> StudyRecord:
+        """Create a study, with its first trials already queued; a confirmation with what it is.
 
         Raises:
             StudiesError: If its name is taken.
@@ -96,6 +99,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         def work(link: Connection, in_doubt: StudyRecord | None) -> StudyRecord:
             created = keeping.add_study(link, study, self.url, in_doubt)
+            if confirmation is not None:
+                keeping.add_confirmation(link, created.id, confirmation)
             keeping.add_trials(link, created.id, trials, worker=None, lease_seconds=LEASE_SECONDS)
             return created
 
@@ -116,6 +121,14 @@ class Ledger(AbstractContextManager["Ledger"]):
     def confirmations(self, study_id: int) -> list[StudyRecord]:
         """The confirmations of a study, oldest first."""
         return [study for study in self.studies() if study.parent_id == study_id]
+
+    def confirmation(self, study: StudyRecord) -> ConfirmationRecord:
+        """What a confirmation is beside its trials.
+
+        Raises:
+            ConfirmationError: If the study is none.
+        """
+        return self._database.read(lambda link: looking.confirmation(link, study))
 
     def state_counts(self, study_id: int) -> dict[TrialState, int]:
         """How many trials are in each state, zeros included."""

@@ -5,20 +5,35 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
-from studies.errors import UnknownStudyError, UnknownTrialError
+from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
+    ConfirmationRecord,
     EventRecord,
     ReadingRecord,
     StudyRecord,
     TrialRecord,
     TrialState,
 )
-from studies.store.rows import TRIAL_COLUMNS, columns_of, reading_from_row, study_from_row, trial_from_row
-from studies.store.tables import ARTEFACTS, ATTEMPTS, EVENTS, READINGS, STUDIES, TRIALS
+from studies.store.rows import (
+    TRIAL_COLUMNS,
+    columns_of,
+    confirmation_from_row,
+    reading_from_row,
+    study_from_row,
+    trial_from_row,
+)
+from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, READINGS, STUDIES, TRIALS
 
 _STUDIES = select(STUDIES).order_by(STUDIES.c.id)
+_PARENTS = STUDIES.alias()
+_CONFIRMATION = (
+    select(CONFIRMATIONS, _PARENTS.c.name.label("study"))
+    .join(STUDIES, STUDIES.c.id == CONFIRMATIONS.c.study_id)
+    .join(_PARENTS, _PARENTS.c.id == STUDIES.c.parent_id)
+    .where(CONFIRMATIONS.c.study_id == bindparam("study_id"))
+)
 _TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
 _TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
@@ -61,6 +76,18 @@ def study(connection: Connection, name: str, shown: str) -> StudyRecord:
 def studies(connection: Connection) -> list[StudyRecord]:
     """All studies, oldest first."""
     return [study_from_row(row) for row in connection.execute(_STUDIES)]
+
+
+def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationRecord:
+    """What a confirmation is.
+
+    Raises:
+        ConfirmationError: If the study is none.
+    """
+    row = connection.execute(_CONFIRMATION, {"study_id": study.id}).one_or_none()
+    if row is None:
+        raise ConfirmationError(f"'{study.name}' must be a confirmation; it is a study that searches.")
+    return confirmation_from_row(row)
 
 
 def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, func, insert, inspect, select, text
+from sqlalchemy import JSON, Connection, bindparam, func, insert, inspect, select, text
 
 from studies.errors import SchemaVersionError, StorageError
 from studies.store.tables import METADATA, SCHEMA
@@ -58,9 +58,35 @@ def _add_confirmations(connection: Connection) -> None:
     )
 
 
+def _move_confirmations(connection: Connection) -> None:
+    """Take what a confirmation is out of the specification of its study."""
+    connection.execute(
+        text(
+            "CREATE TABLE confirmations (study_id INTEGER NOT NULL, top INTEGER NOT NULL, against JSON NOT NULL, "
+            "seeds JSON NOT NULL, contenders JSON NOT NULL, left_out JSON NOT NULL, "
+            "CONSTRAINT pk_confirmations PRIMARY KEY (study_id), CONSTRAINT ck_confirmations_top CHECK (top >= 1), "
+            "CONSTRAINT fk_confirmations_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id))"
+        )
+    )
+    lists = ("against", "seeds", "contenders", "left_out")
+    names = ("study_id", "top", *lists)
+    add = text(f"INSERT INTO confirmations ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})")
+    add = add.bindparams(*(bindparam(name, type_=JSON) for name in lists))
+    change = text("UPDATE studies SET specification = :specification WHERE id = :study_id")
+    change = change.bindparams(bindparam("specification", type_=JSON))
+    held = text("SELECT id, specification FROM studies WHERE kind = 'confirmation'").columns(specification=JSON)
+    for study_id, specification in connection.execute(held).all():
+        record = specification.pop("confirmation", None)
+        if record is None:
+            continue
+        connection.execute(add, {"study_id": study_id, **{name: record[name] for name in names[1:]}})
+        connection.execute(change, {"study_id": study_id, "specification": specification})
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
     Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
+    Migration(version=3, description="confirmations have a table of their own", apply=_move_confirmations),
 )
 
 

@@ -103,6 +103,60 @@ class StudyRecord(NewStudy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A configuration, with its learning rates, that is trained again.
+
+    Attributes:
+        label: Unique in the confirmation: the published method, else ``trial 17``.
+        trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
+        validation_score: What that trial scored in the search.
+        is_top: Whether it is one of the best configurations of the study.
+        baselines: The baselines that it is, as they were asked for; usually one or none.
+    """
+
+    label: str
+    trial: int | None
+    validation_score: float | None
+    is_top: bool
+    baselines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationRecord:
+    """What the ledger holds of a confirmation beside its trials: what was asked for, and who its contenders are.
+
+    Attributes:
+        study: Name of the study that is confirmed.
+        top: How many of its best configurations were asked for.
+        against: The baselines that were asked for.
+        seeds: Every contender is trained with each of them. The trials of a contender stand together, in this order.
+        contenders: The best configurations, best first, then the other baselines.
+        left_out: By name of a baseline why it is not among them.
+    """
+
+    study: str
+    top: int
+    against: tuple[str, ...]
+    seeds: tuple[int, ...]
+    contenders: tuple[Contender, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What was asked for; a confirmation is continued with the same."""
+        return {"top": self.top, "seeds": len(self.seeds), "against": list(self.against)}
+
+    @property
+    def winner(self) -> Contender:
+        """The best configuration of the study."""
+        return self.contenders[0]
+
+    def numbers_of(self, contender: int) -> range:
+        """Numbers of the trials of a contender, one per seed."""
+        return range(contender * len(self.seeds), (contender + 1) * len(self.seeds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTrial:
     """A trial to be recorded before it is run.
 

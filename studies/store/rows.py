@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table
 
 from studies.store.records import (
+    ConfirmationRecord,
+    Contender,
     NewTrial,
     ReadingRecord,
     SiteDimensions,
@@ -49,6 +51,24 @@ def clean(text: str) -> str:
 def study_from_row(row: Row[Any]) -> StudyRecord:
     """A row of ``studies``."""
     return StudyRecord(**{**row._mapping, "kind": StudyKind(row.kind)})
+
+
+def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
+    """A confirmation for ``confirmations``, but for its study."""
+    return {name: entry for name, entry in asdict(confirmation).items() if name != "study"}
+
+
+def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
+    """A row of ``confirmations`` with the name of the study that is confirmed."""
+    contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
+    return ConfirmationRecord(
+        study=row.study,
+        top=row.top,
+        against=tuple(row.against),
+        seeds=tuple(row.seeds),
+        contenders=contenders,
+        left_out=row.left_out,
+    )
 
 
 def trial_to_row(trial: NewTrial) -> dict[str, Any]:

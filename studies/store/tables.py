@@ -82,6 +82,7 @@ class Base(DeclarativeBase):
         float: Double(),
         str: Text(),
         dict[str, Any]: JSON(none_as_null=True),
+        list[Any]: JSON(none_as_null=True),
     }
 
 
@@ -117,6 +118,20 @@ class StudyRow(Base):
     created_at: Mapped[datetime]
     kind: Mapped[str] = mapped_column(server_default="search")
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("studies.id"))
+
+
+class ConfirmationRow(Base):
+    """What a confirmation was asked for, and whom it trains."""
+
+    __tablename__ = "confirmations"
+    __table_args__ = (CheckConstraint("top >= 1", name="top"),)
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), primary_key=True)
+    top: Mapped[int]
+    against: Mapped[list[Any]]
+    seeds: Mapped[list[Any]]
+    contenders: Mapped[list[Any]]
+    left_out: Mapped[dict[str, Any]]
 
 
 def _all_or_none(site: str) -> CheckConstraint:
@@ -276,6 +291,7 @@ class EventRow(Base):
 METADATA = Base.metadata
 SCHEMA = cast(Table, SchemaRow.__table__)
 STUDIES = cast(Table, StudyRow.__table__)
+CONFIRMATIONS = cast(Table, ConfirmationRow.__table__)
 TRIALS = cast(Table, TrialRow.__table__)
 ATTEMPTS = cast(Table, AttemptRow.__table__)
 READINGS = cast(Table, ReadingRow.__table__)

@@ -11,7 +11,6 @@ from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from search_space.backbones import shape_of
 from search_space.errors import UnknownMethodError
 from search_space.space.space import SearchSpace
-from studies.confirming.record import record_of
 from studies.confirming.request import AGAINST, ConfirmationRequest
 from studies.confirming.results import ConfirmationResult, confirmation_result, confirmation_results
 from studies.confirming.running import confirm, plan_of
@@ -31,7 +30,7 @@ from studies.search.replaying import replay_violations, replayed
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.store.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
@@ -92,6 +91,10 @@ class Study:
         with Ledger.open(self.url, read_only=True) as ledger:
             return ledger.study(name)
 
+    def confirmation(self, name: str = "reviews-confirm") -> ConfirmationRecord:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.confirmation(ledger.study(name))
+
     def trials(self, name: str = "reviews") -> list[TrialRecord]:
         with Ledger.open(self.url, read_only=True) as ledger:
             return ledger.trials(ledger.study(name).id)
@@ -137,7 +140,7 @@ def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study
     factory = Watching()
     launched = study.confirm(factory)
     assert (launched.finished, launched.reason) == (True, "finished: all 15 trials have ended")
-    record = record_of(study.record())
+    record = study.confirmation()
     labels = [contender.label for contender in record.contenders]
     assert labels[2:] == list(AGAINST)
     assert sorted(factory.requests) == list(range(15))
@@ -163,7 +166,7 @@ def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study
 
 def test_every_contender_has_the_same_seeds_so_that_runs_are_paired(local: Study) -> None:
     local.confirm()
-    record = record_of(local.record())
+    record = local.confirmation()
     assert len(set(record.seeds)) == 3
     trials = local.trials("reviews-confirm")
     for place in range(len(record.contenders)):
@@ -193,7 +196,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     assert study.broken() == []
     shape = shape_of(config_of(study.specification.backbone))
     space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options())
-    plan = plan_of(study.specification, record, space, storage_url=study.url)
+    plan = plan_of(study.specification, record, space, storage_url=study.url, target_trials=15)
     with Ledger.open(study.url, read_only=True) as ledger:
         assert replay_violations(ledger, record.id, replayed(ledger, record.id, plan)) == []
 
@@ -308,7 +311,7 @@ def test_no_seed_is_used_twice_in_a_storage(tmp_path: Path, local: Study) -> Non
     local.confirm(name="another")
     launch(specification(tmp_path, trials=30), storage_url=local.url, factory=TrivialFactory())
     seeds = [trial.seed for trial in local.trials()]
-    seeds += [*record_of(local.record()).seeds, *record_of(local.record("another")).seeds]
+    seeds += [*local.confirmation().seeds, *local.confirmation("another").seeds]
     assert len(set(seeds)) == len(seeds) == 30 + 3 + 3
 
 

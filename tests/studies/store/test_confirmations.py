@@ -4,8 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from studies.errors import StudiesError
-from studies.store.records import StudyKind, TrialState
+from studies.errors import ConfirmationError, StudiesError
+from studies.store.records import ConfirmationRecord, Contender, StudyKind, TrialState
+
+CONFIRMATION = ConfirmationRecord(
+    study="sst2",
+    top=1,
+    against=("lora_qv", "bitfit"),
+    seeds=(3, 2**31 - 1),
+    contenders=(Contender(label="trial 0", trial=0, validation_score=0.75, is_top=True, baselines=("lora_qv",)),),
+    left_out={"bitfit": "it does not fit."},
+)
 
 
 @pytest.fixture
@@ -15,7 +24,7 @@ def confirmation(kept, values):
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 10, score=0.75)], outcome=values.complete)
     new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)
     trials = [values.trial(number, fingerprint=f"fingerprint-0:{number}", proposal={}) for number in range(2)]
-    return kept.ledger.create_study(new, trials)
+    return kept.ledger.create_study(new, trials, CONFIRMATION)
 
 
 def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
@@ -27,6 +36,12 @@ def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
         (0, TrialState.QUEUED, 0),
         (1, TrialState.QUEUED, 0),
     ]
+
+
+def test_what_a_confirmation_is_is_read_as_it_was_written(kept, confirmation):
+    assert kept.ledger.confirmation(confirmation) == CONFIRMATION
+    with pytest.raises(ConfirmationError, match="'sst2' must be a confirmation; it is a study that searches"):
+        kept.ledger.confirmation(kept.ledger.study("sst2"))
 
 
 def test_the_study_does_not_see_the_trials_of_its_confirmation(kept, confirmation):

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from studies.store.address import StorageAddress
 from studies.store.engine import Access
 from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS, Migration
-from studies.store.records import StudyKind
+from studies.store.records import Contender, StudyKind
 from studies.store.tables import METADATA
 
 GOLDEN = Path(__file__).parent / "schemas"
@@ -173,6 +174,31 @@ def shape(ledger):
         }
 
     return ledger.read(look)
+
+
+def test_confirmations_of_version_2_move_to_their_own_table(storage_url):
+    released(storage_url, 2)
+    engine = create_engine(StorageAddress.parse(storage_url).url)
+    contender = {"label": "trial 4", "trial": 4, "validation_score": 0.5, "is_top": True, "baselines": ["lora_qv"]}
+    asked = {"study": "old", "top": 2, "against": ["lora_qv"], "seeds": [5, 6], "left_out": {"bitfit": "too large."}}
+    specification = {"name": "old-confirm", "trials": 2, "confirmation": {**asked, "contenders": [contender]}}
+    columns = "backbone, backbone_parameters, budget_parameters, metric, seed, epoch, created_at"
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                f"INSERT INTO studies (name, specification, kind, parent_id, {columns}) "
+                f"SELECT 'old-confirm', :specification, 'confirmation', id, {columns} FROM studies"
+            ),
+            {"specification": json.dumps(specification)},
+        )
+    engine.dispose()
+    with Ledger.open(storage_url) as ledger:
+        study = ledger.study("old-confirm")
+        assert study.specification == {"name": "old-confirm", "trials": 2}
+        found = ledger.confirmation(study)
+    assert (found.study, found.top, found.against, found.seeds) == ("old", 2, ("lora_qv",), (5, 6))
+    assert found.left_out == {"bitfit": "too large."}
+    assert found.contenders == (Contender(**{**contender, "baselines": ("lora_qv",)}),)
 
 
 @pytest.mark.parametrize("version", range(1, NEWEST))
