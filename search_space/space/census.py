@@ -4,21 +4,23 @@ Sizes and learning rates are left aside: a structure is which edits with which g
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
-from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.gates import FixedScale
+from search_space.forms import Diagonal
+from search_space.gates import FixedScale, Gate, Multiply
 from search_space.layers import Layers
 from search_space.space.layer_choice import depth_of, every_choice
-from search_space.space.product import product_size, refusals
-from search_space.space.space import ATTENTION, FFN, SearchSpace
-from search_space.space.tree import Point, points_of
+from search_space.space.options import SpaceOptions
+from search_space.space.points import FFN, points_of, site_of
+from search_space.space.product import Point, product_size, refusals
+from search_space.space.space import SearchSpace
+from search_space.space.structures import Structures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,56 +121,47 @@ def _configurations(
 
 def _blocks(layers: Layers, parts: Collection[str], space: SearchSpace) -> tuple[tuple[int, ...], ...]:
     """The chosen blocks of every stack that some parts are in."""
-    sites = [Site.ATTENTION if part == ATTENTION else Site(part) for part in parts]
-    stacks = {sublayer.stack for site in sites for sublayer in space.shape.sublayers(site)}
+    stacks = {sublayer.stack for part in parts for sublayer in space.shape.sublayers(site_of(part))}
     depths = {"encoder": space.shape.encoder_layers, "decoder": space.shape.decoder_layers}
     return tuple(layers.chosen(depths[stack]) for stack in sorted(stacks))
 
 
 def _part(space: SearchSpace, part: str) -> PartCensus:
     options, shape = space.options, space.shape
-    values = options.values(part)
-    gates: list[str] = []
-    for gate in values["gate"]:
-        gates += [f"{gate}:{scale}" for scale in options.scales] if gate == FixedScale.name else [gate]
-    values = {**values, "gate": gates}
-    site = Site.ATTENTION if part == ATTENTION else Site(part)
+    values, site = {**options.values(part), "gate": dict(_gates(part, options))}, site_of(part)
     size = product_size(site, values)
     refused = refusals(site, shape, values)
-    legal_points = points_of(part, shape, options)
-    fitting = space.trees[part].points if part in space.trees else ()
-    together = _structures((point for point in legal_points if "+" in point.leaf.write), space)
-    legal = _structures(legal_points, space)
-    proposed = _structures(fitting, space)
+    legal = Structures(points_of(part, shape, options), shape, options)
+    proposed = len(space.structures.get(part, ()))
+    together = sum(len(point.edits) > 1 for point in legal)
     return PartCensus(
         part=part,
         product=size,
         refused=dict(Counter(refused).most_common()),
         together=together,
-        near_duplicates=size - sum(refused.values()) + together - legal,
-        too_large=legal - proposed,
+        near_duplicates=size - sum(refused.values()) + together - len(legal),
+        too_large=len(legal) - proposed,
         proposed=proposed,
-        distinct=_distinct(fitting, space),
+        distinct=_distinct(space.trees[part].points if part in space.trees else (), space),
     )
 
 
-def _structures(points: Iterable[Point], space: SearchSpace) -> int:
-    return sum(_activations(point, space) * len(_scales(point, space)) for point in points)
+def _gates(part: str, options: SpaceOptions) -> Iterator[tuple[str, Gate]]:
+    """Those of the product, in which a gate with another scale is another gate."""
+    for text, gate in options.gate_values.items():
+        if isinstance(gate, FixedScale):
+            yield from ((f"{text}:{scale}", FixedScale(value=scale)) for scale in options.scales)
+        else:
+            yield text, gate
+    if Diagonal.name in options.forms(part):
+        yield Multiply.name, Multiply()
 
 
-def _activations(point: Point, space: SearchSpace) -> int:
-    return len(space.options.activations) if point.has_activation else 1
-
-
-def _scales(point: Point, space: SearchSpace) -> tuple[float, ...]:
-    return space.options.scales if point.has_scale else (1.0,)
-
-
-def _distinct(points: Iterable[Point], space: SearchSpace) -> int:
+def _distinct(points: Sequence[Point], space: SearchSpace) -> int:
     """Different canonical forms; activations make each of them so many."""
+    activations = space.options.activations
     forms: dict[tuple[Edit, ...], int] = {}
-    for point in points:
-        for scale in _scales(point, space):
-            form = canonical(Configuration(edits=point.edits(scale=scale)), space.shape)
-            forms[form.edits] = _activations(point, space)
+    for point in Structures(points, space.shape, replace(space.options, activations=activations[:1])):
+        form = canonical(Configuration(edits=point.edits), space.shape)
+        forms[form.edits] = len(activations) if point.has_activation else 1
     return sum(forms.values())

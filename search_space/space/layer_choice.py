@@ -60,6 +60,29 @@ def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Asker) 
             return AllLayers()
 
 
+def layer_answers(prefix: str, names: Sequence[str], depth: int, layers: Layers) -> dict[str, str | float] | None:
+    """What `suggest_layers` must be told to suggest these blocks; None if it cannot.
+
+    Args:
+        prefix: Of the names of the questions.
+        names: The kinds of choices.
+        depth: Blocks of a stack.
+        layers: A choice, or another name of the same blocks.
+    """
+    alike = [choice for choice in every_choice(names, depth) if choice.chosen(depth) == layers.chosen(depth)]
+    if not alike:
+        return None
+    chosen = layers if layers in alike else alike[0]
+    answers: dict[str, str | float] = {f"{prefix}.layers": chosen.name}
+    if isinstance(chosen, LayerRange):
+        rest = depth - chosen.first
+        answers[f"{prefix}.first_layer"] = (chosen.first + 0.5) / depth
+        answers[f"{prefix}.layer_share"] = (chosen.last - chosen.first + 0.5) / rest
+    elif isinstance(chosen, SpindleGroups):
+        answers[f"{prefix}.groups"] = "+".join(map(str, chosen.groups))
+    return answers
+
+
 def every_choice(names: Sequence[str], depth: int) -> tuple[Layers, ...]:
     """Everything that can be suggested."""
     choices: list[Layers] = []

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
@@ -22,11 +23,21 @@ from search_space.forms import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates import GATES, ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply, Prepend
+from search_space.gates import (
+    GATES,
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    Gate,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+    Prepend,
+)
 from search_space.layers import LAYER_CHOICES, AllLayers
 from search_space.published import COMPARED, published_method
-from search_space.space.choices import EVERYTHING, NONE, USUAL, WITH, WITHOUT
-from search_space.space.leaves import PLAIN_GATES
+from search_space.space.product import BIASES, EVERYTHING, USUAL, USUAL_SCALE, Values, by_text, gates_by_text
 
 LEARNING_RATES: dict[str, tuple[float, float]] = {
     SoftmaxMemory.name: (3e-3, 5e-2),
@@ -50,8 +61,9 @@ SEARCHED_GATES: tuple[str, ...] = tuple(gate.name for gate in GATES.values() if 
 """Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
 
 SITES: tuple[str, ...] = ("tied", "separate")
-BIASES: tuple[str, ...] = (USUAL, WITH, WITHOUT)
-SHARINGS: tuple[str, ...] = tuple(EVERYTHING["sharing"])
+PLAIN_GATES: tuple[str, ...] = (Add.name, FixedScale.name, LearnedScale.name)
+"""Composition functions that fit every form with two ends."""
+
 LAYER_NAMES: tuple[str, ...] = tuple(choice.name for choice in LAYER_CHOICES)
 
 _FORM_NAMES = tuple(FORMS)
@@ -128,8 +140,8 @@ class SpaceOptions:
             ("gate", SEARCHED_GATES, self.gates),
             ("choice of sites", SITES, (self.sites,)),
             ("choice of layers", LAYER_NAMES, self.layers),
-            ("choice of biases", BIASES, self.biases),
-            ("choice of sharing", SHARINGS, self.sharing),
+            ("choice of biases", tuple(BIASES), self.biases),
+            ("choice of sharing", tuple(EVERYTHING["sharing"]), self.sharing),
         ):
             for name in names:
                 if name not in known:
@@ -165,43 +177,44 @@ class SpaceOptions:
             FixedScale(value=scale)
 
     @property
-    def gate_values(self) -> tuple[str, ...]:
+    def gate_values(self) -> dict[str, Gate]:
         """The values of the dimension ``gate``: a learned scale and an inducer come in several."""
-        values: list[str] = []
-        for gate in self.gates:
-            if gate == LearnedScale.name:
-                values += [gate if per is ScalePer.SUBLAYER else f"{gate}:{per}" for per in self.scale_per]
-            elif gate.startswith(InducerGate.name):
-                values += [gate if width is None else f"{gate}:{width}" for width in self.key_widths]
+        gates: list[Gate] = []
+        for name in self.gates:
+            kind: Any = GATES[name]
+            if kind is FixedScale:
+                gates.append(FixedScale(value=USUAL_SCALE))
+            elif kind is LearnedScale:
+                gates += [LearnedScale(per=per) for per in self.scale_per]
+            elif kind in (InducerGate, ConvexInducerGate):
+                gates += [kind(key_width=width) for width in self.key_widths]
             else:
-                values.append(gate)
-        return tuple(values)
+                gates.append(kind())
+        return gates_by_text(gates)
 
     @property
-    def attributes(self) -> dict[str, tuple[str, ...]]:
+    def attributes(self) -> Values:
         """Values of what a form has beside its ports, heads, activation and gate."""
         return {
-            "norm": tuple(norm.value for norm in self.norms),
-            "bias": self.biases,
-            "init": tuple(init.value for init in self.inits),
-            "reparameterization": tuple(NONE if one is None else str(one) for one in self.reparameterizations),
-            "products": tuple(str(n) for n in self.products),
-            "factors": tuple("full" if one is None else str(one) for one in self.factors),
-            "sharing": self.sharing,
+            "norm": by_text(self.norms),
+            "bias": {text: BIASES[text] for text in self.biases},
+            "init": by_text(self.inits),
+            "reparameterization": by_text(self.reparameterizations),
+            "products": by_text(self.products),
+            "factors": by_text(self.factors, none="full"),
+            "sharing": {text: EVERYTHING["sharing"][text] for text in self.sharing},
         }
 
-    def forms(self, side: str) -> tuple[str, ...]:
-        """The functional forms of a side: ``ffn``, or else attention's."""
-        return self.ffn_forms if side == "ffn" else self.attention_forms
+    def forms(self, part: str) -> tuple[str, ...]:
+        """The functional forms of a part: ``ffn``, or else attention's."""
+        return self.ffn_forms if part == "ffn" else self.attention_forms
 
-    def values(self, side: str) -> dict[str, Sequence[str]]:
-        """The values of the product that the options leave at a side."""
-        forms = self.forms(side)
-        multiplies = (Multiply.name,) if Diagonal.name in forms else ()
+    def values(self, part: str) -> Values:
+        """The values of the product that the options leave at a part."""
         return {
-            "form": forms,
-            "activation": tuple(activation.value for activation in self.activations),
-            "gate": (*self.gate_values, *multiplies),
+            "form": {name: EVERYTHING["form"][name] for name in self.forms(part)},
+            "activation": by_text(self.activations),
+            "gate": self.gate_values,
             **self.attributes,
         }
 

@@ -1,246 +1,315 @@
-"""The product of the dimensions of an edit: every combination, which are legal, and small covers of those.
+"""The product of the dimensions of an edit: their values by the texts that name them, and which are legal together.
 
-A combination is a value for every dimension of `search_space.space.choices` that its form has.
+Texts are what a study file and Optuna's categories have; everything is built of the values. A *point* is a legal
+element of the product: edits of one width, and the texts of the decisions that led to them.
 """
 
-import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations as subsets
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Site
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.space.choices import DIMENSIONS, Values, edit_of, form_dimensions, site_values
+from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import (
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    Gate,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+    SigmoidGate,
+    TanhGate,
+    WeightedGate,
+)
+from search_space.layers import AllLayers, Layers
 from search_space.validity import check_on
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Values of some dimensions, each by its text."""
+
+Place = tuple[tuple[Port, Port | None], ...]
+"""What each of some edits writes, and what it reads."""
+
+Outcome = tuple[Edit, ...] | InvalidEditError
+"""The edits of an element of the product, or why it is not legal."""
+
+Path = tuple[tuple[str, str], ...]
+"""Text of every decision by its dimension, in their order."""
+
+NONE, USUAL = "none", "usual"
+USUAL_SCALE = 2.0
+
+OPEN_DIMENSIONS: Mapping[str, tuple[str, ...]] = {
+    SoftmaxMemory.name: ("reparameterization",),
+    Bottleneck.name: ("activation", "norm", "bias", "init", "reparameterization"),
+    LowRank.name: ("bias",),
+    Phm.name: ("activation", "bias", "products", "factors", "sharing"),
+    Diagonal.name: (),
+    Constant.name: (),
+}
+"""What each form of the per-sublayer product leaves open beside its bottleneck and its heads."""
+
+_WITH_HEADS = (SoftmaxMemory, Bottleneck, LowRank)
+_FIELDS = {"products": "n", "factors": "factor_rank", "sharing": "shared"}
+
+
+def by_text(values: Sequence[Any], none: str = NONE) -> dict[str, Any]:
+    """Values by their texts.
+
+    Args:
+        values: Names or numbers.
+        none: What None is called.
+    """
+    return {none if value is None else str(value): value for value in values}
+
+
+def gate_text(gate: Gate) -> str:
+    """A gate's name, with what it is for or how wide its keys are if that is not the usual: ``inducer:4``."""
+    match gate:
+        case LearnedScale(per=ScalePer.CHANNEL | ScalePer.HEAD as detail):
+            return f"{gate.name}:{detail}"
+        case InducerGate(key_width=int(detail)) | ConvexInducerGate(key_width=int(detail)):
+            return f"{gate.name}:{detail}"
+        case _:
+            return gate.name
+
+
+def gates_by_text(gates: Sequence[Gate]) -> dict[str, Gate]:
+    """Gates by their texts; fixed scales are one gate, whose scale is another dimension."""
+    return {gate_text(gate): gate for gate in gates}
+
+
+EVERYTHING: Values = {
+    "form": {form.name: form for form in (SoftmaxMemory, Bottleneck, LowRank, Phm, Diagonal, Constant)},
+    "heads": by_text(tuple(Heads)),
+    "activation": by_text(tuple(Activation)),
+    "norm": by_text(tuple(OwnNorm)),
+    "bias": {"with": True, "without": False},
+    "init": by_text(tuple(Init)),
+    "reparameterization": by_text((None, 5)),
+    "products": by_text((4,)),
+    "factors": by_text((1, None), none="full"),
+    "sharing": {"shared": True, "own": False},
+    "gate": gates_by_text(
+        (
+            Add(),
+            FixedScale(value=USUAL_SCALE),
+            *(LearnedScale(per=per) for per in ScalePer),
+            TanhGate(),
+            SigmoidGate(),
+            ConvexGate(),
+            WeightedGate(),
+            *(InducerGate(key_width=width) for width in (None, 2)),
+            *(ConvexInducerGate(key_width=width) for width in (None, 2)),
+            Multiply(),
+        )
+    ),
+}
+"""Values of all dimensions but the ports; sizes that are not solved by a budget have small ones."""
+
+BIASES: Mapping[str, bool | None] = {USUAL: None, **EVERYTHING["bias"]}
+"""Usually a bottleneck has biases, but not at the heads and at k, and a low-rank map has none."""
+
+_ATTENTION_INPUTS: tuple[Port, ...] = (Port.RES_IN, Port.X_ATTN, Port.CTX)
+_ATTENTION: tuple[Port, ...] = (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O)
+_FFN_INPUTS: tuple[Port, ...] = (Port.RES_F, Port.X_FFN)
+_FFN: tuple[Port, ...] = (Port.G, Port.U, Port.M, Port.F, Port.SUM)
+
+
+def writable(site: Site) -> tuple[Port, ...]:
+    """The tensors of a site's sublayers that can be written."""
+    return (*(_ATTENTION if site.is_attention else _FFN if site is Site.FFN else ()), Port.NORM)
+
+
+def readable(site: Site) -> tuple[Port | None, ...]:
+    """The tensors of a site's sublayers that can be read, and nothing."""
+    inputs = _ATTENTION_INPUTS if site.is_attention else _FFN_INPUTS if site is Site.FFN else ()
+    return (None, *inputs, *writable(site))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
-    """One element of the product at a site.
+class Point:
+    """Edits of one part of a model that go together, and the decisions that lead to them.
 
     Attributes:
-        choices: Value of every dimension that the form has.
-        outcome: The edit with the smallest bottleneck, or why there is none.
+        edits: One for each tensor that is written, every bottleneck at its smallest, at all layers. Their activation
+            and scale are the usual ones unless the path has them.
+        path: Of decisions.
     """
 
-    choices: Mapping[str, str]
-    outcome: Edit | InvalidEditError
+    edits: tuple[Edit, ...]
+    path: Path
 
     @property
-    def edit(self) -> Edit:
-        """The edit.
-
-        Raises:
-            InvalidEditError: If the combination is not legal.
-        """
-        if isinstance(self.outcome, InvalidEditError):
-            raise self.outcome
-        return self.outcome
+    def has_activation(self) -> bool:
+        """Whether its form has a nonlinearity to choose."""
+        return any(hasattr(edit.form, "activation") for edit in self.edits)
 
     @property
-    def rule(self) -> str | None:
-        """The rule that refuses it; None if it is legal."""
-        return self.outcome.rule if isinstance(self.outcome, InvalidEditError) else None
+    def has_scale(self) -> bool:
+        """Whether its gate has a scale to choose."""
+        return any(isinstance(edit.gate, FixedScale) for edit in self.edits)
+
+    def with_activation(self, activation: Activation) -> "Point":
+        """The point with a nonlinearity; itself if its form has none to choose."""
+        if not self.has_activation:
+            return self
+        forms = [cast("Bottleneck", edit.form) for edit in self.edits]
+        edits = [
+            replace(edit, form=replace(form, activation=activation))
+            for edit, form in zip(self.edits, forms, strict=True)
+        ]
+        return Point(edits=tuple(edits), path=(*self.path, ("activation", str(activation))))
+
+    def with_scale(self, scale: float) -> "Point":
+        """The point with a fixed scale; itself if its gate has none to choose."""
+        if not self.has_scale:
+            return self
+        edits = tuple(replace(edit, gate=FixedScale(value=scale)) for edit in self.edits)
+        return Point(edits=edits, path=(*self.path, ("scale", str(scale))))
+
+    def at_layers(self, layers: Layers) -> tuple[Edit, ...]:
+        """Its edits at some layers."""
+        if isinstance(layers, AllLayers):
+            return self.edits
+        return tuple(replace(edit, layers=layers) for edit in self.edits)
 
 
-def combinations(site: Site, shape: BackboneShape, values: Values | None = None) -> Iterator[Combination]:
-    """Every combination at a site, legal or not.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The elements of the product with one form from and to the same tensors, in the same number of blocks.
+
+    Attributes:
+        site: Which sublayers.
+        place: What is written and read.
+        form: Which form.
+        heads: In how many blocks it works.
+        values: Those of what the form leaves open beside, and those of the gate.
+    """
+
+    site: Site
+    place: Place
+    form: type[Form]
+    heads: Heads
+    values: Values
+
+    def __len__(self) -> int:
+        """How many elements, legal or not."""
+        return prod(map(len, self.values.values()))
+
+    def with_one_activation(self) -> "Family":
+        """The family without its choice of an activation, as no rule is about activations."""
+        return replace(self, values={name: some for name, some in self.values.items() if name != "activation"})
+
+    def refusal(self, shape: BackboneShape) -> InvalidEditError | None:
+        """Why no element is legal on a backbone, if that is for the ports or the heads, which all of them share."""
+        first = self._outcome(shape, [next(iter(values.values())) for values in self.values.values()])
+        return first if isinstance(first, InvalidEditError) and first.rule in ("site", "read", "V10") else None
+
+    def elements(self, shape: BackboneShape) -> Iterator[tuple[Path, Outcome]]:
+        """Path of every element, and its edits or why it is not legal on a backbone."""
+        refusal, start = self.refusal(shape), self._start
+        for chosen in product(*(values.items() for values in self.values.values())):
+            path = (*start, *((name, text) for name, (text, _) in zip(self.values, chosen, strict=True)))
+            yield path, refusal or self._outcome(shape, [value for _, value in chosen])
+
+    def points(self, shape: BackboneShape) -> Iterator[Point]:
+        """The legal elements on a backbone."""
+        if self.refusal(shape) is None:
+            for path, outcome in self.elements(shape):
+                if not isinstance(outcome, InvalidEditError):
+                    yield Point(edits=outcome, path=path)
+
+    @property
+    def _start(self) -> Path:
+        writes = "+".join(write for write, _ in self.place)
+        reads = "+".join(read or NONE for _, read in self.place)
+        return ("form", self.form.name), ("write", writes), ("read", reads), ("heads", self.heads.value)
+
+    def _outcome(self, shape: BackboneShape, chosen: Sequence[Any]) -> Outcome:
+        given = {_FIELDS.get(name, name): value for name, value in zip(self.values, chosen, strict=True)}
+        gate = given.pop("gate")
+        try:
+            edits = tuple(
+                Edit(site=self.site, write=write, read=read, form=self._form(write, given), gate=gate)
+                for write, read in self.place
+            )
+            check_on(edits, shape)
+        except InvalidEditError as error:
+            return error.with_traceback(None)
+        return edits
+
+    def _form(self, write: Port, given: Mapping[str, Any]) -> Form:
+        chosen = dict(given)
+        if self.form in _WITH_HEADS:
+            chosen["heads"] = self.heads
+        if chosen.get("bias", False) is None:
+            # not at k, where it would move every logit of a query alike (V12), nor at the heads (He et al. 2022)
+            chosen["bias"] = self.form is not LowRank and write not in (Port.HEAD, Port.K)
+        if self.form in (Constant, Diagonal):
+            return self.form()
+        make: Callable[..., Form] = self.form
+        return make(width=chosen.get("n", 1), **chosen)
+
+
+def heads_of(form: type[Form], values: Values) -> tuple[Heads, ...]:
+    """In how many blocks a form can work."""
+    return tuple(values["heads"].values()) if form in _WITH_HEADS else (Heads.SINGLE,)
+
+
+def form_values(form: str, values: Values) -> Values:
+    """Of some values those of what a form leaves open, and those of the gate."""
+    return {name: values[name] for name in (*OPEN_DIMENSIONS[form], "gate")}
+
+
+def families(site: Site, values: Values | None = None) -> Iterator[Family]:
+    """The whole product at a site.
 
     Args:
         site: Where.
-        shape: The backbone.
         values: Those of some dimensions, in the place of all.
     """
-    found = site_values(site, values)
-    for group in _groups(site, shape, found):
-        for choices, outcome in _outcomes(site, shape, group):
-            yield from _with_activations(choices, outcome, found["activation"])
-
-
-def _with_activations(
-    choices: dict[str, str], outcome: Edit | InvalidEditError, activations: Sequence[str]
-) -> Iterator[Combination]:
-    if "activation" not in choices:
-        yield Combination(choices=choices, outcome=outcome)
-        return
-    for activation in activations:
-        varied = choices | {"activation": activation}
-        if isinstance(outcome, InvalidEditError):
-            yield Combination(choices=varied, outcome=outcome)
-        else:
-            form: Any = outcome.form
-            activated = replace(form, activation=Activation(activation))
-            yield Combination(choices=varied, outcome=replace(outcome, form=activated))
-
-
-def legal_combinations(site: Site, shape: BackboneShape, values: Values | None = None) -> tuple[Combination, ...]:
-    """The legal combinations at a site."""
-    found = site_values(site, values)
-    legal: list[Combination] = []
-    for group in _groups(site, shape, found):
-        if group.refusal is None:
-            for choices, outcome in _outcomes(site, shape, group):
-                if isinstance(outcome, Edit):
-                    legal += _with_activations(choices, outcome, found["activation"])
-    return tuple(legal)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
-    """Combinations with the same ports and heads, of which some rules refuse all or none.
-
-    Attributes:
-        fixed: Form, ports and heads.
-        names: The other dimensions.
-        spread: Their values, but only the first activation, for no rule is about activations.
-        activations: How many combinations each of these stands for.
-        refusal: Why all are refused; None if not all are for one reason.
-    """
-
-    fixed: dict[str, str]
-    names: tuple[str, ...]
-    spread: tuple[Sequence[str], ...]
-    activations: int
-    refusal: InvalidEditError | None
-
-
-_OF_PORTS_AND_HEADS = ("site", "read", "V10")
-
-
-def _groups(site: Site, shape: BackboneShape, values: Values) -> Iterator[_Group]:
-    for form in values["form"]:
-        dimensions = form_dimensions(form)
-        heads = values["heads"] if "heads" in dimensions else ("",)
-        names = (*(name for name in dimensions if name != "heads"), "gate")
-        spread = tuple(values[name][:1] if name == "activation" else values[name] for name in names)
-        for write, read, blocks in product(values["write"], values["read"], heads):
-            fixed = {"form": form, "write": write, "read": read} | ({"heads": blocks} if blocks else {})
-            first = {name: some[0] for name, some in zip(names, spread, strict=True)}
-            outcome = _outcome(site, shape, fixed | first)
-            is_general = isinstance(outcome, InvalidEditError) and outcome.rule in _OF_PORTS_AND_HEADS
-            yield _Group(
-                fixed=fixed,
-                names=names,
-                spread=spread,
-                activations=len(values["activation"]) if "activation" in names else 1,
-                refusal=outcome if isinstance(outcome, InvalidEditError) and is_general else None,
-            )
-
-
-def _outcomes(
-    site: Site, shape: BackboneShape, group: _Group
-) -> Iterator[tuple[dict[str, str], Edit | InvalidEditError]]:
-    """The combinations of a group with the first activation."""
-    for drawn in product(*group.spread):
-        choices = group.fixed | dict(zip(group.names, drawn, strict=True))
-        yield choices, group.refusal or _outcome(site, shape, choices)
-
-
-def _outcome(site: Site, shape: BackboneShape, choices: Mapping[str, str]) -> Edit | InvalidEditError:
-    try:
-        edit = edit_of(site, choices)
-        check_on((edit,), shape)
-    except InvalidEditError as error:
-        return error.with_traceback(None)
-    return edit
+    found = {**EVERYTHING, **(values or {})}
+    for name, form in found["form"].items():
+        open_values = form_values(name, found)
+        for write, read, heads in product(writable(site), readable(site), heads_of(form, found)):
+            yield Family(site=site, place=((write, read),), form=form, heads=heads, values=open_values)
 
 
 def product_size(site: Site, values: Values | None = None) -> int:
     """How many combinations there are at a site."""
-    found = site_values(site, values)
-    size = 0
-    for form in found["form"]:
-        of_form = 1
-        for name in ("write", "read", *form_dimensions(form), "gate"):
-            of_form *= len(found[name])
-        size += of_form
-    return size
+    return sum(map(len, families(site, values)))
 
 
 def refusals(site: Site, shape: BackboneShape, values: Values | None = None) -> Counter[str]:
-    """How many combinations each rule refuses at a site; a combination counts for the first rule it breaks."""
-    found = site_values(site, values)
+    """How many combinations each rule refuses at a site; a combination counts for the first rule it breaks.
+
+    One activation stands for all, for no rule is about activations.
+    """
     refused: Counter[str] = Counter()
-    for group in _groups(site, shape, found):
-        if group.refusal is not None:
-            refused[group.refusal.rule] += prod(map(len, group.spread)) * group.activations
+    for family in families(site, values):
+        refusal = family.refusal(shape)
+        if refusal is not None:
+            refused[refusal.rule] += len(family)
             continue
-        for _, outcome in _outcomes(site, shape, group):
+        activations = len(family.values.get("activation", (None,)))
+        for _, outcome in family.with_one_activation().elements(shape):
             if isinstance(outcome, InvalidEditError):
-                refused[outcome.rule] += group.activations
+                refused[outcome.rule] += activations
     return refused
 
 
-_SAMPLES = 30
-
-Pair = tuple[tuple[str, str], tuple[str, str]]
-
-
-class _Pairs:
-    """The pairs of values of some combinations, numbered; those that occur least come first."""
-
-    def __init__(self, legal: Sequence[Combination]) -> None:
-        named = [list(_pairs(one.choices)) for one in legal]
-        having: dict[Pair, list[int]] = {}
-        for index, pairs in enumerate(named):
-            for pair in pairs:
-                having.setdefault(pair, []).append(index)
-        order = sorted(having, key=lambda pair: (len(having[pair]), pair))
-        numbers = {pair: number for number, pair in enumerate(order)}
-        self.legal = legal
-        self.having = [having[pair] for pair in order]
-        self.of = [[numbers[pair] for pair in pairs] for pairs in named]
-
-    def cover(self, draw: random.Random) -> tuple[Combination, ...]:
-        missing = dict.fromkeys(range(len(self.having)))
-        cover = []
-        while missing:
-            having_first = self.having[next(iter(missing))]
-            some = draw.sample(having_first, min(_SAMPLES, len(having_first)))
-            best = max(some, key=lambda index: sum(pair in missing for pair in self.of[index]))
-            cover.append(self.legal[best])
-            for pair in self.of[best]:
-                missing.pop(pair, None)
-        return tuple(cover)
-
-
-def _pairs(choices: Mapping[str, str]) -> Iterator[Pair]:
-    return subsets(((name, choices[name]) for name in DIMENSIONS if name in choices), 2)
-
-
-def pairwise_cover(
-    site: Site, shape: BackboneShape, *, seed: int = 0, values: Values | None = None
-) -> tuple[Combination, ...]:
-    """Few legal combinations in which every pair of values occurs that occurs in some legal combination.
-
-    Greedy: each next one has a pair that is still missing and, of some drawn at random, misses the most.
-    """
-    return _Pairs(legal_combinations(site, shape, values)).cover(random.Random(seed))
-
-
-def covering_configurations(shape: BackboneShape, number: int, *, seed: int = 0) -> tuple[Configuration, ...]:
-    """Configurations with an edit at each kind of sublayer that the backbone has, from pairwise covers of each.
-
-    Args:
-        shape: The backbone.
-        number: How many at least, all different. Whole covers are used, each time drawn anew.
-        seed: Of the covers and of which edits come together.
-    """
-    kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
-    pairs = [_Pairs(legal_combinations(site, shape)) for site in kinds if shape.sublayers(site)]
-    draw = random.Random(seed)
-    found: dict[Configuration, None] = {}
-    while len(found) < number:
-        covers = [list(some.cover(draw)) for some in pairs]
-        for cover in covers:
-            draw.shuffle(cover)
-        for index in range(max(map(len, covers))):
-            found[Configuration(edits=tuple(cover[index % len(cover)].edit for cover in covers))] = None
-    return tuple(found)
+def legal_points(site: Site, shape: BackboneShape, values: Values | None = None) -> Iterator[Point]:
+    """The legal part of the product at a site."""
+    for family in families(site, values):
+        activations = family.values.get("activation", {}).values()
+        for point in family.with_one_activation().points(shape):
+            yield from (point.with_activation(one) for one in activations) if activations else (point,)

@@ -1,8 +1,8 @@
-"""Proposals at random, without a sampler."""
+"""Proposals without a sampler: at random, or as given."""
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class RandomTrial:
@@ -25,3 +25,23 @@ class RandomTrial:
         if not log:
             return self._draw.uniform(low, high)
         return min(max(math.exp(self._draw.uniform(math.log(low), math.log(high))), low), high)
+
+
+class GivenTrial:
+    """Suggests what it was given.
+
+    Args:
+        values: Of every parameter that will be asked for, by name.
+    """
+
+    def __init__(self, values: Mapping[str, str | float]) -> None:
+        """Keep the values."""
+        self._values = values
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        """The choice that was given."""
+        return str(self._values[name])
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        """The number that was given."""
+        return float(self._values[name])

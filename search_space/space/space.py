@@ -5,64 +5,29 @@ composed. A point that could not be sized within the budget is not in the tree, 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Protocol
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.counting.counts import Counts, count, count_edits
-from search_space.dimensions import Activation, Site
+from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.forms import Phm
-from search_space.layers import LayerRange, Layers, SpindleGroups
+from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.published.point import published_configuration
-from search_space.space.layer_choice import available_layers, depth_of, group_choices, suggest_layers
+from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
+from search_space.space.layer_choice import available_layers, depth_of, group_choices, layer_answers, suggest_layers
 from search_space.space.options import SpaceOptions
-from search_space.space.tree import Point, Tree, least_cost, points_of
-
-ATTENTION, FFN = "attention", "ffn"
-
-
-class Trial(Protocol):
-    """What proposes values; an ``optuna.Trial`` is one."""
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices."""
-        ...
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """A number in [low, high]."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A categorical parameter.
-
-    Attributes:
-        choices: At least two.
-    """
-
-    choices: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FloatRange:
-    """A real parameter.
-
-    Attributes:
-        low: Least value.
-        high: Greatest value.
-        log: Whether it is searched on a logarithmic scale.
-    """
-
-    low: float
-    high: float
-    log: bool = False
+from search_space.space.points import ATTENTION, FFN, least_cost, points_of, site_of
+from search_space.space.product import Point, by_text
+from search_space.space.random_draw import GivenTrial
+from search_space.space.structures import Structures
+from search_space.space.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,31 +52,7 @@ class Candidate:
     attention_share: float
     counts: Counts
     fingerprint: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
-
-
-class _Recorder:
-    """Passes suggestions on, asks nothing where there is one choice, and remembers what was said."""
-
-    def __init__(self, trial: Trial, parameters: Mapping[str, Choice | FloatRange]) -> None:
-        self._trial = trial
-        self._parameters = parameters
-        self.values: dict[str, object] = {}
-
-    def choose(self, name: str, choices: Sequence[str]) -> str:
-        if len(choices) == 1:
-            return choices[0]
-        value = self._trial.suggest_categorical(name, choices)
-        self.values[name] = value
-        return value
-
-    def number(self, name: str) -> float:
-        spread = self._parameters[name]
-        if isinstance(spread, Choice):
-            raise TypeError(name)
-        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log)
-        self.values[name] = value
-        return value
+    parameters: Mapping[str, str | float] = field(default_factory=dict)
 
 
 class SearchSpace:
@@ -194,8 +135,8 @@ class SearchSpace:
     def _points(self, part: str) -> tuple[Point, ...]:
         return points_of(part, self.shape, self.options)
 
-    def _table(self) -> dict[str, Choice | FloatRange]:
-        table: dict[str, Choice | FloatRange] = {}
+    def _table(self) -> dict[str, Parameter]:
+        table: dict[str, Parameter] = {}
 
         def add(name: str, choices: Sequence[str]) -> None:
             if len(choices) > 1:
@@ -205,9 +146,9 @@ class SearchSpace:
         for part, tree in self.trees.items():
             table |= {name: Choice(choices=choices) for name, choices in tree.parameters().items()}
             if any(point.has_activation for point in tree.points):
-                add(f"{part}.activation", self._activations)
+                add(f"{part}.activation", tuple(by_text(self.options.activations)))
             if any(point.has_scale for point in tree.points):
-                add(f"{part}.scale", self._scales)
+                add(f"{part}.scale", tuple(by_text(self.options.scales)))
         if any(self._is_shared(parts) for parts in self.placements.values()):
             low, high = self.options.attention_share
             table["attention_share"] = FloatRange(low=low, high=high)
@@ -222,20 +163,12 @@ class SearchSpace:
             f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates
         }
 
-    @property
-    def _activations(self) -> tuple[str, ...]:
-        return tuple(str(activation) for activation in self.options.activations)
-
-    @property
-    def _scales(self) -> tuple[str, ...]:
-        return tuple(str(scale) for scale in self.options.scales)
-
     def _is_shared(self, parts: Sequence[str]) -> bool:
         """Whether some proposal at these parts has something to size at attention and at the FFN."""
         sized = {part for part in parts if any(_is_sized(point) for point in self.trees[part].points)}
         return FFN in sized and len(sized) > 1
 
-    def parameters(self) -> dict[str, Choice | FloatRange]:
+    def parameters(self) -> dict[str, Parameter]:
         """Every parameter that a proposal may use, by name. The same for every proposal of the space."""
         return dict(self._parameters)
 
@@ -247,7 +180,7 @@ class SearchSpace:
         """
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
-        recorder = _Recorder(trial, self._parameters)
+        recorder = Recorder(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
         layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in _sides(parts)}
@@ -258,6 +191,110 @@ class SearchSpace:
         share = self._suggest_share(structure, recorder)
         solved = solve(structure, self.shape, attention_share=share, parameters=self.budget)
         return self._candidate(solved, recorder, method=None)
+
+    @cached_property
+    def structures(self) -> Mapping[str, Structures]:
+        """All that can be chosen for each part of the model that can be edited."""
+        return {part: Structures(tree.points, self.shape, self.options) for part, tree in self.trees.items()}
+
+    def points_in(self, configuration: Configuration) -> dict[str, Point] | None:
+        """The structure of every part that a configuration edits, whatever its widths and layers.
+
+        Returns:
+            None if some part's edits, or the parts together, cannot be proposed.
+
+        Raises:
+            InvalidEditError: If the configuration is not valid on the backbone.
+        """
+        points: dict[str, Point] = {}
+        for part, edits in self._by_part(configuration).items():
+            found = self.structures[part].find(edits) if part in self.structures else None
+            if found is None:
+                return None
+            points[part] = found
+        return points if tuple(points) in self.placements.values() else None
+
+    def _by_part(self, configuration: Configuration) -> dict[str, tuple[Edit, ...]]:
+        if self.options.sites == "tied":
+            found = {ATTENTION: configuration.attention}
+        else:
+            found = {
+                part: tuple(
+                    replace(edit, site=site_of(part))
+                    for edit in configuration.attention
+                    if edit.site in (Site.ATTENTION, site_of(part))
+                )
+                for part in self.parts
+                if part != FFN
+            }
+        return {part: edits for part, edits in {**found, FFN: configuration.ffn}.items() if edits}
+
+    def answers(
+        self,
+        points: Mapping[str, Point],
+        *,
+        rates: Mapping[str, float],
+        share: float,
+        layers: Mapping[str, Layers] | None = None,
+    ) -> dict[str, str | float] | None:
+        """What `suggest` must be told to propose some structures together.
+
+        Args:
+            points: A structure for each part that is edited.
+            rates: Peak learning rate of ``attention`` and ``ffn``, as far as they are edited.
+            share: Share of the budget that attention gets, where both have something to size.
+            layers: At which blocks of ``attention`` and ``ffn``; all of them where nothing is said.
+
+        Returns:
+            The parameters by name; None if one of them is out of its range, or the parts cannot be together.
+        """
+        names = {parts: name for name, parts in self.placements.items()}
+        parts = tuple(part for part in self.trees if part in points)
+        if parts not in names:
+            return None
+        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share}
+        for part in parts:
+            given |= self.trees[part].answers(points[part])
+            given |= {f"{part}.{name}": text for name, text in points[part].path if name in ("activation", "scale")}
+        for side in _sides(parts):
+            chosen = layer_answers(side, self.layers, depth_of(self.shape), (layers or {}).get(side, AllLayers()))
+            if chosen is None:
+                return None
+            given |= chosen
+            first = next(points[part] for part in parts if _side(part) == side)
+            name = f"learning_rate.{first.edits[0].form.name}"
+            if given.setdefault(name, rates[side]) != rates[side]:
+                return None
+        asked = self.suggest(GivenTrial(given)).parameters
+        fits = all(_holds(self._parameters[name], value) for name, value in asked.items())
+        return dict(asked) if fits else None
+
+    def parameters_of(
+        self, configuration: Configuration, *, rates: Mapping[str, float], share: float | None = None
+    ) -> dict[str, str | float] | None:
+        """The parameters with which `suggest` proposes a configuration, resized to the budget.
+
+        Args:
+            configuration: Such as that of a published method.
+            rates: Peak learning rate of ``attention`` and ``ffn``, as far as they are edited.
+            share: Share of the budget that attention was given; None for the share of the parameters it has.
+
+        Returns:
+            None if it cannot be proposed.
+
+        Raises:
+            InvalidEditError: If the configuration is not valid on the backbone.
+        """
+        points = self.points_in(configuration)
+        layers = {ATTENTION: {edit.layers for edit in configuration.attention}}
+        layers[FFN] = {edit.layers for edit in configuration.ffn}
+        if not points or any(len(some) > 1 for some in layers.values()):
+            return None
+        if share is None:
+            stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
+            share = stored[0] / sum(stored)
+        chosen = {side: next(iter(some)) for side, some in layers.items() if some}
+        return self.answers(points, rates=rates, share=share, layers=chosen)
 
     def suggest_published(self, name: str, trial: Trial) -> Candidate:
         """A published method or point; only its learning rates are suggested.
@@ -272,7 +309,7 @@ class SearchSpace:
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        return self._candidate(self._published(name), _Recorder(trial, self._parameters), method=name)
+        return self._candidate(self._published(name), Recorder(trial, self._parameters), method=name)
 
     def published_that_fit(self) -> tuple[str, ...]:
         """The published methods and points of the options that are valid on the backbone and fit the budget."""
@@ -288,16 +325,17 @@ class SearchSpace:
     def _published(self, text: str) -> Configuration:
         return published_configuration(text, self.shape, parameters=self.budget, scale=self.options.published_scale)
 
-    def _suggest_part(self, part: str, layers: Layers, recorder: _Recorder) -> tuple[Edit, ...]:
+    def _suggest_part(self, part: str, layers: Layers, recorder: Recorder) -> tuple[Edit, ...]:
         point = self.trees[part].walk(recorder.choose)
-        activation, scale = Activation.RELU, 1.0
         if point.has_activation:
-            activation = Activation(recorder.choose(f"{part}.activation", self._activations))
+            activations = by_text(self.options.activations)
+            point = point.with_activation(activations[recorder.choose(f"{part}.activation", tuple(activations))])
         if point.has_scale:
-            scale = float(recorder.choose(f"{part}.scale", self._scales))
-        return point.edits(activation=activation, scale=scale, layers=layers)
+            scales = by_text(self.options.scales)
+            point = point.with_scale(scales[recorder.choose(f"{part}.scale", tuple(scales))])
+        return point.at_layers(layers)
 
-    def _candidate(self, configuration: Configuration, recorder: _Recorder, *, method: str | None) -> Candidate:
+    def _candidate(self, configuration: Configuration, recorder: Recorder, *, method: str | None) -> Candidate:
         rates = {
             ATTENTION: self._learning_rate(configuration.attention, recorder),
             FFN: self._learning_rate(configuration.ffn, recorder),
@@ -319,18 +357,21 @@ class SearchSpace:
             parameters=recorder.values,
         )
 
-    def _suggest_share(self, structure: Configuration, recorder: _Recorder) -> float:
+    def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
         sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
         return recorder.number("attention_share") if all(sized) else float(sized[0])
 
-    def _learning_rate(self, edits: tuple[Edit, ...], recorder: _Recorder) -> float | None:
+    def _learning_rate(self, edits: tuple[Edit, ...], recorder: Recorder) -> float | None:
         if not edits:
             return None
-        name = f"learning_rate.{edits[0].form.name}"
-        if name in recorder.values:
-            return float(str(recorder.values[name]))
-        return recorder.number(name)
+        return recorder.number(f"learning_rate.{edits[0].form.name}")
+
+
+def _holds(parameter: Parameter, value: str | float) -> bool:
+    if isinstance(parameter, Choice):
+        return value in parameter.choices
+    return parameter.low <= float(value) <= parameter.high
 
 
 def _rounded(rate: float | None) -> str | None:
@@ -347,7 +388,7 @@ def _sides(parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_sized(point: Point) -> bool:
-    return any(edit.sized_form is not None for edit in point.edits())
+    return any(edit.sized_form is not None for edit in point.edits)
 
 
 def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:

@@ -1,109 +1,16 @@
 """The search tree of one part of a model: which values may follow which, and under what names they are asked for.
 
-A *point* is a path through the tree: a leaf with the attributes of its form and a gate. Activations and fixed scales
-go with any point, so they are not in the tree.
+Activations and fixed scales go with any point, so they are asked for beside the tree.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import pairwise
 
-from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import affine_count, places, shared_count
-from search_space.dimensions import Activation
-from search_space.edit import Edit
-from search_space.forms import Bottleneck, Phm
-from search_space.gates import ConvexGate, ConvexInducerGate, FixedScale, InducerGate, WeightedGate
-from search_space.layers import AllLayers, Layers
-from search_space.space.choices import form_dimensions
-from search_space.space.leaves import PLAIN_GATES, Leaf, side_leaves
-from search_space.space.options import SpaceOptions
-from search_space.validity import largest_width
+from search_space.gates import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
+from search_space.space.product import Point
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
-_ATTRIBUTES = ("norm", "bias", "init", "reparameterization", "products", "factors", "sharing")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """A leaf with all that is chosen for it, but the activation, the scale and the layers.
-
-    Attributes:
-        leaf: What is written, and how.
-        attributes: What its form has beside, by dimension.
-        gate: Value of the dimension ``gate``.
-    """
-
-    leaf: Leaf
-    attributes: tuple[tuple[str, str], ...]
-    gate: str
-
-    @property
-    def path(self) -> tuple[tuple[str, str], ...]:
-        """The decisions that lead to it, in their order."""
-        leaf = self.leaf
-        ports = (("form", leaf.form), ("write", leaf.write), ("read", leaf.read), ("heads", str(leaf.heads)))
-        return (*ports, *self.attributes, ("gate", self.gate))
-
-    @property
-    def has_activation(self) -> bool:
-        """Whether its form has a nonlinearity to choose."""
-        return self.leaf.form in (Bottleneck.name, Phm.name)
-
-    @property
-    def has_scale(self) -> bool:
-        """Whether its gate has a scale to choose."""
-        return self.gate == FixedScale.name
-
-    def edits(
-        self,
-        *,
-        activation: Activation = Activation.RELU,
-        scale: float = 2.0,
-        layers: Layers = AllLayers(),  # noqa: B008 - frozen
-    ) -> tuple[Edit, ...]:
-        """Its edits, every bottleneck at its smallest."""
-        return self.leaf.edits(
-            gate=self.gate, activation=activation, scale=scale, attributes=dict(self.attributes), layers=layers
-        )
-
-
-def points_of(side: str, shape: BackboneShape, options: SpaceOptions) -> tuple[Point, ...]:
-    """The points of a side that are legal on a backbone, whatever the budget."""
-    points = []
-    leaves = side_leaves(side, options.forms(side), shape, near_duplicates=options.near_duplicates)
-    for leaf in leaves:
-        names = [name for name in _ATTRIBUTES if name in form_dimensions(leaf.form)]
-        for drawn in product(*(options.attributes[name] for name in names)):
-            attributes = tuple(zip(names, drawn, strict=True))
-            for gate in leaf.gates(options.gate_values, dict(attributes)):
-                points.append(Point(leaf=leaf, attributes=attributes, gate=gate))
-    return tuple(points)
-
-
-def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int | None:
-    """Fewest stored parameters of a point; None if its widths cannot be ``step``.
-
-    The plain gates of a form are judged by the widest of them, so that they are all there or none.
-
-    Args:
-        point: A legal one.
-        shape: The backbone.
-        options: What is searched.
-        step: Smallest width that all edits beside it can have, too.
-    """
-    gate = point.leaf.widest_gate(options.gate_values) if point.gate in PLAIN_GATES else point.gate
-    edits = point.leaf.edits(gate=gate, attributes=dict(point.attributes))
-    cost = shared_count(edits)
-    for edit in edits:
-        width = 0 if edit.sized_form is None else math.lcm(step, edit.sized_form.width_step)
-        bound = largest_width(edit, shape)
-        if bound is not None and bound < width:
-            return None
-        each = affine_count(edit, shape)
-        cost += places(edit, shape) * (each.intercept + each.slope * width)
-    return cost
 
 
 @dataclass(slots=True)
@@ -145,7 +52,7 @@ class Tree:
             following = node.children.setdefault(value, _Node(dimension))
             if isinstance(following, _Node):
                 node = following
-        node.children[point.gate] = point
+        node.children[path[-1][1]] = point
 
     def _label(self, ports: Sequence[str], node: _Node) -> str:
         if node.dimension in _PORT_DIMENSIONS:
@@ -174,6 +81,18 @@ class Tree:
             choices = node.choices
             node = node.children[choose(node.name, choices) if len(choices) > 1 else choices[0]]
         return node
+
+    def answers(self, point: Point) -> dict[str, str]:
+        """The choices that lead to a point, by their names: what `walk` must be told."""
+        node: _Node | Point = self._root
+        found: dict[str, str] = {}
+        for _, value in point.path:
+            if not isinstance(node, _Node):
+                break
+            if len(node.choices) > 1:
+                found[node.name] = value
+            node = node.children[value]
+        return found
 
 
 def _gate_label(node: _Node) -> str:

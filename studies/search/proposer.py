@@ -14,7 +14,8 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace
+from search_space.space.asking import Choice, FloatRange
+from search_space.space.space import Candidate, SearchSpace
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 

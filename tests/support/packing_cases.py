@@ -20,8 +20,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange
-from search_space.space.choices import EVERYTHING
-from search_space.space.product import Combination, legal_combinations
+from search_space.space.product import EVERYTHING, Point, legal_points
 from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
@@ -69,20 +68,21 @@ Way = tuple[str, Insertion, str]
 """Form, insertion and gate (as in a study file) of an edit of a sublayer."""
 
 
-def way_of(one: Combination) -> Way:
-    """What the combination has to be covered for."""
-    return (one.edit.form.name, one.edit.insertion, one.choices["gate"])
+def way_of(one: Point) -> Way:
+    """What the point has to be covered for."""
+    (edit,) = one.edits
+    return (edit.form.name, edit.insertion, dict(one.path)["gate"])
 
 
 @cache
-def legal(site: Site, shape: BackboneShape) -> tuple[Combination, ...]:
-    """Every legal combination of the dimensions at a site."""
-    return legal_combinations(site, shape)
+def legal(site: Site, shape: BackboneShape) -> tuple[Point, ...]:
+    """Every legal element of the product of the dimensions at a site."""
+    return tuple(legal_points(site, shape))
 
 
 def _cover(site: Site, shape: BackboneShape) -> list[Edit]:
     """Edits of every way, and with every value of every dimension of every form."""
-    by_way: dict[Way, list[Combination]] = {}
+    by_way: dict[Way, list[Point]] = {}
     for one in legal(site, shape):
         by_way.setdefault(way_of(one), []).append(one)
     draw = random.Random(0)
@@ -91,16 +91,16 @@ def _cover(site: Site, shape: BackboneShape) -> list[Edit]:
     for candidates in by_way.values():
         best = max(draw.sample(candidates, min(60, len(candidates))), key=lambda one: len(_values(one) - seen))
         seen |= _values(best)
-        edits[best.edit] = None
+        edits[best.edits[0]] = None
     for one in (one for candidates in by_way.values() for one in candidates):
         if _values(one) - seen:
             seen |= _values(one)
-            edits[one.edit] = None
+            edits[one.edits[0]] = None
     return list(edits)
 
 
-def _values(one: Combination) -> set[tuple[str, str, str]]:
-    return {(one.choices["form"], name, value) for name, value in one.choices.items()}
+def _values(one: Point) -> set[tuple[str, str, str]]:
+    return {(one.edits[0].form.name, name, text) for name, text in one.path}
 
 
 @cache
@@ -122,7 +122,7 @@ def every_structure(shape: BackboneShape) -> tuple[Configuration, ...]:
                 (prompts if site is Site.EMBEDDING else whole).append(edit)
     robust = SoftmaxMemory(width=2, heads=Heads.KEY_VALUE, robust=True)
     prefix = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=robust, gate=ConvexGate())
-    stack = [one.edit for one in legal(Site.STACK, shape)]
+    stack = [one.edits[0] for one in legal(Site.STACK, shape)]
     sides = [
         (*attention[index % len(attention)], *ffn[index % len(ffn)], *prompts[index : index + 1])
         for index in range(max(len(attention), len(ffn), len(prompts)))

@@ -13,8 +13,9 @@ from search_space.dimensions import Activation
 from search_space.space.census import Census, census, dimension_values
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
+from search_space.space.points import FFN
 from search_space.space.random_draw import RandomTrial
-from search_space.space.space import FFN, SearchSpace
+from search_space.space.space import SearchSpace
 
 SMALL = SpaceOptions(
     attention_forms=("diag", "bottleneck"),
@@ -34,14 +35,7 @@ def structures(space: SearchSpace) -> Iterator[Configuration]:
             by_side = dict(zip(sides, chosen, strict=True))
             variants = []
             for part in parts:
-                variants.append(
-                    [
-                        point.edits(activation=activation, scale=scale, layers=by_side[part == FFN])
-                        for point in space.trees[part].points
-                        for activation in (space.options.activations if point.has_activation else (Activation.RELU,))
-                        for scale in (space.options.scales if point.has_scale else (1.0,))
-                    ]
-                )
+                variants.append([point.at_layers(by_side[part == FFN]) for point in space.structures[part]])
             for several in itertools.product(*variants):
                 yield Configuration(edits=tuple(edit for edits in several for edit in edits))
 

@@ -6,7 +6,7 @@ import pytest
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
-from search_space.forms import FORMS, Init, OwnNorm
+from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
 from search_space.published import COMPARED
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions, parse_point
 
@@ -107,15 +107,19 @@ def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants(
     )
     scales = ("scale_learned:channel", "scale_learned")
     inducers = ("inducer", "inducer:8", "inducer_convex", "inducer_convex:8")
-    assert options.gate_values == ("add", *scales, *inducers)
+    assert tuple(options.gate_values) == ("add", *scales, *inducers)
 
 
 def test_values_of_a_side_are_those_of_its_forms() -> None:
     options = SpaceOptions(attention_forms=("diag",), ffn_forms=("phm",), products=(2,), factors=(1, None))
     attention, ffn = options.values("cross"), options.values("ffn")
-    assert (attention["form"], ffn["form"]) == (("diag",), ("phm",))
-    assert (attention["gate"][-1], "mul" in ffn["gate"]) == ("mul", False)
-    assert (ffn["products"], ffn["factors"], ffn["reparameterization"]) == (("2",), ("1", "full"), ("none",))
+    assert (attention["form"], ffn["form"]) == ({"diag": Diagonal}, {"phm": Phm})
+    assert (ffn["products"], ffn["factors"], ffn["reparameterization"]) == (
+        {"2": 2},
+        {"1": 1, "full": None},
+        {"none": None},
+    )
+    assert (ffn["bias"], ffn["sharing"], ffn["init"]) == ({"usual": None}, {"shared": True}, {"lora": Init.LORA})
 
 
 @pytest.mark.parametrize(

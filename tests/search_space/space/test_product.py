@@ -1,20 +1,31 @@
-"""The product of the dimensions: every combination is legal or refused by a rule, and covers leave no pair out."""
+"""The product of the dimensions: every element is legal or refused by a rule, and covers leave no pair out."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import combinations as subsets
+from collections.abc import Callable
 
 import pytest
+from support.covers import covering_configurations, every_element, legal, pairs, pairwise_cover, values_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import count
-from search_space.dimensions import Heads, ScalePer, Site
-from search_space.edit import Edit
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
-from search_space.forms import FORMS, Bottleneck, Full, Intrinsic, LowRank, OwnNorm, Phm, Prompt, Sparse
-from search_space.forms import EncodedPrompt as Encoded
+from search_space.forms import (
+    FORMS,
+    Bottleneck,
+    EncodedPrompt,
+    Full,
+    Init,
+    Intrinsic,
+    LowRank,
+    OwnNorm,
+    Phm,
+    Prompt,
+    Sparse,
+)
 from search_space.gates import (
     GATES,
+    Add,
     ConvexInducerGate,
     FixedScale,
     InducerGate,
@@ -22,16 +33,18 @@ from search_space.gates import (
     Prepend,
     TanhGate,
 )
-from search_space.layers import LayerRange
-from search_space.space.choices import DIMENSIONS, EVERYTHING, edit_of, form_dimensions, gate_of, site_values
+from search_space.layers import AllLayers, LayerRange
 from search_space.space.product import (
-    Combination,
-    combinations,
-    covering_configurations,
-    legal_combinations,
-    pairwise_cover,
+    BIASES,
+    EVERYTHING,
+    OPEN_DIMENSIONS,
+    Family,
+    form_values,
+    gate_text,
     product_size,
+    readable,
     refusals,
+    writable,
 )
 from search_space.validity import RULES, check_on
 
@@ -41,41 +54,60 @@ FEW = {
     "init": ("lora", "bert"),
     "norm": ("none", "in"),
     "bias": ("without",),
-    "gate": ("add", "tanh", "inducer:3", "lse_convex", "mul"),
+    "gate": ("add", "tanh", "inducer:2", "lse_convex", "mul"),
 }
 SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
 
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN, Site.STACK])
-def test_every_combination_is_an_edit_or_names_the_rule_that_refuses_it(site: Site, roberta: BackboneShape) -> None:
-    seen = list(combinations(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
-    assert len({tuple(one.choices.items()) for one in seen}) == len(seen)
-    for one in seen:
-        assert set(one.choices) == {"form", "write", "read", "gate", *form_dimensions(one.choices["form"])}
-        if one.rule is None:
-            check_on((one.edit,), roberta)
-            assert one.edit == edit_of(site, one.choices)
+def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site: Site, roberta: BackboneShape) -> None:
+    seen = dict(every_element(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
+    assert len(seen) == product_size(site, values_of(FEW if site is not Site.STACK else {"form": ("const",)}))
+    for path, outcome in seen.items():
+        form = dict(path)["form"]
+        assert [name for name, _ in path] == ["form", "write", "read", "heads", *OPEN_DIMENSIONS[form], "gate"]
+        if isinstance(outcome, InvalidEditError):
+            assert f"[{outcome.rule}]" in str(outcome)
+            assert outcome.rule in RULES
         else:
-            assert one.rule in RULES
-            with pytest.raises(InvalidEditError, match=rf"\[{one.rule}\]"):
-                _ = one.edit
+            check_on(outcome, roberta)
 
 
-def test_a_refused_combination_is_refused_when_it_is_built_alone_and_for_the_same_rule(roberta: BackboneShape) -> None:
-    refused = [one for one in combinations(Site.FFN, roberta, FEW) if one.rule is not None]
-    assert len(refused) > 1000
-    for one in refused:
-        with pytest.raises(InvalidEditError) as caught:
-            check_on((edit_of(Site.FFN, one.choices),), roberta)
-        assert caught.value.rule == one.rule
+def test_an_element_is_refused_for_the_rule_that_refuses_it_in_a_family_of_its_own(roberta: BackboneShape) -> None:
+    values = {**EVERYTHING, **values_of(FEW)}
+    refused = 0
+    for path, outcome in every_element(Site.FFN, roberta, FEW):
+        chosen = dict(path)
+        family = Family(
+            site=Site.FFN,
+            place=((Port(chosen["write"]), None if chosen["read"] == "none" else Port(chosen["read"])),),
+            form=EVERYTHING["form"][chosen["form"]],
+            heads=Heads(chosen["heads"]),
+            values={
+                name: {chosen[name]: some[chosen[name]]} for name, some in form_values(chosen["form"], values).items()
+            },
+        )
+        ((alone, again),) = family.elements(roberta)
+        assert alone == path
+        if isinstance(outcome, InvalidEditError):
+            assert isinstance(again, InvalidEditError)
+            assert again.rule == outcome.rule
+            refused += 1
+        else:
+            assert again == outcome
+    assert refused > 1000
 
 
 @pytest.mark.parametrize("site", [Site.ENCODER_SELF, Site.FFN])
-def test_sizes_and_refusals_are_those_of_the_combinations(site: Site, roberta: BackboneShape) -> None:
-    seen = list(combinations(site, roberta, FEW))
-    assert product_size(site, FEW) == len(seen)
-    assert refusals(site, roberta, FEW) == Counter(one.rule for one in seen if one.rule is not None)
-    assert list(legal_combinations(site, roberta, FEW)) == [one for one in seen if one.rule is None]
+def test_sizes_and_refusals_are_those_of_the_elements(site: Site, roberta: BackboneShape) -> None:
+    seen = list(every_element(site, roberta, FEW))
+    assert product_size(site, values_of(FEW)) == len(seen)
+    rules = [outcome.rule for _, outcome in seen if isinstance(outcome, InvalidEditError)]
+    assert refusals(site, roberta, values_of(FEW)) == Counter(rules)
+    found = {frozenset(path): outcome for path, outcome in seen if not isinstance(outcome, InvalidEditError)}
+    points = legal(site, roberta, FEW)
+    assert {frozenset(point.path): point.edits for point in points} == found
+    assert len(points) == len(found) == len(seen) - len(rules)
 
 
 def test_the_size_of_the_product_by_hand() -> None:
@@ -93,49 +125,104 @@ def test_the_size_of_the_product_by_hand() -> None:
 
 
 def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole_model() -> None:
-    outside = (Prompt, Encoded, Full, Sparse, Intrinsic)
-    assert set(EVERYTHING["form"]) == {name for name, form in FORMS.items() if form not in outside}
-    assert {gate_of(gate).name for gate in EVERYTHING["gate"]} == {
-        name for name, gate in GATES.items() if gate is not Prepend
-    }
-    assert {gate_of(gate) for gate in EVERYTHING["gate"] if gate.startswith("scale_learned")} == {
+    outside = (Prompt, EncodedPrompt, Full, Sparse, Intrinsic)
+    assert set(EVERYTHING["form"].values()) == {form for form in FORMS.values() if form not in outside}
+    assert {gate.name for gate in EVERYTHING["gate"].values()} == set(GATES) - {Prepend.name}
+    assert {gate for gate in EVERYTHING["gate"].values() if isinstance(gate, LearnedScale)} == {
         LearnedScale(per=per) for per in ScalePer
     }
-    assert {dimension for form in EVERYTHING["form"] for dimension in form_dimensions(form)} <= set(DIMENSIONS)
 
 
-def test_gates_are_read_with_their_numbers() -> None:
-    assert gate_of("scale", 3.0) == FixedScale(value=3.0)
-    assert gate_of("scale:4", 3.0) == FixedScale(value=4.0)
-    assert gate_of("inducer") == InducerGate(key_width=None)
-    assert gate_of("inducer_convex:12") == ConvexInducerGate(key_width=12)
-    assert gate_of("tanh") == TanhGate()
+@pytest.mark.parametrize(
+    ("gate", "text"),
+    [
+        (FixedScale(value=3.0), "scale"),
+        (LearnedScale(), "scale_learned"),
+        (LearnedScale(per=ScalePer.CHANNEL), "scale_learned:channel"),
+        (InducerGate(key_width=None), "inducer"),
+        (ConvexInducerGate(key_width=12), "inducer_convex:12"),
+        (TanhGate(), "tanh"),
+    ],
+)
+def test_a_gates_text_has_its_number(gate: object, text: str) -> None:
+    assert gate_text(gate) == text
 
 
-def test_an_edit_has_what_its_choices_say() -> None:
-    choices = {
-        "form": "bottleneck",
-        "write": "o",
-        "read": "concat",
-        "heads": "single",
-        "activation": "tanh",
-        "norm": "out",
-        "bias": "without",
-        "init": "inducer",
-        "reparameterization": "none",
-        "gate": "scale_learned:channel",
-    }
-    edit = edit_of(Site.CROSS, choices, width=3, layers=LayerRange(first=1, last=2))
-    assert isinstance(edit.form, Bottleneck)
-    assert (edit.site, edit.write, edit.read, edit.layers) == (Site.CROSS, "o", "concat", LayerRange(first=1, last=2))
-    assert (edit.form.width, edit.form.norm, edit.form.bias, edit.form.init) == (3, OwnNorm.OUTPUT, False, "inducer")
-    phm = {"form": "phm", "write": "f", "read": "f", "activation": "gelu", "bias": "with", "gate": "add"}
-    kronecker = edit_of(Site.FFN, phm | {"products": "2", "factors": "full", "sharing": "own"}, width=3)
-    assert kronecker.form == Phm(width=6, n=2, factor_rank=None, shared=False)
+def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> Family:
+    """A family with one element."""
+    site = Site.FFN if write in writable(Site.FFN) else Site.ATTENTION
+    given = {name: {"-": value} for name, value in values.items()}
+    return Family(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
 
 
-def pairs(one: Combination) -> Iterator[tuple[tuple[str, str], ...]]:
-    return subsets(sorted(one.choices.items()), 2)
+def test_an_edit_has_what_its_values_say(roberta: BackboneShape) -> None:
+    adapter = family(
+        "bottleneck",
+        Port.O,
+        Port.CONCAT,
+        activation=Activation.TANH,
+        norm=OwnNorm.OUTPUT,
+        bias=False,
+        init=Init.INDUCER,
+        reparameterization=None,
+        gate=LearnedScale(per=ScalePer.CHANNEL),
+    )
+    (point,) = adapter.points(roberta)
+    (edit,) = point.edits
+    assert (edit.site, edit.write, edit.read, edit.gate) == (
+        Site.ATTENTION,
+        "o",
+        "concat",
+        LearnedScale(per=ScalePer.CHANNEL),
+    )
+    assert edit.form == Bottleneck(
+        width=1, activation=Activation.TANH, norm=OwnNorm.OUTPUT, bias=False, init=Init.INDUCER
+    )
+    kronecker = family(
+        "phm",
+        Port.F,
+        Port.F,
+        activation=Activation.GELU,
+        bias=True,
+        products=2,
+        factors=None,
+        sharing=False,
+        gate=Add(),
+    )
+    (point,) = kronecker.points(roberta)
+    assert point.edits[0].form == Phm(width=2, n=2, factor_rank=None, shared=False)
+
+
+def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_logits_alike(
+    roberta: BackboneShape,
+) -> None:
+    reads = {Port.Q: Port.Q, Port.K: Port.CTX, Port.V: Port.CTX, Port.HEAD: Port.Q, Port.O: Port.O}
+
+    def with_bias(form: str, text: str) -> set[str]:
+        found = set()
+        for write, read in reads.items():
+            heads = Heads.QUERY if write is Port.HEAD else Heads.SINGLE
+            beside = {"activation": Activation.RELU} if form == "bottleneck" else {}
+            (point,) = family(form, write, read, heads, **beside, bias=BIASES[text], gate=Add()).points(roberta)
+            found |= {edit.write.value for edit in point.edits if getattr(edit.form, "bias", False)}
+        return found
+
+    assert with_bias("bottleneck", "usual") == {"q", "v", "o"}
+    assert with_bias("lowrank", "usual") == set()
+    for form in ("bottleneck", "lowrank"):
+        assert (with_bias(form, "with"), with_bias(form, "without")) == ({"q", "k", "v", "head", "o"}, set())
+
+
+def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta: BackboneShape) -> None:
+    (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
+    varied = adapter.with_activation(Activation.SILU).with_scale(3.0)
+    assert varied.edits[0].form == Bottleneck(width=1, activation=Activation.SILU)
+    assert varied.edits[0].gate == FixedScale(value=3.0)
+    assert varied.path == (*adapter.path, ("activation", "silu"), ("scale", "3.0"))
+    (linear,) = family("lowrank", Port.F, Port.M, gate=Add()).points(roberta)
+    assert linear.with_activation(Activation.SILU).with_scale(3.0) is linear
+    assert linear.at_layers(AllLayers()) == linear.edits
+    assert [edit.layers for edit in linear.at_layers(LayerRange(first=1, last=2))] == [LayerRange(first=1, last=2)]
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "llama3_2_1b", "t5_small"])
@@ -145,16 +232,14 @@ def test_a_cover_has_every_pair_of_values_that_is_legal(
     shape = shape_named(backbone)
     few = {"activation": ("relu",), "sharing": ("shared",), "init": ("lora", "inducer"), "norm": ("none", "in")}
     for site in (Site.ATTENTION, Site.FFN):
-        cover = pairwise_cover(site, shape, values=few)
-        legal = legal_combinations(site, shape, few)
-        wanted = {pair for one in legal for pair in pairs(one)}
-        assert {pair for one in cover for pair in pairs(one)} == wanted
-        assert all(one.rule is None for one in cover)
-        assert len(cover) < len(legal) / 5
+        cover = pairwise_cover(site, shape, texts=few)
+        everything = legal(site, shape, few)
+        assert {pair for one in cover for pair in pairs(one)} == {pair for one in everything for pair in pairs(one)}
+        assert len(cover) < len(everything) / 5
 
 
 def test_a_cover_is_the_same_for_the_same_seed_and_another_for_another(roberta: BackboneShape) -> None:
-    first, again, other = (pairwise_cover(Site.FFN, roberta, seed=seed, values=FEW) for seed in (1, 1, 2))
+    first, again, other = (pairwise_cover(Site.FFN, roberta, seed=seed, texts=FEW) for seed in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -170,23 +255,22 @@ def test_covering_configurations_are_different_valid_and_have_an_edit_everywhere
     for site in SITES:
         edits = {edit for configuration in configurations for edit in configuration.edits if edit.site is site}
         assert {edit.form.name for edit in edits} == set(EVERYTHING["form"])
-        gates = {gate_of(gate) for gate in EVERYTHING["gate"]}
-        legal = gates if site.is_attention else {gate for gate in gates if gate.name not in logits}
-        assert {edit.gate for edit in edits} - legal == set()
-        assert legal - {edit.gate for edit in edits} <= {LearnedScale(per=ScalePer.HEAD)}
+        gates = set(EVERYTHING["gate"].values())
+        known = gates if site.is_attention else {gate for gate in gates if gate.name not in logits}
+        assert {edit.gate for edit in edits} - known == set()
+        assert known - {edit.gate for edit in edits} <= {LearnedScale(per=ScalePer.HEAD)}
 
 
-def test_the_values_of_a_site_are_its_own_tensors() -> None:
-    attention, ffn, stack = (site_values(site) for site in (Site.CROSS, Site.FFN, Site.STACK))
-    assert attention["write"] == ("q", "k", "v", "head", "concat", "o", "norm")
-    assert ffn["write"] == ("g", "u", "m", "f", "sum", "norm")
-    assert set(ffn["read"]) - set(ffn["write"]) == {"none", "res_f", "x_ffn"}
-    assert (stack["write"], stack["read"]) == (("norm",), ("none", "norm"))
+def test_the_tensors_of_a_site_are_its_own() -> None:
+    assert writable(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
+    assert writable(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
+    assert set(readable(Site.FFN)) - set(writable(Site.FFN)) == {None, "res_f", "x_ffn"}
+    assert (writable(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))
 
 
 @pytest.mark.parametrize(("form", "heads"), [("lowrank", Heads.QUERY), ("softmax_memory", Heads.KEY_VALUE)])
-def test_combinations_at_the_heads_are_legal(form: str, heads: Heads, qwen: BackboneShape) -> None:
-    legal = [one.edit for one in legal_combinations(Site.DECODER_SELF, qwen, {"form": (form,)})]
-    found = [edit for edit in legal if edit.write == "head" and edit.heads is heads]
+def test_elements_at_the_heads_are_legal(form: str, heads: Heads, qwen: BackboneShape) -> None:
+    edits = [one.edits[0] for one in legal(Site.DECODER_SELF, qwen, {"form": (form,)})]
+    found = [edit for edit in edits if edit.write == "head" and edit.heads is heads]
     assert {edit.read for edit in found} == {"q", "x_attn", "head"}
-    assert all(isinstance(edit, Edit) and (form != "lowrank" or isinstance(edit.form, LowRank)) for edit in found)
+    assert all(form != "lowrank" or isinstance(edit.form, LowRank) for edit in found)

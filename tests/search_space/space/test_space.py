@@ -20,9 +20,10 @@ from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import COMPARED, PUBLISHED, published_method
+from search_space.space.asking import Choice, FloatRange, Trial
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-from search_space.space.space import Candidate, Choice, FloatRange, SearchSpace, Trial
-from search_space.space.tree import points_of
+from search_space.space.points import points_of
+from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
@@ -207,11 +208,11 @@ def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side: s
         number += 1
     expected: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
     for point in points_of(side, roberta, space.options):
-        leaf = point.leaf
-        gates = {(point.gate, scale) for scale in ((2.0, 4.0) if point.gate == "scale" else (None,))}
-        activations = tuple(Activation) if leaf.form == "bottleneck" else (None,)
+        (form, write, read, heads), gate = (text for _, text in point.path[:4]), dict(point.path)["gate"]
+        gates = {(gate, scale) for scale in ((2.0, 4.0) if gate == "scale" else (None,))}
+        activations = tuple(Activation) if form == "bottleneck" else (None,)
         variants = {(*gate, activation) for gate in gates for activation in activations}
-        expected.setdefault((leaf.form, leaf.write, leaf.read, str(leaf.heads)), set()).update(variants)
+        expected.setdefault((form, write, read, heads), set()).update(variants)
     assert reached == expected
     assert number == sum(map(len, expected.values()))  # each of them once
     prefix = {gate for gate, _, _ in reached.get(("softmax_memory", "head", "q", "key_value_heads"), set())}

@@ -1,16 +1,15 @@
 """The tree of a part: every point is reached by one path, and a name always stands for the same choices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
 from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
-from search_space.counting.budget import smallest_count
-from search_space.forms import Bottleneck, Init, Phm
-from search_space.space.leaves import Leaf
+from search_space.forms import Init
 from search_space.space.options import SpaceOptions
-from search_space.space.tree import Point, Tree, least_cost, points_of
+from search_space.space.points import points_of
+from search_space.space.product import Point
+from search_space.space.tree import Tree
 
 DEPENDENT = SpaceOptions(
     attention_forms=("softmax_memory", "bottleneck", "phm"),
@@ -34,6 +33,18 @@ class Route:
         self.forks.append(len(choices))
         self.asked.append((name, choices[index]))
         return choices[index]
+
+
+class Answered:
+    """Takes the choices it was given, and notes what was asked."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.answers = answers
+        self.names: list[str] = []
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        self.names.append(name)
+        return self.answers[name]
 
 
 def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
@@ -89,38 +100,12 @@ def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta: B
     }
 
 
-def test_activations_and_scales_go_with_some_points(roberta: BackboneShape) -> None:
-    options = SpaceOptions(attention_forms=("phm", "lowrank", "bottleneck"))
-    for point in points_of("attention", roberta, options):
-        (edit, *_) = point.edits()
-        assert point.has_activation is isinstance(edit.form, Bottleneck | Phm)
-        assert point.has_scale is (edit.gate.name == "scale")
-
-
-@pytest.mark.parametrize("side", ["attention", "ffn"])
-def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(side: str, odd: BackboneShape) -> None:
-    options = SpaceOptions(
-        attention_forms=("softmax_memory", "lowrank", "bottleneck", "diag"), gates=("add", "inducer")
-    )
-    for point in points_of(side, odd, options):
-        assert least_cost(point, odd, options) == smallest_count(Configuration(edits=point.edits()), odd)
-
-
-def test_plain_gates_cost_what_the_widest_of_them_does(roberta: BackboneShape) -> None:
-    options, leaf = SpaceOptions(), Leaf(side="ffn", form="lowrank", write="f", read="f")
-    costs = {
-        gate: least_cost(Point(leaf=leaf, attributes=(), gate=gate), roberta, options)
-        for gate in ("add", "scale", "scale_learned")
-    }
-    assert set(costs.values()) == {12 * (2 * 768 + 1)}
-    without = SpaceOptions(gates=("add",))
-    assert least_cost(Point(leaf=leaf, attributes=(), gate="add"), roberta, without) == 12 * 2 * 768
-
-
-def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta: BackboneShape) -> None:
-    options = SpaceOptions(gates=("add",))
-    wide = Point(leaf=Leaf(side="ffn", form="lowrank", write="f", read="f"), attributes=(), gate="add")
-    assert least_cost(wide, roberta, options, step=4) == 4 * 12 * 2 * 768
-    at_heads = Point(leaf=Leaf(side="attention", form="lowrank", write="head", read="q"), attributes=(), gate="add")
-    assert least_cost(at_heads, roberta, options, step=64) is not None
-    assert least_cost(at_heads, roberta, options, step=65) is None  # a head is 64 wide
+@pytest.mark.parametrize("options", [SpaceOptions(), DEPENDENT])
+def test_the_answers_of_a_point_lead_to_it(options: SpaceOptions, qwen: BackboneShape) -> None:
+    points = points_of("attention", qwen, options)
+    tree = Tree("attention", points)
+    for point in points:
+        answers = tree.answers(point)
+        asked = Answered(answers)
+        assert tree.walk(asked.choose) is point
+        assert asked.names == list(answers)

@@ -3,9 +3,8 @@
 Every configuration has an edit at every kind of sublayer of its backbone; blocks are chosen in turn.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations as subsets
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from support import rotation
+from support.covers import covering_configurations, legal, pairs
 from support.promises import build, check_everything
 from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
 
@@ -23,7 +23,6 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import PUBLISHED
-from search_space.space.product import covering_configurations, legal_combinations
 
 COVERS = 9
 """Complete covers, a thousand configurations together; a run takes one of them."""
@@ -68,15 +67,11 @@ def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:
     return replace(edit, form=replace(form, width=WIDTH * step, widened=int(widened)), layers=layers)
 
 
-def pairs(choices: Mapping[str, str]) -> set[tuple[tuple[str, str], ...]]:
-    return set(subsets(sorted(choices.items()), 2))
-
-
 def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: Site, shape: BackboneShape) -> None:
-    legal = {one.edit: one.choices for one in legal_combinations(site, shape)}
-    used = [legal[edit] for configuration in configurations for edit in configuration.edits if edit.site is site]
-    possible = set[tuple[tuple[str, str], ...]]().union(*map(pairs, legal.values()))
-    assert set[tuple[tuple[str, str], ...]]().union(*map(pairs, used)) == possible
+    points = {one.edits[0]: one for one in legal(site, shape)}
+    used = [points[edit] for configuration in configurations for edit in configuration.edits if edit.site is site]
+    possible = {pair for one in points.values() for pair in pairs(one)}
+    assert {pair for one in used for pair in pairs(one)} == possible
 
 
 @pytest.mark.slow
@@ -103,8 +98,8 @@ def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
     rig = rig_of(tiny_backbone(name))
     number = 0
     for site in (Site.ATTENTION, Site.FFN):
-        for one in legal_combinations(site, rig.backbone.shape, ONE_VALUE):
-            checked(rig, Configuration(edits=(sized(one.edit, AllLayers()),)))
+        for one in legal(site, rig.backbone.shape, ONE_VALUE):
+            checked(rig, Configuration(edits=(sized(one.edits[0], AllLayers()),)))
             number += 1
     rig.attachment.detach()
     assert number > 1_000

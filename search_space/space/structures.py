@@ -1,0 +1,101 @@
+"""The structures of one part of a model: all that can be chosen for it, found by their edits, with their neighbours."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import overload
+
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.configuration import Configuration
+from search_space.edit import Edit
+from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
+from search_space.layers import AllLayers
+from search_space.space.options import SpaceOptions
+from search_space.space.product import Point
+
+
+class Structures(Sequence[Point]):
+    """Points with every activation and every scale that is searched, in the order of their decisions.
+
+    Args:
+        points: Those of a part.
+        shape: The backbone.
+        options: What is searched.
+    """
+
+    def __init__(self, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions) -> None:
+        """Vary the points."""
+        self._shape = shape
+        self._all = tuple(varied for point in points for varied in _varied(point, options))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Point]: ...
+    def __getitem__(self, index: int | slice) -> Point | Sequence[Point]:
+        """The structure of a number."""
+        return self._all[index]
+
+    def find(self, edits: Sequence[Edit]) -> Point | None:
+        """The structure of some edits whatever their widths and layers, or the one that is the same function.
+
+        Raises:
+            InvalidEditError: If the edits are not valid on the backbone.
+        """
+        plain = tuple(_plain(edit) for edit in edits)
+        if plain in self._by_edits:
+            return self._by_edits[plain]
+        return self._by_function.get(self._function(plain))
+
+    def neighbours(self, point: Point) -> dict[str, tuple[Point, ...]]:
+        """For every dimension of a structure those that have another value of it and else as few others as can be.
+
+        What only one of two structures has does not count, such as the activation of a bottleneck beside LoRA.
+        """
+        own = dict(point.path)
+        nearest: dict[tuple[str, str], tuple[int, list[Point]]] = {}
+        for other, path in zip(self._all, self._paths, strict=True):
+            changed = [name for name, value in own.items() if path.get(name, value) != value]
+            for name in changed:
+                least, found = nearest.get((name, path[name]), (len(own) + 1, []))
+                if len(changed) < least:
+                    nearest[name, path[name]] = len(changed), [other]
+                elif len(changed) == least:
+                    found.append(other)
+        return {
+            dimension: tuple(other for (name, _), (_, found) in nearest.items() if name == dimension for other in found)
+            for dimension in own
+        }
+
+    @cached_property
+    def _paths(self) -> tuple[dict[str, str], ...]:
+        return tuple(dict(point.path) for point in self._all)
+
+    @cached_property
+    def _by_edits(self) -> dict[tuple[Edit, ...], Point]:
+        return {point.edits: point for point in self._all}
+
+    @cached_property
+    def _by_function(self) -> dict[tuple[Edit, ...], Point]:
+        return {self._function(point.edits): point for point in reversed(self._all)}
+
+    def _function(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        return canonical(Configuration(edits=edits), self._shape).edits
+
+
+def _varied(point: Point, options: SpaceOptions) -> Iterator[Point]:
+    for activated in map(point.with_activation, options.activations) if point.has_activation else (point,):
+        yield from map(activated.with_scale, options.scales) if point.has_scale else (activated,)
+
+
+def _plain(edit: Edit) -> Edit:
+    """The edit at all layers with the smallest bottleneck."""
+    form = edit.form
+    if isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
+        form = replace(form, width=form.width_step, widened=0)
+    return replace(edit, form=form, layers=AllLayers())

@@ -1,0 +1,294 @@
+"""The points of a part on each kind of backbone: every legal one is there, near-duplicates are not."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from support.covers import legal
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting.budget import smallest_count
+from search_space.dimensions import Activation, Heads, Positions, Site
+from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, Phm
+from search_space.gates import Multiply
+from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
+from search_space.space.points import least_cost, points_of
+from search_space.space.product import Point
+from search_space.validity import check_on
+
+ADDITIVE = ("add", "scale", "scale_learned", "sigmoid")
+
+# form: {write: reads}, by hand; on every post-LN backbone with biases, absolute positions and as many heads of both
+# kinds; a star is a form per query head, two stars one per key/value head
+ATTENTION = {
+    "softmax_memory": {
+        "q": "x_attn q",
+        "k": "ctx k",
+        "v": "ctx v",
+        "head": "q** x_attn** head**",
+        "o": "x_attn q q* head* concat o",
+    },
+    "bottleneck": {
+        "q": "x_attn q",
+        "k": "ctx k",
+        "v": "ctx v",
+        "head": "q* x_attn* head*",
+        "o": "x_attn q q* head* concat o",
+    },
+    "lowrank": {
+        "q": "x_attn",
+        "k": "ctx",
+        "v": "ctx",
+        "head": "q* x_attn* head*",
+        "o": "x_attn q q* head* concat o",
+        "q+v": "x_attn+ctx",
+        "k+v": "ctx+ctx",
+        "q+k+v": "x_attn+ctx+ctx",
+        "q+k+v+o": "x_attn+ctx+ctx+concat",
+    },
+    "phm": {"q": "x_attn q", "k": "ctx k", "v": "ctx v", "o": "x_attn q concat o"},
+    "diag": {
+        "q": "x_attn q",
+        "k": "ctx",
+        "v": "ctx v",
+        "concat": "x_attn q",
+        "o": "x_attn q concat o",
+        "k+v": "k+v",
+    },
+    "const": {"q": "none", "v": "none", "o": "none", "q+v": "none+none"},
+}
+FFN = {
+    "softmax_memory": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
+    "bottleneck": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
+    "lowrank": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum", "u+f": "x_ffn+m"},
+    "phm": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
+    "diag": {"u": "u", "m": "m", "f": "x_ffn f", "sum": "sum"},
+    "const": {"u": "none", "f": "none", "u+f": "none+none"},
+}
+# what grouped queries, rotary positions and residual streams before their norms add or take away
+ON_QWEN = {
+    "softmax_memory": {
+        "q": "x_attn q",
+        "k": "ctx k",
+        "v": "ctx v",
+        "head": "q** q* x_attn** x_attn* head** head*",
+        "o": "x_attn res_in q q* head* concat o",
+    },
+    "diag": {
+        "q": "q",  # twice as wide as the stream, which k and v are as wide as
+        "k": "ctx k",
+        "v": "ctx v",
+        "concat": "q concat",
+        "o": "x_attn res_in o",
+        "k+v": "k+v",
+    },
+}
+
+
+def points(
+    part: str,
+    shape: BackboneShape,
+    forms: tuple[str, ...] = SEARCHED_FORMS,
+    gates: tuple[str, ...] = ("add",),
+    **options: object,
+) -> tuple[Point, ...]:
+    """The points of a part with some forms and gates."""
+    given = dict.fromkeys(("attention_forms", "ffn_forms"), forms)
+    return points_of(part, shape, SpaceOptions(**given, gates=gates, **options))
+
+
+def table(found: tuple[Point, ...]) -> dict[str, dict[str, str]]:
+    """Form, writes and reads; one gate."""
+    stars = {"single": "", "query_heads": "*", "key_value_heads": "**"}
+    written: dict[str, dict[str, str]] = {}
+    for point in found:
+        (_, form), (_, write), (_, read), (_, heads) = point.path[:4]
+        reads = written.setdefault(form, {})
+        reads[write] = f"{reads[write]} {read}{stars[heads]}" if write in reads else f"{read}{stars[heads]}"
+    return written
+
+
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "bert_large_cased"])
+def test_the_points_of_a_post_ln_backbone_with_biases(
+    backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    assert table(points("attention", shape)) == ATTENTION
+    assert table(points("ffn", shape)) == FFN
+
+
+def test_a_pre_ln_backbone_has_the_residual_stream_beside_the_sublayers_input(
+    shape_named: Callable[[str], BackboneShape],
+) -> None:
+    ffn = table(points("ffn", shape_named("gpt2")))
+    assert ffn["bottleneck"] == {"u": "x_ffn res_f u", "m": "x_ffn res_f m", "f": "x_ffn res_f m f", "sum": "sum"}
+    attention = table(points("attention", shape_named("gpt2")))
+    assert attention["bottleneck"]["o"] == "x_attn res_in q q* head* concat o"
+    assert attention["const"] == ATTENTION["const"]
+
+
+def test_grouped_queries_and_rotary_positions_tell_apart_what_is_one_elsewhere(qwen: BackboneShape) -> None:
+    found = table(points("attention", qwen))
+    assert {form: found[form] for form in ON_QWEN} == ON_QWEN
+    assert found["bottleneck"]["head"] == "q* q** x_attn* x_attn** head* head**"
+    assert table(points("ffn", qwen, ("lowrank",)))["lowrank"] == {
+        "g": "x_ffn res_f g",
+        "u": "x_ffn res_f u",
+        "m": "x_ffn res_f m",
+        "f": "x_ffn res_f m f",
+        "sum": "sum",
+        "u+f": "x_ffn+m",
+        "g+u+f": "x_ffn+x_ffn+m",
+    }
+
+
+def test_constants_are_left_out_where_there_is_no_bias(
+    qwen: BackboneShape, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    assert points("attention", qwen, ("const",)) == ()
+    partly = shape_named("qwen2_5_0_5b")  # biases at q, k and v alone
+    assert points("ffn", partly, ("const",)) == ()
+    absolute = dataclasses.replace(partly, positions=Positions.ABSOLUTE)
+    assert list(table(points("attention", partly, ("const",)))["const"]) == ["q", "k", "v", "q+v"]
+    assert list(table(points("attention", absolute, ("const",)))["const"]) == ["q", "v", "q+v"]
+
+
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "qwen3_0_6b", "t5_small"])
+@pytest.mark.parametrize("part", ["attention", "ffn"])
+def test_with_near_duplicates_the_points_are_all_that_is_legal(
+    part: str, backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    options = {"biases": ("with", "without"), "key_widths": (None, 2), "reparameterizations": (None, 5)}
+    everything = points(part, shape, gates=SEARCHED_GATES, near_duplicates=True, **options)
+    site = Site.FFN if part == "ffn" else Site.ATTENTION
+    few = {"activation": ("relu",), "init": ("lora",), "norm": ("none",), "sharing": ("shared",), "factors": ("1",)}
+    gates = ("scale_learned:channel", "scale_learned:head")
+    wanted = {one.edits for one in legal(site, shape, few) if dict(one.path)["gate"] not in gates}
+    single = [point.with_activation(Activation.RELU) for point in everything if len(point.edits) == 1]
+    assert {point.edits for point in single} == wanted
+    assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
+
+
+def test_a_kind_of_attention_has_the_points_of_attention(bart: BackboneShape) -> None:
+    collective = points("attention", bart)
+    for kind in ("enc_self", "dec_self", "cross"):
+        found = points(kind, bart)
+        assert [point.path for point in found] == [point.path for point in collective]
+        assert {edit.site for point in found for edit in point.edits} == {Site(kind)}
+
+
+def test_forms_come_in_the_order_they_are_named_and_no_others(roberta: BackboneShape) -> None:
+    assert list(table(points("ffn", roberta, ("const", "bottleneck")))) == ["const", "bottleneck"]
+    assert points("ffn", roberta, ()) == ()
+
+
+def gates_of(
+    form: str, write: str, read: str, heads: str, allowed: tuple[str, ...], shape: BackboneShape, **options: object
+) -> tuple[str, ...]:
+    """The gates that may follow, in their order."""
+    part = "ffn" if write in ("u", "m", "f", "sum") else "attention"
+    start = (("form", form), ("write", write), ("read", read), ("heads", heads))
+    found = points(part, shape, (form,), allowed, near_duplicates=True, **options)
+    return tuple(dict.fromkeys(dict(point.path)["gate"] for point in found if point.path[:4] == start))
+
+
+def test_the_gates_of_a_point_are_those_that_are_legal(roberta: BackboneShape) -> None:
+    prefix = ("softmax_memory", "head", "q", "key_value_heads")
+    plain = ("add", "scale", "scale_learned", "tanh", "sigmoid")
+    few = {"key_widths": (None,)}
+    assert gates_of(*prefix, SEARCHED_GATES, roberta) == ("lse_convex", "lse_add", *plain)
+    assert gates_of(*prefix, ("add",), roberta) == ("add",)
+    for memory in (("o", "o", "single"), ("head", "head", "key_value_heads"), ("head", "x_attn", "key_value_heads")):
+        assert gates_of("softmax_memory", *memory, SEARCHED_GATES, roberta) == plain
+    for at_heads in (("bottleneck", "o", "q"), ("bottleneck", "head", "q"), ("lowrank", "head", "q")):
+        found = gates_of(*at_heads, "query_heads", SEARCHED_GATES, roberta, **few)
+        assert found == (*ADDITIVE, "inducer", "inducer_convex")
+    for other in (
+        ("bottleneck", "o", "q", "single"),
+        ("bottleneck", "head", "head", "query_heads"),
+        ("lowrank", "q", "x_attn", "single"),
+    ):
+        assert gates_of(*other, SEARCHED_GATES, roberta) == ADDITIVE
+    extension = ("bottleneck", "o", "q", "query_heads")
+    assert gates_of(*extension, ("inducer", "add"), roberta, key_widths=(None, 4)) == ("add", "inducer", "inducer:4")
+
+
+def test_constants_are_added_and_diagonals_multiply_what_they_read_whatever_is_allowed(roberta: BackboneShape) -> None:
+    assert gates_of("const", "q+v", "none+none", "single", ("scale",), roberta) == ("add",)
+    assert gates_of("diag", "k+v", "k+v", "single", ("scale",), roberta) == ("mul",)
+    assert gates_of("diag", "o", "x_attn", "single", ("scale", "tanh"), roberta) == ("scale",)
+
+
+def test_a_gate_that_starts_closed_needs_a_form_that_does_not_start_at_zero(roberta: BackboneShape) -> None:
+    adapter = ("bottleneck", "f", "f", "single", ("add", "tanh"), roberta)
+    assert gates_of(*adapter) == ("add",)
+    assert gates_of(*adapter, inits=(Init.BERT,)) == ("add", "tanh")
+
+
+def test_several_writes_are_an_edit_each(roberta: BackboneShape) -> None:
+    found = {(point.path[0][1], point.path[1][1]): point.edits for point in points("attention", roberta)}
+    linear = found["lowrank", "q+k+v+o"]
+    assert [(edit.write, edit.read) for edit in linear] == [
+        ("q", "x_attn"),
+        ("k", "ctx"),
+        ("v", "ctx"),
+        ("o", "concat"),
+    ]
+    assert [(edit.write, edit.read, edit.form) for edit in found["const", "q+v"]] == [
+        (port, None, Constant()) for port in ("q", "v")
+    ]
+    assert [(edit.write, edit.form, edit.gate) for edit in found["diag", "k+v"]] == [
+        (port, Diagonal(), Multiply()) for port in ("k", "v")
+    ]
+
+
+def test_kronecker_products_are_there_where_they_divide_the_widths_and_nowhere_else(roberta: BackboneShape) -> None:
+    found = points("ffn", roberta, ("phm",), products=(5, 3, 2))
+    assert {point.edits[0].form.n for point in found if isinstance(point.edits[0].form, Phm)} == {2, 3}
+    for point in found:
+        check_on(point.edits, roberta)
+
+
+def test_activations_and_scales_go_with_some_points(roberta: BackboneShape) -> None:
+    for point in points("attention", roberta, ("phm", "lowrank", "bottleneck"), ("add", "scale")):
+        (edit, *_) = point.edits
+        assert point.has_activation is isinstance(edit.form, Bottleneck | Phm)
+        assert point.has_scale is (edit.gate.name == "scale")
+
+
+@pytest.mark.parametrize("part", ["attention", "ffn"])
+def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part: str, odd: BackboneShape) -> None:
+    options = SpaceOptions(
+        attention_forms=("softmax_memory", "lowrank", "bottleneck", "diag"), gates=("add", "inducer")
+    )
+    for point in points_of(part, odd, options):
+        assert least_cost(point, odd, options) == smallest_count(Configuration(edits=point.edits), odd)
+
+
+def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:
+    return [point for point in found if tuple(text for _, text in point.path)[: len(start)] == start]
+
+
+def test_plain_gates_cost_what_the_widest_of_them_does(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=(), ffn_forms=("lowrank", "const", "diag"))
+    found = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
+    assert [dict(point.path)["gate"] for point in found] == ["add", "scale", "scale_learned"]
+    assert {least_cost(point, roberta, options) for point in found} == {12 * (2 * 768 + 1)}
+    without = dataclasses.replace(options, gates=("add",))
+    assert least_cost(found[0], roberta, without) == 12 * 2 * 768
+    for form, cost in (("const", 12 * 768), ("diag", 12 * 768)):  # which have no scale
+        (point,) = of_path(points_of("ffn", roberta, options), form, "f", *(("none",) if form == "const" else ("f",)))
+        assert least_cost(point, roberta, options) == cost
+
+
+def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), gates=("add",))
+    (wide,) = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
+    assert isinstance(wide.edits[0].form, LowRank)
+    assert least_cost(wide, roberta, options, step=4) == 4 * 12 * 2 * 768
+    (at_heads,) = of_path(points_of("attention", roberta, options), "lowrank", "head", "q")
+    assert at_heads.edits[0].heads is Heads.QUERY
+    assert least_cost(at_heads, roberta, options, step=64) is not None
+    assert least_cost(at_heads, roberta, options, step=65) is None  # a head is 64 wide

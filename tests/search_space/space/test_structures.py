@@ -1,0 +1,186 @@
+"""Structures: each is found by its edits, leads back to the answers that propose it, and knows its neighbours."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.dimensions import Activation
+from search_space.forms import Init, OwnNorm
+from search_space.layers import LayerRange, SpindleGroups
+from search_space.published import COMPARED, published_method
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+
+HALF_PERCENT = 623_228
+MANY_INITS = SpaceOptions(inits=(Init.LORA, Init.BERT), norms=(OwnNorm.NONE, OwnNorm.INPUT))
+OPTIONS = {
+    "tied": SpaceOptions(layers=("all", "range", "spindle"), scales=(1.0, 2.0, 4.0)),
+    "separate": SpaceOptions(sites="separate", layers=("range", "spindle"), inits=(Init.LORA, Init.BERT)),
+    "near duplicates": SpaceOptions(near_duplicates=True),
+}
+
+
+def rates_of(candidate: Candidate) -> dict[str, float]:
+    rates = {"attention": candidate.attention_learning_rate, "ffn": candidate.ffn_learning_rate}
+    return {side: rate for side, rate in rates.items() if rate is not None}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen3_0_6b"])
+def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(
+    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    space, trial = SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name]), RandomTrial(3)
+    for _ in range(120):
+        candidate = space.suggest(trial)
+        share = candidate.parameters.get("attention_share", 0.5)
+        told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=float(share))
+        assert told is not None
+        again = space.suggest(GivenTrial(told))
+        assert again.configuration == candidate.configuration
+        assert again.fingerprint == candidate.fingerprint
+        same = {name for name in told if "layer" not in name and "groups" not in name}
+        assert {name: told[name] for name in same} == {name: candidate.parameters[name] for name in same}
+        assert set(told) == set(candidate.parameters)
+
+
+@pytest.mark.parametrize("name", ["lora_qv", "lora_kv", "prefix_tuning", "mam_adapter", "lora_ffn", "ia3", "bitfit"])
+@pytest.mark.parametrize("sites", ["tied", "separate"])
+def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(
+    name: str, sites: str, bart: BackboneShape
+) -> None:
+    space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites=sites))
+    candidate = space.suggest_published(name, RandomTrial(1))
+    share = published_method(name).attention_share
+    told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+    if name == "bitfit":
+        assert told is None  # all biases are no structure of a side
+        return
+    assert told is not None
+    again = space.suggest(GivenTrial(told))
+    parts = {"mam_adapter": "both", "ia3": "both", "lora_ffn": "ffn"}.get(name, "attention")
+    assert ("attention_share" in told) is (name == "mam_adapter")
+    if sites == "tied":
+        assert again.fingerprint == candidate.fingerprint
+        assert told["placement"] == parts
+        return
+    # what is left over widens other sublayers, where each kind has its own edit
+    of_both = {"both": "enc_self+dec_self+cross+ffn", "attention": "enc_self+dec_self+cross", "ffn": "ffn"}
+    assert told["placement"] == of_both[parts]
+    narrow = [one.resized(attention=(1, 0), ffn=(1, 0)) for one in (again.configuration, candidate.configuration)]
+    assert canonical(narrow[0], bart) == canonical(narrow[1], bart)
+
+
+def test_what_the_options_leave_out_has_no_parameters(roberta: BackboneShape) -> None:
+    def told(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
+        space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+        configuration = space.suggest_published(name, RandomTrial(0)).configuration
+        return space.parameters_of(configuration, rates={"attention": rate, "ffn": rate}, share=0.5)
+
+    assert told("sequential_adapter_ffn", SpaceOptions()) is None  # it starts as in the code of its authors
+    assert told("sequential_adapter_ffn", MANY_INITS) is not None
+    assert told("lora_qv", SpaceOptions()) is not None
+    assert told("lora_qv", SpaceOptions(scales=(4.0,))) is None
+    assert told("lora_qv", SpaceOptions(attention_forms=("const",))) is None
+    assert told("lora_qv", SpaceOptions(layers=("spindle",))) is not None  # as all four groups
+    assert told("lora_qv", SpaceOptions(), rate=1.0) is None
+    assert told("head_only", SpaceOptions()) is None
+    assert told("prompt_tuning", SpaceOptions()) is None
+    assert told("mam_adapter", SpaceOptions(attention_share=(0.6, 0.9))) is None
+
+
+def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    candidate = space.suggest_published("mam_adapter", RandomTrial(1))
+    told = space.parameters_of(candidate.configuration, rates={"attention": 0.01, "ffn": 0.002})
+    assert told is not None
+    assert told["attention_share"] == pytest.approx(candidate.attention_share, abs=1e-9)
+
+
+def test_structures_have_every_activation_and_scale_and_every_one_is_found(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    for part, tree in space.trees.items():
+        structures = space.structures[part]
+        variants = [
+            (len(space.options.activations) if point.has_activation else 1)
+            * (len(space.options.scales) if point.has_scale else 1)
+            for point in tree.points
+        ]
+        assert len(structures) == sum(variants) == len({point.edits for point in structures})
+        assert all(structures.find(point.edits) is point for point in structures)
+        assert structures.find(()) is None
+
+
+def test_neighbours_differ_in_one_dimension_where_they_can(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    structures = space.structures["attention"]
+    draw = random.Random(0)
+    for point in draw.sample(list(structures), 40):
+        own = dict(point.path)
+        neighbours = structures.neighbours(point)
+        assert set(neighbours) == set(own)
+        for dimension, others in neighbours.items():
+            values = {dict(other.path).get(dimension, own[dimension]) for other in structures} - {own[dimension]}
+            assert {dict(other.path)[dimension] for other in others} == values  # each other value is reached
+    adapter = next(
+        point
+        for point in space.structures["ffn"]
+        if [text for _, text in point.path][:3] == ["bottleneck", "f", "x_ffn"] and ("gate", "add") in point.path
+    )
+    near = space.structures["ffn"].neighbours(adapter)
+    assert {dict(one.path)["activation"] for one in near["activation"]} == set(Activation) - {Activation.RELU}
+    assert all(dict(one.path) | {"activation": "relu"} == dict(adapter.path) for one in near["activation"])
+    alone = {one.path[2] for one in near["read"] if one.path[:2] + one.path[3:] == adapter.path[:2] + adapter.path[3:]}
+    assert alone == {("read", "m"), ("read", "f")}
+
+
+def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
+    one, other = (space.suggest_published(name, RandomTrial(1)).configuration for name in ("lora_qv", "mam_adapter"))
+    found = [space.points_in(configuration) for configuration in (one, other)]
+    assert found[0] is not None
+    assert found[1] is not None
+    joined = {"attention": found[0]["attention"], "ffn": found[1]["ffn"]}
+    told = space.answers(joined, rates={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
+    assert told is not None
+    candidate = space.suggest(GivenTrial(told))
+    assert [edit.write for edit in candidate.configuration.edits] == ["q", "v", "f"]
+    assert candidate.attention_share == pytest.approx(0.25, abs=0.05)
+    assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
+
+
+def test_what_cannot_be_told_together_has_no_answers(roberta: BackboneShape) -> None:
+    options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
+    small = SearchSpace(shape=roberta, budget=2 * 18_444 - 1, options=options)
+    both = {part: structures[0] for part, structures in small.structures.items()}
+    assert small.answers(both, rates={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
+    large = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
+    both = {part: structures[0] for part, structures in large.structures.items()}
+    rates = {"attention": 4e-3, "ffn": 4e-3}
+    assert large.answers(both, rates={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
+    assert large.answers(both, rates=rates, share=0.99) is None
+    assert large.answers(both, rates=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
+    told = large.answers(both, rates=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
+    assert told is not None
+    edits = large.suggest(GivenTrial(told)).configuration.edits
+    assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
+
+
+def test_every_compared_method_is_told_whole_or_not_at_all(qwen: BackboneShape) -> None:
+    space = SearchSpace(shape=qwen, budget=qwen.parameters // 200, options=MANY_INITS)
+    told = set()
+    for name in space.published_that_fit():
+        candidate = space.suggest_published(name, RandomTrial(2))
+        share = published_method(name).attention_share
+        parameters = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+        if parameters is None:
+            continue
+        told.add(name)
+        assert space.suggest(GivenTrial(parameters)).fingerprint == candidate.fingerprint
+    assert told >= {"lora_qv", "prefix_tuning", "parallel_adapter_ffn", "scaled_parallel_adapter_ffn", "mam_adapter"}
+    assert told <= set(COMPARED)

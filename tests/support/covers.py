@@ -1,0 +1,94 @@
+"""Small covers of the legal part of the product of all dimensions, for tests that cannot go through all of it."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.space.product import EVERYTHING, Outcome, Path, Point, Values, families, legal_points
+
+_SAMPLES = 30
+
+Texts = Mapping[str, Sequence[str]]
+Pair = tuple[tuple[str, str], tuple[str, str]]
+
+
+def values_of(texts: Texts) -> Values:
+    """The values that have these texts."""
+    return {name: {text: EVERYTHING[name][text] for text in some} for name, some in texts.items()}
+
+
+def every_element(site: Site, shape: BackboneShape, texts: Texts) -> Iterator[tuple[Path, Outcome]]:
+    """Every element of the product at a site, legal or not, with these values in the place of all."""
+    for family in families(site, values_of(texts)):
+        yield from family.elements(shape)
+
+
+def legal(site: Site, shape: BackboneShape, texts: Texts | None = None) -> tuple[Point, ...]:
+    """The legal ones."""
+    return tuple(legal_points(site, shape, values_of(texts or {})))
+
+
+class _Pairs:
+    """The pairs of values of some points, numbered; those that occur least come first."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        named = [list(pairs(point)) for point in points]
+        having: dict[Pair, list[int]] = {}
+        for index, found in enumerate(named):
+            for pair in found:
+                having.setdefault(pair, []).append(index)
+        order = sorted(having, key=lambda pair: (len(having[pair]), pair))
+        numbers = {pair: number for number, pair in enumerate(order)}
+        self.points = points
+        self.having = [having[pair] for pair in order]
+        self.of = [[numbers[pair] for pair in found] for found in named]
+
+    def cover(self, draw: random.Random) -> tuple[Point, ...]:
+        missing = dict.fromkeys(range(len(self.having)))
+        cover = []
+        while missing:
+            having_first = self.having[next(iter(missing))]
+            some = draw.sample(having_first, min(_SAMPLES, len(having_first)))
+            best = max(some, key=lambda index: sum(pair in missing for pair in self.of[index]))
+            cover.append(self.points[best])
+            for pair in self.of[best]:
+                missing.pop(pair, None)
+        return tuple(cover)
+
+
+def pairs(point: Point) -> Iterator[Pair]:
+    """Every two decisions of a point."""
+    return combinations(sorted(point.path), 2)
+
+
+def pairwise_cover(site: Site, shape: BackboneShape, *, seed: int = 0, texts: Texts | None = None) -> tuple[Point, ...]:
+    """Few legal points in which every pair of values occurs that occurs in some legal point.
+
+    Greedy: each next one has a pair that is still missing and, of some drawn at random, misses the most.
+    """
+    return _Pairs(legal(site, shape, texts)).cover(random.Random(seed))
+
+
+def covering_configurations(shape: BackboneShape, number: int, *, seed: int = 0) -> tuple[Configuration, ...]:
+    """Configurations with an edit at each kind of sublayer that the backbone has, from pairwise covers of each.
+
+    Args:
+        shape: The backbone.
+        number: How many at least, all different. Whole covers are used, each time drawn anew.
+        seed: Of the covers and of which edits come together.
+    """
+    kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
+    found_pairs = [_Pairs(legal(site, shape)) for site in kinds if shape.sublayers(site)]
+    draw = random.Random(seed)
+    found: dict[Configuration, None] = {}
+    while len(found) < number:
+        covers = [list(some.cover(draw)) for some in found_pairs]
+        for cover in covers:
+            draw.shuffle(cover)
+        for index in range(max(map(len, covers))):
+            edits = (edit for cover in covers for edit in cover[index % len(cover)].edits)
+            found[Configuration(edits=tuple(edits))] = None
+    return tuple(found)
