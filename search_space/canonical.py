@@ -9,12 +9,11 @@ from typing import Any
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Insertion, Port, Positions, Site, StackKind
+from search_space.dimensions import Insertion, Port, Positions, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, LowRank, SoftmaxMemory
-from search_space.gates import Add, FixedScale, Multiply
+from search_space.ends import sublayers_of
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.validity import canonical_read, check_on, sublayers_of
+from search_space.validity import canonical_read, check_on
 
 _AFTER_SOFTMAX = (Port.HEAD, Port.CONCAT)
 _KINDS = 3
@@ -59,26 +58,13 @@ def fingerprint(configuration: Configuration, shape: BackboneShape, **facts: Any
 
 
 def _canonical_edit(edit: Edit, shape: BackboneShape) -> Edit:
-    site, gate, form = edit.site, edit.gate, edit.form
+    site, form = edit.site, edit.form
     if site is Site.ATTENTION and shape.kind is not StackKind.ENCODER_DECODER:
         site = Site.ENCODER_SELF if shape.kind is StackKind.ENCODER else Site.DECODER_SELF
-    if isinstance(gate, FixedScale) and gate.value == 1:
-        gate = Add()
-    if edit.write is Port.HEAD and shape.query_heads == shape.key_value_heads:
-        form = _with_heads(form)
+    if edit.write is Port.HEAD and shape.query_heads == shape.key_value_heads and form.per_head is not None:
+        form = replace(form, heads=form.per_head)
     read, layers = canonical_read(edit.read, shape), _canonical_layers(edit, shape)
-    return replace(edit, site=site, read=read, gate=gate, form=form, layers=layers)
-
-
-def _with_heads(form: Form) -> Form:
-    # V1 and V17 tie prefixes to key/value heads, so that is the canonical name for softmax memories
-    match form:
-        case SoftmaxMemory():
-            return replace(form, heads=Heads.KEY_VALUE)
-        case Bottleneck() | LowRank():
-            return replace(form, heads=Heads.QUERY)
-        case _:
-            return form
+    return replace(edit, site=site, read=read, gate=edit.gate.canonical(), form=form, layers=layers)
 
 
 def _canonical_layers(edit: Edit, shape: BackboneShape) -> Layers:
@@ -101,7 +87,7 @@ def _canonical_diagonal(edit: Edit, edits: tuple[Edit, ...], shape: BackboneShap
     Only where a factor is a factor of one head, and nothing else is computed of the tensors between the two.
     """
     moved = {Port.K: Port.Q, Port.CONCAT: Port.V}.get(edit.write)
-    if moved is None or not isinstance(edit.gate, Multiply) or shape.query_heads != shape.key_value_heads:
+    if moved is None or not edit.gate.multiplies or shape.query_heads != shape.key_value_heads:
         return edit
     if edit.write is Port.K and shape.positions is Positions.ROTARY:
         return edit

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
+from search_space.dimensions import Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError, InvalidEditError
-from search_space.forms import FORMS, Form, Init, OwnNorm, PromptEncoder
+from search_space.forms import FORMS, Form, OwnNorm
 from search_space.gates import GATES, Gate
 from search_space.layers import LAYER_CHOICES, AllLayers, Layers
 
@@ -17,14 +17,6 @@ SCHEMA_VERSION = 2
 
 _LAYER_CHOICES = {choice.name: choice for choice in LAYER_CHOICES}
 _EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")
-_ENUMS: dict[str, type[StrEnum]] = {
-    "activation": Activation,
-    "encoder": PromptEncoder,
-    "heads": Heads,
-    "init": Init,
-    "norm": OwnNorm,
-    "per": ScalePer,
-}
 
 
 def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
@@ -131,6 +123,11 @@ def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     if not isinstance(name, str) or name not in kinds:
         raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(kinds)}; got {name!r}.")
     kind = kinds[name]
-    names = [field.name for field in fields(kind)]
-    _check_fields(kind.name, data, ("name", *names))
-    return kind(**{each: _ENUMS[each](data[each]) if each in _ENUMS else data[each] for each in names})
+    types = {field.name: field.type for field in fields(kind)}
+    _check_fields(kind.name, data, ("name", *types))
+    return kind(**{each: _read(data[each], expected) for each, expected in types.items()})
+
+
+def _read(stored: Any, expected: Any) -> Any:
+    """A field's value; names become those of its type."""
+    return expected(stored) if isinstance(expected, type) and issubclass(expected, StrEnum) else stored

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, LowRank, Phm, SizedForm, SoftmaxMemory
 from search_space.validity import check_edits
 
 
@@ -48,11 +47,5 @@ class Configuration:
                 edits.append(edit)
                 continue
             width, widened = attention if edit.site.is_attention else ffn
-            edits.append(replace(edit, form=_resized(edit.sized_form, width, widened)))
+            edits.append(replace(edit, form=edit.sized_form.resized(width, widened)))
         return Configuration(edits=tuple(edits))
-
-
-def _resized(form: SizedForm, width: int, widened: int) -> SizedForm:
-    if isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
-        return replace(form, width=width, widened=widened)
-    return replace(form, width=width)

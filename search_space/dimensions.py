@@ -1,14 +1,16 @@
 """The names of the design space: sites, ports, heads, activations and insertion forms.
 
-A *site* is a kind of sublayer, a *port* a named tensor of it (see ``README.md`` for the picture)::
+A *site* is a kind of sublayer, a *port* a named tensor of it::
 
-    attention: res_in -> x_attn -> q, k, v -> head (= concat, split by head) -> o -> norm
-    FFN:       res_f  -> x_ffn  -> u (gated FFN: g and u) -> m -> f -> sum (= res_f + f) -> norm
-    stack:     norm   (LayerNorms outside the blocks: after the embeddings, at the end of a stack)
-    embed:     embed  (the embedded input, to which prompts are prepended)
-    global:    weights (every parameter of the backbone)
+    attention  res_in -> x_attn -> q;  ctx -> k, v;  q, k, v -> head (all of them: concat) -> o
+    FFN        res_f -> x_ffn -> u (gated FFN: g and u) -> m -> f -> sum (= res_f + f)
+    both       norm     what the sublayer's LayerNorm gives: of the sum (post-LN), or of its input (pre-LN)
+    stack      norm     of the LayerNorms outside the blocks: after the embeddings, at the end of a stack
+    embed      embed    the embedded input, to which prompts are prepended
+    global     weights  every parameter of the backbone
 
-On post-LN backbones x_attn is res_in and x_ffn is res_f; on pre-LN backbones they are those streams normalised.
+``ctx`` is x_attn in self-attention, and what the encoder gives in cross-attention. On post-LN backbones x_attn is
+res_in and x_ffn is res_f; on pre-LN backbones they are those streams normalised.
 """
 
 from enum import StrEnum

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Insertion, Port, Site
-from search_space.forms import Bottleneck, Form, LowRank, SizedForm, SoftmaxMemory
-from search_space.gates import Gate
+from search_space.forms import Form, SizedForm
+from search_space.gates import Add, Gate
 from search_space.layers import AllLayers, Layers
-from search_space.validity import check_edit
+from search_space.rules import READS, refusal, writable_at
+
+_OUTSIDE_BLOCKS = (Site.EMBEDDING, Site.GLOBAL, Site.STACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,16 @@ class Edit:
 
     def __post_init__(self) -> None:
         """Refuse what breaks a rule."""
-        check_edit(self)
+        self._check_ports()
+        self._check_outside()
+        if self.form.outside is not None:
+            return
+        if self.form.reads:
+            self._check_heads()
+            self.form.check_heads(self)
+            self._check_factor()
+            self.gate.check(self)
+        self.form.check(self)
 
     @property
     def insertion(self) -> Insertion:
@@ -44,9 +56,53 @@ class Edit:
     @property
     def heads(self) -> Heads:
         """In how many blocks the form works."""
-        return self.form.heads if isinstance(self.form, SoftmaxMemory | Bottleneck | LowRank) else Heads.SINGLE
+        return self.form.heads
 
     @property
     def sized_form(self) -> SizedForm | None:
         """The form if it has a bottleneck, else None."""
         return self.form if isinstance(self.form, SizedForm) else None
+
+    def formula(self, shape: BackboneShape) -> str:
+        """What the edit computes at a sublayer, with the shapes of its matrices."""
+        return self.form.formula(self, shape)
+
+    def _check_ports(self) -> None:
+        writes = writable_at(self.site)
+        if self.write not in writes:
+            raise refusal("site", f"write {self.write} at {self.site}", f"Writable there: {', '.join(writes)}.")
+        if not self.form.reads:
+            if self.read is not None:
+                title = self.form.title or self.form.name
+                raise refusal("read", f"a {title} that reads {self.read}", "Leave read empty.")
+            return
+        allowed = READS[self.write]
+        if self.read not in allowed:
+            known = ", ".join(allowed) or "nothing (constants only)"
+            got = f"read {self.read or 'nothing'} for write {self.write}"
+            raise refusal("read", got, f"Readable for it: {known}.")
+
+    def _check_outside(self) -> None:
+        of_input, of_model = (self.form.outside is site for site in (Site.EMBEDDING, Site.GLOBAL))
+        is_input = self.site is Site.EMBEDDING
+        fits = of_input == is_input == (self.gate.outside is Site.EMBEDDING)
+        if not fits or of_model != (self.site is Site.GLOBAL):
+            raise refusal("V19", f"{self.form.name} at {self.site} with gate {self.gate.name}")
+        if of_model and not isinstance(self.gate, Add):
+            raise refusal("V19", f"{self.form.name} with gate {self.gate.name}", "Use add.")
+        if self.site in _OUTSIDE_BLOCKS and not isinstance(self.layers, AllLayers):
+            raise refusal("layers", f"layers {self.layers.name} at {self.site}", "Leave them out.")
+
+    def _check_heads(self) -> None:
+        is_multi = self.heads is not Heads.SINGLE
+        is_extension = self.write is Port.O and self.heads is Heads.QUERY and self.read in (Port.Q, Port.HEAD)
+        got = f"{self.heads} at {self.write}, read {self.read}"
+        if is_multi and self.write is not Port.HEAD and not is_extension:
+            raise refusal("V10", got, "Use write head, or one block.")
+        if not is_multi and Port.HEAD in (self.write, self.read):
+            raise refusal("V10", got, "Use concat for one block.")
+
+    def _check_factor(self) -> None:
+        is_factor = self.form.multiplies and self.read is self.write
+        if is_factor != self.gate.multiplies:
+            raise refusal("mul", f"{self.form.name} from {self.read} to {self.write} with gate {self.gate.name}")

@@ -10,7 +10,7 @@ import yaml
 from deltaspace.commands.main import main
 from search_space.forms import FORMS
 from search_space.gates import GATES
-from search_space.validity import RULES
+from search_space.rules import RULES
 from studies.specification import read_specification
 
 ROOT = Path(__file__).parents[1]

@@ -18,7 +18,6 @@ from search_space.counting.counts import Counts, count, places
 from search_space.edit import Edit
 from search_space.published import PUBLISHED, PublishedMethod, Values
 from search_space.words.describe import Difference, SideView, ranked_published, sentence, side_view
-from search_space.words.formula import formula
 
 _NEAREST = 3
 _CODE = ", released code"
@@ -190,7 +189,7 @@ def view_configuration(
 
 
 def _edit_view(edit: Edit, shape: BackboneShape) -> EditView:
-    return EditView(site=edit.site.value, sublayers=places(edit, shape), formula=formula(edit, shape))
+    return EditView(site=edit.site.value, sublayers=places(edit, shape), formula=edit.formula(shape))
 
 
 def methods_table(views: Sequence[MethodView]) -> RenderableType:

@@ -131,7 +131,7 @@ def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
     """In how many steps the widths of some edits grow by one step; 0 without edits."""
     counts = {numbers[edit] for edit in sized}
     steps = {edit.sized_form.width_step for edit in sized if edit.sized_form is not None}
-    has_one_length = any(getattr(edit.form, "reparameterization", None) is not None for edit in sized)
+    has_one_length = any(edit.form.reparameterization is not None for edit in sized)
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 

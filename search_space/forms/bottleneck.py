@@ -1,11 +1,27 @@
 """Bottleneck: a two-matrix map with a nonlinearity, which is an adapter."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
-from search_space.dimensions import Activation, Heads
-from search_space.forms.form import SizedForm, check_reparameterization, check_size
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Activation, Heads, Port
+from search_space.ends import Ends, block_widths
+from search_space.forms.form import (
+    FormedEdit,
+    SizedForm,
+    check_reparameterization,
+    check_size,
+    composed,
+    named,
+    order,
+    reads_query_at_heads,
+    table_surplus,
+)
+from search_space.gates.gate import Logits
+from search_space.rules import refusal
+from search_space.symbols import Delta, normed_source, root, two_matrices
 
 
 class Init(StrEnum):
@@ -50,6 +66,10 @@ class Bottleneck(SizedForm):
     """
 
     name: ClassVar[str] = "bottleneck"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
+    logits: ClassVar[Logits | None] = Logits.QUERY
+    per_head: ClassVar[Heads | None] = Heads.QUERY
+    dimensions: ClassVar[tuple[str, ...]] = ("activation", "norm", "bias", "init", "reparameterization")
 
     width: int
     widened: int = 0
@@ -64,3 +84,68 @@ class Bottleneck(SizedForm):
         """Check the sizes."""
         check_size(self)
         check_reparameterization(self)
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Where its second matrix does."""
+        return self.init is Init.LORA and self.reparameterization is None
+
+    @property
+    def variant(self) -> str | None:
+        """Where its norm is."""
+        return {OwnNorm.NONE: None, OwnNorm.INPUT: "own norm", OwnNorm.OUTPUT: "own norm of the output"}[self.norm]
+
+    def check_heads(self, edit: FormedEdit) -> None:
+        """A LayerNorm goes over the whole width."""
+        if self.norm is not OwnNorm.NONE and self.heads is not Heads.SINGLE:
+            raise refusal("norm", f"{self.heads} with a norm", "Leave the norm out.")
+
+    def check(self, edit: FormedEdit) -> None:
+        """Matrices from an MLP are the keys and values of a prefix."""
+        if self.reparameterization is None:
+            return
+        if not reads_query_at_heads(edit) or self.bias or self.norm is not OwnNorm.NONE:
+            raise refusal("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Two matrices, their biases and a norm; per head into o, the summed output has one bias."""
+        blocks = shape.heads(self.heads)
+        in_block, out_block = block_widths(edit, shape)
+        norms = {OwnNorm.NONE: 0, OwnNorm.INPUT: 2 * in_block, OwnNorm.OUTPUT: 2 * out_block}[self.norm]
+        return AffineCount(
+            weights_per_width=blocks * (in_block + out_block),
+            biases_per_width=blocks if self.bias else 0,
+            biases=(out_block if edit.write is Port.O else blocks * out_block) if self.bias else 0,
+            extras=norms,
+        )
+
+    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+        """The MLP that makes the matrices, if there is one."""
+        if self.reparameterization is None:
+            return 0
+        per_layer = 2 * shape.heads(self.heads) * shape.head_width
+        return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
+
+    def stacked(self) -> "Bottleneck":
+        """Matrices of all widths are padded to one."""
+        return replace(self, width=1, widened=0)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """An adapter, or an inducer under an inducer's gate."""
+        if edit.gate.logits is Logits.QUERY:
+            convex = "convex " if edit.gate.is_convex else ""
+            return f"{convex}{named(self.activation, Activation.TANH)}inducer"
+        kind = "multi-head " if self.heads is not Heads.SINGLE else ""
+        return f"{edit.gate.adjective}{named(self.activation, Activation.RELU)}{kind}{order(edit)} adapter"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Two matrices around the activation; an inducer reads q as it is, others as attention scales it."""
+        source, scaling = normed_source(edit, shape), root(edit, shape)
+        is_scaled = self.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
+        source = f"({source}{scaling})" if is_scaled and scaling else source
+        source = f"LN({source})" if self.norm is OwnNorm.INPUT else source
+        down, up = (" + b_down", " + b_up") if self.bias else ("", "")
+        body, matrices = f"{self.activation}({source} W_down{down}) W_up", two_matrices(edit, shape, self.size)
+        if self.norm is OwnNorm.OUTPUT:
+            return composed(edit, shape, Delta(body=f"LN({body}{up})", matrices=matrices, is_closed=True))
+        return composed(edit, shape, Delta(body=body, bias=up, matrices=matrices))

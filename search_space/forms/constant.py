@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import Form
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
+from search_space.forms.form import Form, FormedEdit
+from search_space.gates import Add
+from search_space.rules import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,3 +17,29 @@ class Constant(Form):
     """A trained vector (D_out) that starts at zero: the change of a bias (BitFit). Reads nothing."""
 
     name: ClassVar[str] = "const"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
+    title: ClassVar[str] = "constant"
+    reads: ClassVar[bool] = False
+
+    def check(self, edit: FormedEdit) -> None:
+        """Scales and gates of a trained vector say nothing more."""
+        if not isinstance(edit.gate, Add):
+            raise refusal("gate", f"gate {edit.gate.name}")
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """It is the change of a bias that is there."""
+        site = Site.ATTENTION if edit.site.is_attention else edit.site
+        if (site, edit.write) not in shape.biased_ports:
+            raise refusal("V14", f"{site} {edit.write} on {shape.family}", "Choose a port with a bias.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """A number for each channel."""
+        return AffineCount(weights=shape.port_width(edit.write))
+
+    def noun(self, edit: FormedEdit) -> str:
+        """The bias it changes."""
+        return "bias"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A sum."""
+        return f"{edit.write} <- {edit.write} + b, b: {shape.port_width(edit.write)}"

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import Form
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Insertion
+from search_space.ends import Ends
+from search_space.forms.form import Form, FormedEdit, order
+from search_space.rules import refusal
+from search_space.symbols import Delta, root, source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +21,28 @@ class Diagonal(Form):
     """
 
     name: ClassVar[str] = "diag"
+    learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    multiplies: ClassVar[bool] = True
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """A factor for each channel keeps the width."""
+        if edit.read is not None and shape.port_width(edit.read) != shape.port_width(edit.write):
+            widths = f"{shape.port_width(edit.read)} and {shape.port_width(edit.write)}"
+            raise refusal("V15", f"a diagonal of widths {widths}", "Use another form.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """A number for each channel."""
+        return AffineCount(weights=shape.port_width(edit.write))
+
+    def noun(self, edit: FormedEdit) -> str:
+        """A scaling of what it reads."""
+        is_scaling = edit.insertion is Insertion.SEQUENTIAL
+        return "scaling" if is_scaling else f"{edit.gate.adjective}{order(edit)} diagonal"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A product per channel."""
+        width = shape.port_width(edit.write)
+        if edit.read is edit.write:
+            return f"{edit.write} <- {edit.write} ⊙ l, l: {width}"
+        delta = Delta(body=f"{source(edit)} ⊙ w", matrices=f"w: {width}")
+        return f"{edit.write} <- {edit.gate.formula(edit, delta, root(edit, shape))}; {delta.matrices}"

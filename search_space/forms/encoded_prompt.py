@@ -4,8 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from search_space.affine import AffineCount, linear
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
 from search_space.errors import InvalidEditError
-from search_space.forms.form import SizedForm, check_size, is_whole
+from search_space.forms.form import FormedEdit, SizedForm, check_size, is_whole
 
 
 class PromptEncoder(StrEnum):
@@ -32,6 +36,10 @@ class EncodedPrompt(SizedForm):
     """
 
     name: ClassVar[str] = "encoded_prompt"
+    learning_rates: ClassVar[tuple[float, float]] = (3e-4, 1e-2)
+    outside: ClassVar[Site | None] = Site.EMBEDDING
+    reads: ClassVar[bool] = False
+    can_widen: ClassVar[bool] = False
 
     width: int
     encoder: PromptEncoder = PromptEncoder.MLP
@@ -45,3 +53,41 @@ class EncodedPrompt(SizedForm):
                 f"the hidden width of a prompt encoder must be a whole number of at least 1; got {self.hidden!r}.",
                 rule="width",
             )
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """No: its rows are tokens."""
+        return False
+
+    @property
+    def variant(self) -> str | None:
+        """What makes it."""
+        return f"from {self.encoder}"
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The rows."""
+        return AffineCount(weights_per_width=shape.width)
+
+    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+        """The network that makes the rows."""
+        width, hidden = shape.width, self.hidden
+        if self.encoder is PromptEncoder.MLP:
+            return linear(width, hidden) + linear(hidden, hidden) + linear(hidden, width)
+        lstm = sum(2 * (4 * hidden * (inputs + hidden) + 8 * hidden) for inputs in (width, 2 * hidden))
+        return lstm + linear(2 * hidden, 2 * hidden) + linear(2 * hidden, width)
+
+    def words(self, edit: FormedEdit) -> str:
+        """With what makes it, and where it is."""
+        return f"{self.noun(edit)} of {self.size} from an {self.encoder.upper()} before the input"
+
+    def noun(self, edit: FormedEdit) -> str:
+        """As without an encoder."""
+        return "prompt"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Rows before rows, and what makes them."""
+        width, hidden = shape.width, self.hidden
+        layers = f"MLP of {width}, {hidden}, {hidden}, {width}"
+        if self.encoder is PromptEncoder.LSTM:
+            layers = f"bidirectional LSTM of {width}, 2 × {hidden}, 2 × {hidden}; MLP of {2 * hidden}, {width}"
+        return f"input <- [E(P), input]; P: {self.width} × {width}, E: {layers}, dropped after training"

@@ -4,20 +4,46 @@ Shapes use `D_in` for the width that is read, `D_out` for the width that is writ
 form with several heads holds one such map per head and works on the head's slice.
 """
 
-from dataclasses import Field
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol
 
-from search_space.dimensions import Heads
+from search_space.affine import AffineCount, linear
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Activation, Heads, Insertion, Port, Site
+from search_space.ends import Ends, sublayers_of
 from search_space.errors import InvalidEditError
+from search_space.gates import Gate
+from search_space.gates.gate import Logits
+from search_space.symbols import Delta, per_head, root, target
 
 
-class Form:
+class FormedEdit(Ends, Protocol):
+    """What a form knows of the edit it is in."""
+
+    @property
+    def gate(self) -> Gate:
+        """How its output joins what is written."""
+        ...
+
+
+class Form(ABC):
     """What an edit computes of the tensor it reads: a frozen dataclass, and what the rest asks of it.
 
     Attributes:
         name: As stored, and in study files.
+        learning_rates: Default search range of its peak learning rate.
+        title: As errors call it.
+        outside: The place outside the sublayers that it belongs to; None for the sublayers.
+        reads: Whether it is computed of a tensor.
+        multiplies: Whether it is a factor, where it reads what it writes.
+        logits: Which gates of log-sum-exps it fits; None for none.
+        per_head: Its usual heads where it works per head; None if it cannot.
+        dimensions: What a search can choose of it beside its ends, its heads and its bottleneck.
         heads: In how many blocks it works.
         widened: How many sublayers, counted from the output, have a width that is one step more.
+        activation: Nonlinearity; None without one.
         reparameterization: Hidden width of the MLP that makes its tables while it is trained; None without.
     """
 
@@ -25,10 +51,85 @@ class Form:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     name: ClassVar[str]
+    learning_rates: ClassVar[tuple[float, float]]
+    title: ClassVar[str] = ""
+    outside: ClassVar[Site | None] = None
+    reads: ClassVar[bool] = True
+    multiplies: ClassVar[bool] = False
+    logits: ClassVar[Logits | None] = None
+    per_head: ClassVar[Heads | None] = None
+    dimensions: ClassVar[tuple[str, ...]] = ()
 
     heads: Heads = Heads.SINGLE
     widened: int = 0
+    activation: Activation | None = None
     reparameterization: int | None = None
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether it is exactly nothing when training begins."""
+        return True
+
+    @property
+    def variant(self) -> str | None:
+        """What tells published methods apart beside the dimensions."""
+        return None
+
+    @property
+    def common(self) -> tuple[Hashable, int] | None:
+        """What several edits have in common, with its number of parameters; None for nothing."""
+        return None
+
+    @property
+    def size(self) -> str:
+        """Its width, or the two widths it has; empty without one."""
+        return ""
+
+    def check_heads(self, edit: FormedEdit) -> None:  # noqa: B027 - most have no such rule
+        """Refuse blocks that the form cannot have.
+
+        Raises:
+            InvalidEditError: If they break a rule of the form.
+        """
+
+    def check(self, edit: FormedEdit) -> None:  # noqa: B027 - most have no such rule
+        """Refuse an edit in which the form means nothing.
+
+        Raises:
+            InvalidEditError: If it breaks a rule of the form.
+        """
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
+        """Refuse a backbone on which the form means nothing.
+
+        Raises:
+            InvalidEditError: If it breaks a rule of the form.
+        """
+
+    @abstractmethod
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Parameters of the form of an edit at one of its places, without its gate."""
+
+    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+        """Trained minus stored parameters of an edit."""
+        return 0
+
+    def stacked(self) -> "Form":
+        """Equal for forms that a pack can compute together."""
+        return self
+
+    def words(self, edit: FormedEdit) -> str:
+        """The edit in words, without its place."""
+        sized = f" of {self.size}" if self.size else ""
+        return f"{self.noun(edit)}{sized}{edit.gate.addition}"
+
+    @abstractmethod
+    def noun(self, edit: FormedEdit) -> str:
+        """What the edit is called, such as ``"scaled parallel adapter"``."""
+
+    @abstractmethod
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """What an edit computes at a sublayer, with the shapes of its matrices."""
 
 
 class SizedForm(Form):
@@ -36,9 +137,12 @@ class SizedForm(Form):
 
     Attributes:
         width: Its bottleneck R. At least 1.
+        can_widen: Whether single sublayers can have a width that is one step more.
     """
 
     __slots__ = ()
+
+    can_widen: ClassVar[bool] = True
 
     width: int
 
@@ -46,6 +150,65 @@ class SizedForm(Form):
     def width_step(self) -> int:
         """By how much the width grows at a time."""
         return 1
+
+    @property
+    def size(self) -> str:
+        """Its width, or the two widths it has."""
+        return f"{self.width}–{self.width + self.width_step}" if self.widened else f"{self.width}"
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """The largest meaningful width on a backbone; None where nothing bounds it."""
+        return None
+
+    def resized(self, width: int, widened: int) -> "SizedForm":
+        """The form with another width.
+
+        Args:
+            width: Its bottleneck.
+            widened: How many sublayers have one step more; plays no part where that cannot be.
+        """
+        return replace(self, width=width, widened=widened) if self.can_widen else replace(self, width=width)
+
+
+def composed(edit: FormedEdit, shape: BackboneShape, delta: Delta) -> str:
+    """The formula of a contribution under its gate, with the shapes of the matrices of both."""
+    joined = edit.gate.formula(edit, delta, root(edit, shape))
+    return f"{target(edit)} <- {joined}; {delta.matrices}{per_head(edit, shape)}{edit.gate.matrices(shape)}"
+
+
+def order(edit: Ends) -> str:
+    """Where a form is, in a word."""
+    return "sequential" if edit.insertion is Insertion.SEQUENTIAL else "parallel"
+
+
+def named(activation: Activation, usual: Activation) -> str:
+    """An activation in words; nothing for the usual one."""
+    return "" if activation is usual else f"{activation} "
+
+
+def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int, per_layer: int) -> int:
+    """Trained minus stored parameters of tables from an MLP.
+
+    Each attention kind has one stack of (l, d) -> mid -> the tables of all its layers.
+
+    Args:
+        edit: The edit.
+        shape: The backbone.
+        length: Rows l of a table.
+        hidden: Hidden width mid of the MLP.
+        per_layer: Numbers in a row of a layer's tables.
+    """
+    surplus = 0
+    sublayers = sublayers_of(edit, shape)
+    for kind in dict.fromkeys(sublayer.site for sublayer in sublayers):
+        outputs = per_layer * sum(sublayer.site is kind for sublayer in sublayers)
+        surplus += length * shape.width + linear(shape.width, hidden) + linear(hidden, outputs) - length * outputs
+    return surplus
+
+
+def reads_query_at_heads(edit: Ends) -> bool:
+    """Whether an edit is where attention's own logits are: from q to the heads."""
+    return edit.write is Port.HEAD and edit.read is Port.Q
 
 
 def is_whole(value: object) -> bool:

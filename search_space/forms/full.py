@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import Form
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
+from search_space.forms.form import Form, FormedEdit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,3 +15,18 @@ class Full(Form):
     """A free change of every weight of the backbone: full fine-tuning. Starts at zero."""
 
     name: ClassVar[str] = "full"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
+    outside: ClassVar[Site | None] = Site.GLOBAL
+    reads: ClassVar[bool] = False
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """All weights."""
+        return AffineCount(weights=shape.frozen_parameters)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """What it is."""
+        return "a change of every weight"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A free change."""
+        return f"θ <- θ + Δ; Δ: {shape.frozen_parameters}"

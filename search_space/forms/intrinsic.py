@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import SizedForm, check_size
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
+from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.rules import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +27,10 @@ class Intrinsic(SizedForm):
     """
 
     name: ClassVar[str] = "intrinsic"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-1)
+    outside: ClassVar[Site | None] = Site.GLOBAL
+    reads: ClassVar[bool] = False
+    can_widen: ClassVar[bool] = False
 
     width: int
     per_tensor: bool = False
@@ -29,3 +38,40 @@ class Intrinsic(SizedForm):
     def __post_init__(self) -> None:
         """Check the size."""
         check_size(self)
+
+    @property
+    def variant(self) -> str | None:
+        """Whether tensors have factors."""
+        return "a factor per tensor" if self.per_tensor else None
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """All weights."""
+        return shape.frozen_parameters
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """There are only so many weights, and the factors are taken from the dimension."""
+        most = shape.frozen_parameters
+        if self.width > most:
+            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
+        if self.per_tensor and self.width <= shape.parameter_tensors:
+            got = f"{self.width} with a factor for each of {shape.parameter_tensors} tensors"
+            raise refusal("width", got, "Raise the dimension above their number.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Its dimension, factors included."""
+        return AffineCount(weights_per_width=1)
+
+    def words(self, edit: FormedEdit) -> str:
+        """With its dimension."""
+        return f"{self.noun(edit)} of {self.size}{', with a factor per tensor' if self.per_tensor else ''}"
+
+    def noun(self, edit: FormedEdit) -> str:
+        """What it is."""
+        return "all weights in a random subspace"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A fixed projection of what is trained."""
+        if not self.per_tensor:
+            return f"θ <- θ + P(z), P: fixed random Fastfood; z: {self.width}"
+        tensors = shape.parameter_tensors
+        return f"θ_t <- θ_t + μ_t P(z)_t, P: fixed random Fastfood; z: {self.width - tensors}, μ: {tensors}"

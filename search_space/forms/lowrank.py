@@ -1,10 +1,26 @@
 """Low rank: a linear map of low rank, which is LoRA."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from search_space.dimensions import Heads
-from search_space.forms.form import SizedForm, check_size
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Heads, Port
+from search_space.ends import Ends, block_widths
+from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, order
+from search_space.gates.gate import Logits
+from search_space.symbols import Delta, normed_source
+
+_PROJECTION_INPUT: Mapping[Port, Port] = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +38,10 @@ class LowRank(SizedForm):
     """
 
     name: ClassVar[str] = "lowrank"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
+    logits: ClassVar[Logits | None] = Logits.QUERY
+    per_head: ClassVar[Heads | None] = Heads.QUERY
+    dimensions: ClassVar[tuple[str, ...]] = ("bias",)
 
     width: int
     widened: int = 0
@@ -31,3 +51,40 @@ class LowRank(SizedForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         check_size(self)
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Two matrices and a bias; per head into o, the summed output has one bias."""
+        blocks = shape.heads(self.heads)
+        in_block, out_block = block_widths(edit, shape)
+        return AffineCount(
+            weights_per_width=blocks * (in_block + out_block),
+            biases=(out_block if edit.write is Port.O else blocks * out_block) if self.bias else 0,
+        )
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """The smaller of the widths of a block: more ranks say nothing more."""
+        if edit.read is None:
+            return None
+        written = shape.head_width if edit.write is Port.HEAD else shape.port_width(edit.write)
+        is_sliced = self.heads is not Heads.SINGLE and edit.read in (Port.Q, Port.HEAD)
+        return min(shape.head_width if is_sliced else shape.port_width(edit.read), written)
+
+    def stacked(self) -> "LowRank":
+        """Matrices of all ranks are padded to one."""
+        return replace(self, width=1, widened=0)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """LoRA beside a frozen projection."""
+        kind = "multi-head " if self.heads is not Heads.SINGLE else ""
+        is_lora = not kind and edit.read is not None and _PROJECTION_INPUT.get(edit.write) is edit.read
+        return f"{edit.gate.adjective}{'LoRA' if is_lora else f'{kind}{order(edit)} low-rank map'}"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Two matrices."""
+        in_width, out_width = block_widths(edit, shape)
+        delta = Delta(
+            body=f"{normed_source(edit, shape)} A B",
+            bias=" + b" if self.bias else "",
+            matrices=f"A: {in_width} × {self.size}, B: {self.size} × {out_width}",
+        )
+        return composed(edit, shape, delta)

@@ -1,11 +1,17 @@
 """Kronecker products: a bottleneck of few parameters, which is Compacter."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation
+from search_space.ends import Ends, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import SizedForm, check_size, is_whole
+from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, is_whole, named, order
+from search_space.rules import refusal
+from search_space.symbols import Delta, normed_source, two_matrices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,8 @@ class Phm(SizedForm):
     """
 
     name: ClassVar[str] = "phm"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
+    dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 
     width: int
     widened: int = 0
@@ -54,3 +62,55 @@ class Phm(SizedForm):
     def width_step(self) -> int:
         """A bottleneck has a whole number of rows for each of the products."""
         return self.n
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """No: its factors are drawn."""
+        return False
+
+    @property
+    def variant(self) -> str | None:
+        """What its factors are."""
+        own, rank = "shared" if self.shared else "own", "full" if self.factor_rank is None else "low-rank"
+        return f"{own} C, {rank} B"
+
+    @property
+    def common(self) -> tuple[Hashable, int] | None:
+        """One C of n^3 entries for each n."""
+        return ((self.name, self.n), self.n**3) if self.shared else None
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """Kronecker products have whole factors."""
+        if edit.read is None:
+            return
+        ends = shape.port_width(edit.read), shape.port_width(edit.write)
+        if any(width % self.n for width in ends):
+            got = f"n {self.n} for widths {ends[0]} and {ends[1]}"
+            raise refusal("V15", got, "Choose an n that divides them.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The factors B of two matrices, C where it is its own, and biases."""
+        both, rank = sum(block_widths(edit, shape)), self.factor_rank
+        own = 0 if self.shared else 2 * self.n**3
+        return AffineCount(
+            weights_per_width=both // self.n if rank is None else 2 * rank,
+            weights=own + (0 if rank is None else rank * both),
+            biases_per_width=int(self.bias),
+            biases=block_widths(edit, shape)[1] if self.bias else 0,
+        )
+
+    def noun(self, edit: FormedEdit) -> str:
+        """An adapter of its kind."""
+        return f"{edit.gate.adjective}{named(self.activation, Activation.GELU)}{order(edit)} phm adapter"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Two matrices around the activation, and what they are made of."""
+        down, up = (" + b_down", " + b_up") if self.bias else ("", "")
+        second = "B_j" if self.factor_rank is None else f"s_j t_jᵀ of rank {self.factor_rank}"
+        cube = f"C: {self.n} × {self.n} × {self.n}{' for the whole model' if self.shared else ''}"
+        delta = Delta(
+            body=f"{self.activation}({normed_source(edit, shape)} W_down{down}) W_up",
+            bias=up,
+            matrices=f"{two_matrices(edit, shape, self.size)}, W = Σ_j C_j ⊗ {second}, {cube}",
+        )
+        return composed(edit, shape, delta)

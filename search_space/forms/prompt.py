@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import SizedForm, check_size
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
+from search_space.forms.form import FormedEdit, SizedForm, check_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +22,34 @@ class Prompt(SizedForm):
     """
 
     name: ClassVar[str] = "prompt"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-2, 3e-1)
+    outside: ClassVar[Site | None] = Site.EMBEDDING
+    reads: ClassVar[bool] = False
+    can_widen: ClassVar[bool] = False
 
     width: int
 
     def __post_init__(self) -> None:
         """Check the size."""
         check_size(self)
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """No: its rows are tokens."""
+        return False
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The rows."""
+        return AffineCount(weights_per_width=shape.width)
+
+    def words(self, edit: FormedEdit) -> str:
+        """With where it is."""
+        return f"{self.noun(edit)} of {self.size} before the input"
+
+    def noun(self, edit: FormedEdit) -> str:
+        """Its name."""
+        return "prompt"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Rows before rows."""
+        return f"input <- [P, input]; P: {self.width} × {shape.width}"

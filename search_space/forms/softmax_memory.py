@@ -1,10 +1,25 @@
 """Softmax memory: attention over a trained table, which is prefix tuning at the heads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads
-from search_space.forms.form import SizedForm, check_reparameterization, check_size
+from search_space.ends import Ends, block_widths
+from search_space.forms.form import (
+    FormedEdit,
+    SizedForm,
+    check_reparameterization,
+    check_size,
+    composed,
+    order,
+    reads_query_at_heads,
+    table_surplus,
+)
+from search_space.gates.gate import Logits
+from search_space.rules import refusal
+from search_space.symbols import Delta, normed_source, root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +42,10 @@ class SoftmaxMemory(SizedForm):
     """
 
     name: ClassVar[str] = "softmax_memory"
+    learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    logits: ClassVar[Logits | None] = Logits.TABLE
+    per_head: ClassVar[Heads | None] = Heads.KEY_VALUE
+    dimensions: ClassVar[tuple[str, ...]] = ("reparameterization",)
 
     width: int
     widened: int = 0
@@ -38,3 +57,60 @@ class SoftmaxMemory(SizedForm):
         """Check the sizes."""
         check_size(self)
         check_reparameterization(self)
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """No: a softmax weighs its values."""
+        return False
+
+    @property
+    def variant(self) -> str | None:
+        """Whether it is tuned anew."""
+        return "robust" if self.robust else None
+
+    def check(self, edit: FormedEdit) -> None:
+        """Tables from an MLP, and those that are tuned anew, are prefixes."""
+        if self.reparameterization is None and not self.robust:
+            return
+        is_prefix = reads_query_at_heads(edit) and self.heads is Heads.KEY_VALUE
+        is_joined = edit.gate.logits is Logits.TABLE and edit.gate.is_convex
+        if not is_prefix or (self.robust and not is_joined):
+            raise refusal("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Keys and values."""
+        return AffineCount(weights_per_width=shape.heads(self.heads) * sum(block_widths(edit, shape)))
+
+    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+        """The MLP that makes the tables, if there is one."""
+        if self.reparameterization is None:
+            return 0
+        per_layer = 2 * shape.key_value_width
+        return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
+
+    def stacked(self) -> "SoftmaxMemory":
+        """Tables of all lengths are padded to one."""
+        return replace(self, width=1, widened=0)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """A prefix at the heads."""
+        gate = edit.gate
+        if self.robust:
+            return "robust prefix"
+        if gate.logits is Logits.TABLE:
+            return "prefix" if gate.is_convex else "weighted prefix"
+        if reads_query_at_heads(edit):
+            return f"{gate.adjective}prefix" if gate.is_closing else f"{gate.adjective}ungated prefix"
+        return f"{gate.adjective}{order(edit)} softmax memory"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A softmax over the rows."""
+        in_width, out_width = block_widths(edit, shape)
+        table = "(P + P')" if self.robust else "P"
+        delta = Delta(
+            body=f"softmax({normed_source(edit, shape)} {table}_kᵀ{root(edit, shape)}) {table}_v",
+            matrices=f"P_k: {self.size} × {in_width}, P_v: {self.size} × {out_width}",
+            is_closed=True,
+        )
+        more = "; P': as P, tuned anew for every batch" if self.robust else ""
+        return f"{composed(edit, shape, delta)}{more}"

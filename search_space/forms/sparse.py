@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.forms.form import SizedForm, check_size
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends
+from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.rules import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +26,44 @@ class Sparse(SizedForm):
     """
 
     name: ClassVar[str] = "sparse"
+    learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
+    outside: ClassVar[Site | None] = Site.GLOBAL
+    reads: ClassVar[bool] = False
+    can_widen: ClassVar[bool] = False
 
     width: int
 
     def __post_init__(self) -> None:
         """Check the size."""
         check_size(self)
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """All weights."""
+        return shape.frozen_parameters
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """There are only so many weights."""
+        most = shape.frozen_parameters
+        if self.width > most:
+            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The weights that are kept."""
+        return AffineCount(weights_per_width=1)
+
+    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+        """A change and a gate for every weight, and a gate for every tensor."""
+        return 2 * shape.frozen_parameters + shape.parameter_tensors - self.width
+
+    def words(self, edit: FormedEdit) -> str:
+        """With how many."""
+        return f"a change of {self.size} weights"
+
+    def noun(self, edit: FormedEdit) -> str:
+        """What it is."""
+        return "a change of few weights"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """A gated change."""
+        stays = f"z: hard-concrete gates, of which {self.width} stay"
+        return f"θ <- θ + z ⊙ w, {stays}; w: {shape.frozen_parameters}"

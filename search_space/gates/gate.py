@@ -1,7 +1,49 @@
 """What every gate answers (He et al. 2022, "composition function"): how an edit's output joins the tensor it writes."""
 
 from dataclasses import Field
-from typing import Any, ClassVar
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+from search_space.affine import NOTHING, AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.ends import Ends, is_summed
+from search_space.symbols import Delta, target
+
+
+class Logits(StrEnum):
+    """Whose attention logits a gate of log-sum-exps sets against those of the frozen keys."""
+
+    TABLE = "table"
+    QUERY = "query"
+
+
+class GatedForm(Protocol):
+    """What a gate knows of the form whose output it joins."""
+
+    @property
+    def name(self) -> str:
+        """The form's name."""
+        ...
+
+    @property
+    def logits(self) -> Logits | None:
+        """Which gates of log-sum-exps it fits; None for none."""
+        ...
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether it is exactly nothing when training begins."""
+        ...
+
+
+class GatedEdit(Ends, Protocol):
+    """What a gate knows of the edit it is in."""
+
+    @property
+    def form(self) -> GatedForm:
+        """The form whose output it joins."""
+        ...
 
 
 class Gate:
@@ -9,9 +51,92 @@ class Gate:
 
     Attributes:
         name: As stored, and in study files.
+        logits: Whose logits it weighs; None for gates that are not of log-sum-exps.
+        outside: The place outside the sublayers it belongs to; None for the sublayers.
+        multiplies: Whether it is for forms that are factors.
+        is_convex: Whether it takes away of the frozen tensor what it adds.
+        is_closing: Whether it squashes what is added, so that nothing may be.
+        starts_closed: Whether nothing goes through when training begins.
+        is_plain: Whether every form with two ends can have it.
+        turn: Where it is offered among the gates that fit.
     """
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     name: ClassVar[str]
+    logits: ClassVar[Logits | None] = None
+    outside: ClassVar[Site | None] = None
+    multiplies: ClassVar[bool] = False
+    is_convex: ClassVar[bool] = False
+    is_closing: ClassVar[bool] = False
+    starts_closed: ClassVar[bool] = False
+    is_plain: ClassVar[bool] = False
+    turn: ClassVar[int] = 1
+
+    def check(self, edit: GatedEdit) -> None:
+        """Refuse an edit that the gate cannot join.
+
+        Raises:
+            InvalidEditError: If it breaks a rule of the gate.
+        """
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Parameters of the gate of an edit at one sublayer."""
+        return NOTHING
+
+    def canonical(self) -> "Gate":
+        """The gate that is the same function with the same parameters."""
+        return self
+
+    def stacked(self) -> "Gate":
+        """Equal for gates that a pack can compute together."""
+        return self
+
+    @property
+    def fixed_scale(self) -> float | None:
+        """The number that what is added is multiplied with; None without one."""
+        return None
+
+    @property
+    def text(self) -> str:
+        """Its name, with what it is for or how wide its keys are if that is not the usual: ``inducer:4``."""
+        return self.name
+
+    @property
+    def adjective(self) -> str:
+        """A word before the form's, such as ``"scaled "``, or nothing."""
+        return ""
+
+    @property
+    def addition(self) -> str:
+        """Words after the form's size, or nothing."""
+        return ""
+
+    @property
+    def variant(self) -> str | None:
+        """What tells published methods apart beside its name."""
+        return None
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """What is written.
+
+        Args:
+            edit: The edit.
+            delta: Its contribution.
+            root: The divisor of attention's logits.
+        """
+        return f"{target(edit)} + {self._factor}{summed(edit, delta)}"
+
+    @property
+    def _factor(self) -> str:
+        return ""
+
+    def matrices(self, shape: BackboneShape) -> str:
+        """The shapes of its own matrices, after those of the form."""
+        return ""
+
+
+def summed(edit: Ends, delta: Delta) -> str:
+    """A contribution as a summand; over the heads, where they are summed."""
+    return f"(Σ_i {delta.body}{delta.bias})" if is_summed(edit) else delta.bracketed

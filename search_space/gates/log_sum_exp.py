@@ -3,8 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from search_space.affine import NOTHING, AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Heads, Port
+from search_space.ends import Ends, is_summed
 from search_space.errors import InvalidEditError
-from search_space.gates.gate import Gate
+from search_space.gates.gate import Gate, GatedEdit, Logits
+from search_space.rules import refusal
+from search_space.symbols import Delta, target
+
+_OF_TABLES = "λ_i = σ(LSE(prefix) - LSE(keys))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +23,17 @@ class ConvexGate(Gate):
     """
 
     name: ClassVar[str] = "lse_convex"
+    logits: ClassVar[Logits | None] = Logits.TABLE
+    is_convex: ClassVar[bool] = True
+    turn: ClassVar[int] = 0
+
+    def check(self, edit: GatedEdit) -> None:
+        """A table has logits at the heads."""
+        _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """With where the weights are from."""
+        return f"{_convex(edit, delta)}, {_OF_TABLES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +41,16 @@ class WeightedGate(Gate):
     """``head <- head + lambda Delta``, lambda as of the convex gate: the prefix does not push the base aside."""
 
     name: ClassVar[str] = "lse_add"
+    logits: ClassVar[Logits | None] = Logits.TABLE
+    turn: ClassVar[int] = 0
 
+    def check(self, edit: GatedEdit) -> None:
+        """A table has logits at the heads."""
+        _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
 
-def _check_key_width(width: int | None) -> None:
-    is_whole = isinstance(width, int) and not isinstance(width, bool)
-    if width is not None and not (is_whole and width >= 1):
-        raise InvalidEditError(
-            f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.", rule="width"
-        )
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """With where the weights are from."""
+        return f"{_weighted(edit, delta)}, {_OF_TABLES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +68,50 @@ class InducerGate(Gate):
     """
 
     name: ClassVar[str] = "inducer"
+    logits: ClassVar[Logits | None] = Logits.QUERY
+    turn: ClassVar[int] = 2
 
     key_width: int | None = None
 
     def __post_init__(self) -> None:
         """Check the size."""
         _check_key_width(self.key_width)
+
+    def check(self, edit: GatedEdit) -> None:
+        """An inducer has a key for every query."""
+        _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The matrices and biases of MLP_k."""
+        return _key_count(self.key_width, shape)
+
+    @property
+    def text(self) -> str:
+        """With the width of its keys."""
+        return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
+
+    @property
+    def adjective(self) -> str:
+        """By its origin."""
+        return "inducer-gated "
+
+    @property
+    def addition(self) -> str:
+        """The width of its keys."""
+        return "" if self.key_width is None else f" with keys of {self.key_width}"
+
+    @property
+    def variant(self) -> str | None:
+        """What its keys are."""
+        return "keys q" if self.key_width is None else "keys q + MLP"
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """With where the weights are from."""
+        return f"{_weighted(edit, delta)}, {_of_queries(self.key_width, root)}"
+
+    def matrices(self, shape: BackboneShape) -> str:
+        """Those of MLP_k."""
+        return _key_matrices(self.key_width, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +128,93 @@ class ConvexInducerGate(Gate):
     """
 
     name: ClassVar[str] = "inducer_convex"
+    logits: ClassVar[Logits | None] = Logits.QUERY
+    is_convex: ClassVar[bool] = True
+    turn: ClassVar[int] = 2
 
     key_width: int | None = None
 
     def __post_init__(self) -> None:
         """Check the size."""
         _check_key_width(self.key_width)
+
+    def check(self, edit: GatedEdit) -> None:
+        """An inducer has a key for every query."""
+        _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The matrices and biases of MLP_k."""
+        return _key_count(self.key_width, shape)
+
+    @property
+    def text(self) -> str:
+        """With the width of its keys."""
+        return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
+
+    @property
+    def adjective(self) -> str:
+        """By its origin."""
+        return "convex inducer-gated "
+
+    @property
+    def addition(self) -> str:
+        """The width of its keys."""
+        return "" if self.key_width is None else f" with keys of {self.key_width}"
+
+    @property
+    def variant(self) -> str | None:
+        """What its keys are."""
+        return "keys q" if self.key_width is None else "keys q + MLP"
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """With where the weights are from."""
+        return f"{_convex(edit, delta)}, {_of_queries(self.key_width, root)}"
+
+    def matrices(self, shape: BackboneShape) -> str:
+        """Those of MLP_k."""
+        return _key_matrices(self.key_width, shape)
+
+
+def _check_key_width(width: int | None) -> None:
+    is_whole = isinstance(width, int) and not isinstance(width, bool)
+    if width is not None and not (is_whole and width >= 1):
+        raise InvalidEditError(
+            f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.", rule="width"
+        )
+
+
+def _check_logits(gate: Gate, edit: GatedEdit, heads: Heads, writes: tuple[Port, ...]) -> None:
+    fits = edit.form.logits is gate.logits and edit.heads is heads and edit.write in writes
+    if not fits or edit.read is not Port.Q:
+        got = f"{edit.form.name} reading {edit.read}, writing {edit.write} per {edit.heads}, gate {gate.name}"
+        raise refusal("V1", got, "Use add or a scale.")
+
+
+def _weighted(edit: Ends, delta: Delta) -> str:
+    """The bias of a sum over heads goes without the weight, as released."""
+    if is_summed(edit):
+        return f"{target(edit)} + Σ_i λ_i ({delta.body}){delta.bias}"
+    return f"{target(edit)} + λ_i {delta.bracketed}"
+
+
+def _convex(edit: Ends, delta: Delta) -> str:
+    if is_summed(edit):
+        return f"{target(edit)} - Σ_i λ_i head_i W_o + Σ_i λ_i ({delta.body}){delta.bias}"
+    return f"(1 - λ_i) {target(edit)} + λ_i {delta.bracketed}"
+
+
+def _of_queries(key_width: int | None, root: str) -> str:
+    key = "q_i" if key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
+    return f"λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{root})_1, k_i = {key}"
+
+
+def _key_count(hidden: int | None, shape: BackboneShape) -> AffineCount:
+    if hidden is None:
+        return NOTHING
+    heads, width = shape.query_heads, shape.head_width
+    return AffineCount(weights=heads * 2 * width * hidden, biases=heads * (hidden + width))
+
+
+def _key_matrices(hidden: int | None, shape: BackboneShape) -> str:
+    width = shape.head_width
+    return "" if hidden is None else f"; A_k: {width} × {hidden}, B_k: {hidden} × {width} per head"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from search_space.dimensions import Site
 from search_space.gates.gate import Gate
 
 
@@ -11,6 +12,7 @@ class Add(Gate):
     """``h <- h + Delta``."""
 
     name: ClassVar[str] = "add"
+    is_plain: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class Multiply(Gate):
     """``h <- h * l``: the gate of a diagonal that reads what it writes."""
 
     name: ClassVar[str] = "mul"
+    multiplies: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,3 +28,4 @@ class Prepend(Gate):
     """The rows come before those that are there: the gate of prompts."""
 
     name: ClassVar[str] = "prepend"
+    outside: ClassVar[Site | None] = Site.EMBEDDING

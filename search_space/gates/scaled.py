@@ -4,9 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.dimensions import ScalePer
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, ScalePer
+from search_space.ends import Ends
 from search_space.errors import InvalidEditError
-from search_space.gates.gate import Gate
+from search_space.gates.gate import Gate, GatedEdit
+from search_space.gates.plain import Add
+from search_space.rules import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +26,7 @@ class FixedScale(Gate):
     """
 
     name: ClassVar[str] = "scale"
+    is_plain: ClassVar[bool] = True
 
     value: float
 
@@ -29,6 +35,28 @@ class FixedScale(Gate):
         if not (self.value > 0 and math.isfinite(self.value)):
             raise InvalidEditError(f"a fixed scale must be finite and above 0; got {self.value}.", rule="scale")
         object.__setattr__(self, "value", float(self.value))
+
+    def canonical(self) -> Gate:
+        """A scale of 1 is plain addition."""
+        return Add() if self.value == 1 else self
+
+    def stacked(self) -> Gate:
+        """Scales are numbers beside the products."""
+        return FixedScale(value=1.0)
+
+    @property
+    def fixed_scale(self) -> float | None:
+        """The scale s."""
+        return self.value
+
+    @property
+    def adjective(self) -> str:
+        """As He et al. 2022 call it."""
+        return "scaled "
+
+    @property
+    def _factor(self) -> str:
+        return f"{self.value:g} "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,5 +68,40 @@ class LearnedScale(Gate):
     """
 
     name: ClassVar[str] = "scale_learned"
+    is_plain: ClassVar[bool] = True
 
     per: ScalePer = ScalePer.SUBLAYER
+
+    def check(self, edit: GatedEdit) -> None:
+        """A scale for each head needs heads."""
+        if self.per is ScalePer.HEAD and edit.write is not Port.HEAD:
+            raise refusal("per", f"one per head at {edit.write}", "Use one per channel.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The numbers s."""
+        match self.per:
+            case ScalePer.SUBLAYER:
+                return AffineCount(extras=1)
+            case ScalePer.CHANNEL:
+                return AffineCount(extras=shape.port_width(edit.write))
+            case ScalePer.HEAD:
+                return AffineCount(extras=shape.query_heads)
+
+    @property
+    def text(self) -> str:
+        """With what has a number of its own."""
+        return self.name if self.per is ScalePer.SUBLAYER else f"{self.name}:{self.per}"
+
+    @property
+    def adjective(self) -> str:
+        """With what has a number of its own."""
+        return "learned-scale " if self.per is ScalePer.SUBLAYER else f"learned-scale-per-{self.per} "
+
+    @property
+    def variant(self) -> str | None:
+        """For what there is a number."""
+        return None if self.per is ScalePer.SUBLAYER else f"per {self.per}"
+
+    @property
+    def _factor(self) -> str:
+        return {ScalePer.SUBLAYER: "s ", ScalePer.CHANNEL: "s ⊙ ", ScalePer.HEAD: "s_i "}[self.per]

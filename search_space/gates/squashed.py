@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.gates.gate import Gate
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.ends import Ends, block_widths, is_summed
+from search_space.gates.gate import Gate, GatedEdit
+from search_space.rules import refusal
+from search_space.symbols import Delta, source, target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +19,26 @@ class TanhGate(Gate):
     """
 
     name: ClassVar[str] = "tanh"
+    is_closing: ClassVar[bool] = True
+    starts_closed: ClassVar[bool] = True
+
+    def check(self, edit: GatedEdit) -> None:
+        """Of two factors that start at zero neither gets a gradient."""
+        if edit.form.starts_at_zero:
+            raise refusal("dead", f"{edit.form.name} with gate {self.name}", "Use another init or gate.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The number g."""
+        return AffineCount(extras=1)
+
+    @property
+    def adjective(self) -> str:
+        """By its function."""
+        return "tanh-gated "
+
+    @property
+    def _factor(self) -> str:
+        return "tanh(g) "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +49,20 @@ class SigmoidGate(Gate):
     """
 
     name: ClassVar[str] = "sigmoid"
+    is_closing: ClassVar[bool] = True
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w and the number b, for every block."""
+        return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
+
+    @property
+    def adjective(self) -> str:
+        """By its function."""
+        return "sigmoid-gated "
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """Each head's summand has a weight of its own."""
+        weight = f"σ({source(edit)} w + b)"
+        if is_summed(edit):
+            return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
+        return f"{target(edit)} + {weight} {delta.bracketed}"

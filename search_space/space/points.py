@@ -20,9 +20,10 @@ from search_space.gates import (
     Multiply,
     WeightedGate,
 )
+from search_space.rules import READS
 from search_space.space.options import SpaceOptions
 from search_space.space.product import EVERYTHING, Family, Place, Point, Values, form_values, heads_of, writable
-from search_space.validity import READS, canonical_read, largest_width
+from search_space.validity import canonical_read, largest_width
 
 ATTENTION, FFN = "attention", "ffn"
 

@@ -7,11 +7,9 @@ from functools import lru_cache
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
-from search_space.dimensions import ScalePer, Site
+from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms import Bottleneck, EncodedPrompt, Intrinsic, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates import ConvexInducerGate, FixedScale, InducerGate, LearnedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import PUBLISHED, PublishedMethod
 from search_space.words.sentence import phrases
@@ -70,8 +68,8 @@ def side_view(edits: Sequence[Edit]) -> SideView | None:
     if not edits:
         return None
     sized = [edit.sized_form for edit in edits if edit.sized_form is not None]
-    activations = [edit.form.activation.value for edit in edits if isinstance(edit.form, Bottleneck | Phm)]
-    scales = [edit.gate.value for edit in edits if isinstance(edit.gate, FixedScale)]
+    activations = [edit.form.activation.value for edit in edits if edit.form.activation is not None]
+    scales = [edit.gate.fixed_scale for edit in edits if edit.gate.fixed_scale is not None]
     return SideView(
         form=_joined([edit.form.name for edit in edits]),
         write=_joined([edit.write.value for edit in edits]),
@@ -82,7 +80,7 @@ def side_view(edits: Sequence[Edit]) -> SideView | None:
         bottleneck=min((form.width for form in sized), default=None),
         activation=_joined(activations) or None,
         scale=scales[0] if scales else None,
-        variant=_joined([word for edit in edits for word in _variants(edit)]) or None,
+        variant=_joined([*_variants(edits)]) or None,
         site=None if {edit.site for edit in edits} <= {Site.ATTENTION, Site.FFN} else _joined([*_sites(edits)]),
         layers=None if all(edit.layers == AllLayers() for edit in edits) else _joined([*_layer_choices(edits)]),
     )
@@ -103,26 +101,10 @@ def _layer_choices(edits: Sequence[Edit]) -> Iterator[str]:
                 yield "all"
 
 
-def _variants(edit: Edit) -> Iterator[str]:
+def _variants(edits: Sequence[Edit]) -> Iterator[str]:
     """What tells published methods apart beside the dimensions."""
-    match edit.form:
-        case Bottleneck(norm=OwnNorm.INPUT):
-            yield "own norm"
-        case Bottleneck(norm=OwnNorm.OUTPUT):
-            yield "own norm of the output"
-        case SoftmaxMemory(robust=True):
-            yield "robust"
-        case Phm(shared=shared, factor_rank=rank):
-            yield f"{'shared' if shared else 'own'} C, {'full' if rank is None else 'low-rank'} B"
-        case EncodedPrompt(encoder=encoder):
-            yield f"from {encoder}"
-        case Intrinsic(per_tensor=True):
-            yield "a factor per tensor"
-    match edit.gate:
-        case InducerGate(key_width=hidden) | ConvexInducerGate(key_width=hidden):
-            yield "keys q" if hidden is None else "keys q + MLP"
-        case LearnedScale(per=ScalePer.CHANNEL | ScalePer.HEAD as per):
-            yield f"per {per}"
+    for edit in edits:
+        yield from (word for word in (edit.form.variant, edit.gate.variant) if word is not None)
 
 
 def _joined(values: Sequence[str]) -> str:

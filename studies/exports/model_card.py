@@ -8,7 +8,6 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, places
 from search_space.forms import EncodedPrompt, Prompt
 from search_space.words.describe import ranked_published, sentence
-from search_space.words.formula import formula
 from studies.exports.card_usage import Writing, usage
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
 from trial_runner.tasks.generation.metrics import PROXY_LOSS
@@ -109,7 +108,7 @@ def _summary(facts: CardFacts) -> Iterator[Sequence[str]]:
 
 def _formulas(facts: CardFacts) -> Iterator[Sequence[str]]:
     for edit in facts.configuration.edits:
-        yield edit.site.value, str(places(edit, facts.shape)), formula(edit, facts.shape)
+        yield edit.site.value, str(places(edit, facts.shape)), edit.formula(facts.shape)
 
 
 def _nearest(facts: CardFacts) -> Iterator[str]:

@@ -45,7 +45,8 @@ from search_space.gates import (
 )
 from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import published_method
-from search_space.validity import RULES, canonical_read, check_on, largest_width
+from search_space.rules import RULES
+from search_space.validity import canonical_read, check_on, largest_width
 
 MEMORY = SoftmaxMemory(width=1)
 ATTENTION_SITES = (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)

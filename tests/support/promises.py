@@ -10,6 +10,7 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Port, Positions
 from search_space.edit import Edit
+from search_space.ends import sublayers_of
 from search_space.forms import Bottleneck, Constant, OwnNorm
 from search_space.gates import (
     ConvexGate,
@@ -21,7 +22,6 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
-from search_space.validity import starts_at_zero, sublayers_of
 from trial_runner.deltas.delta_set import DeltaSet
 
 _SEED = 3
@@ -62,7 +62,7 @@ def _starts_as_nothing(edit: Edit) -> bool:
         return True
     if isinstance(edit.gate, ConvexGate | WeightedGate | ConvexInducerGate | Prepend):
         return False  # the convex inducer shrinks what is there, whatever it adds
-    return starts_at_zero(edit)
+    return edit.form.starts_at_zero
 
 
 def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> bool:

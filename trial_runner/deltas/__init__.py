@@ -3,9 +3,9 @@
 import torch
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import block_widths
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
+from search_space.ends import block_widths
 from search_space.forms import Bottleneck, Constant, Diagonal, LowRank, Phm, SoftmaxMemory
 from search_space.gates import ConvexInducerGate, InducerGate, Multiply
 from trial_runner.deltas.blocks import Blocks

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltaspace.commands.main import main
-from search_space.validity import RULES
+from search_space.rules import RULES
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import AffineCount, Counts, affine_count, block_widths, count, count_edits, widths
+from search_space.counting.counts import Counts, affine_count, count, count_edits, widths
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
+from search_space.ends import block_widths
 from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale

@@ -215,6 +215,7 @@ def test_every_method_follows_its_closed_form_on_every_backbone(
     d, d_q, d_kv, d_m, d_h, heads, n_attn, n_ffn = (facts[name] for name in names)
     up = 2 if facts["gated"] else 1  # a gated FFN has two projections up
     extended = heads * 4 * (d_h + d)
+    key = heads * 2 * d_h  # of a hidden unit of an inducer's keys
     lora_q = 4 * (d + d_q)
     expected = {
         "prefix_tuning": 2 * 4 * d_kv * n_attn,
@@ -242,10 +243,10 @@ def test_every_method_follows_its_closed_form_on_every_backbone(
         "prefix_plus_lora_ffn": 2 * 4 * d_kv * n_attn + (up + 1) * 4 * (d + d_m) * n_ffn,
         "inducer_adaptive": heads * 2 * 4 * d_h * n_attn,
         "inducer_extension": extended * n_attn,
-        "inducer_gating": extended * n_attn,
-        "inducer": extended * n_attn,
-        "inducer_plus_lora_q": (extended + lora_q) * n_attn,
-        "mam_inducer": (extended + lora_q) * n_attn + 2 * 4 * d * n_ffn,
+        "inducer_gating": (extended + 10 * key) * n_attn,
+        "inducer": (extended + 10 * key) * n_attn,
+        "inducer_plus_lora_q": (extended + 5 * key + lora_q) * n_attn,
+        "mam_inducer": (extended + 3 * key + lora_q) * n_attn + 2 * 4 * d * n_ffn,
         "ia3": 2 * d_kv * n_attn + d_m * n_ffn,
         "prompt_tuning": 4 * d,
         "p_tuning": 4 * d,
@@ -261,3 +262,13 @@ def test_every_method_follows_its_closed_form_on_every_backbone(
         settings |= {"dimension": 2000} if "dimension" in settings else {}
         assert count(method.configuration(shape, settings), shape).weights_only == weights, name
     assert set(expected) == NAMES - {"bitfit"}
+
+
+def test_an_inducer_counts_the_matrices_and_the_biases_of_its_keys(shape_named: Callable[[str], BackboneShape]) -> None:
+    """Chen et al. 2022: MLP_k has N_h (2 d_h rk + rk + d_h) numbers, MLP_v N_h (d_h rv + rv d + rv) + d."""
+    found = count(published_method("inducer").configuration(shape_named("gpt2")), shape_named("gpt2"))
+    sublayers, d, heads, d_h, key, value = 12, 768, 12, 64, 10, 15
+    matrices = heads * (2 * d_h * key + d_h * value + value * d)
+    biases = heads * (key + d_h + value) + d
+    assert found.weights_only == sublayers * matrices == 1_981_440
+    assert found.with_bias == found.stored == found.trained == sublayers * (matrices + biases)

@@ -34,6 +34,7 @@ from search_space.gates import (
     TanhGate,
 )
 from search_space.layers import AllLayers, LayerRange
+from search_space.rules import RULES
 from search_space.space.product import (
     BIASES,
     EVERYTHING,
@@ -46,7 +47,7 @@ from search_space.space.product import (
     refusals,
     writable,
 )
-from search_space.validity import RULES, check_on
+from search_space.validity import check_on
 
 FEW = {
     "form": ("bottleneck", "softmax_memory", "diag"),

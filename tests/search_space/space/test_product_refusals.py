@@ -11,7 +11,7 @@ from support.covers import every_element
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.errors import InvalidEditError
-from search_space.validity import RULES
+from search_space.rules import RULES
 
 PLACES = [
     ("roberta_base", Site.ENCODER_SELF),

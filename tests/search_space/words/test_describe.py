@@ -56,7 +56,6 @@ from search_space.words.describe import (
     sentence,
     side_view,
 )
-from search_space.words.formula import formula
 
 WITH_EDITS = [method.name for method in PUBLISHED if method.name != "head_only"]
 
@@ -534,11 +533,11 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("one", "expected"), FORMULAS, ids=[f"{index}" for index in range(len(FORMULAS))])
 def test_a_formula_has_the_shapes_of_the_backbone(one: Edit, expected: str, qwen: BackboneShape) -> None:
-    assert formula(one, qwen) == expected
+    assert one.formula(qwen) == expected
 
 
 def test_a_table_of_every_head_is_per_head_where_there_are_as_many(roberta: BackboneShape) -> None:
-    assert formula(PREFIX, roberta).endswith("P_k: 12 × 64, P_v: 12 × 64 per head")
+    assert PREFIX.formula(roberta).endswith("P_k: 12 × 64, P_v: 12 × 64 per head")
 
 
 def test_shapes_in_formulas_are_those_that_are_counted(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
@@ -549,7 +548,7 @@ def test_shapes_in_formulas_are_those_that_are_counted(proposals: list[tuple[Bac
             plain = dataclasses.replace(one, form=dataclasses.replace(one.sized_form, widened=0))
             matrices = [
                 (int(rows), int(columns))
-                for rows, columns in re.findall(r": (\d+) × (\d+)", formula(plain, shape).split("; ")[1])
+                for rows, columns in re.findall(r": (\d+) × (\d+)", plain.formula(shape).split("; ")[1])
             ]
             weights = shape.heads(one.heads) * sum(math.prod(pair) for pair in matrices)
             assert weights == affine_count(one, shape).weights_per_width * one.sized_form.width
@@ -561,7 +560,7 @@ def test_every_proposal_has_a_sentence_and_a_formula(proposals: list[tuple[Backb
         assert " at " in said
         assert "  " not in said
         assert not said.endswith(" at ")
-        assert all(" <- " in formula(one, shape) for one in candidate.configuration.edits)
+        assert all(" <- " in one.formula(shape) for one in candidate.configuration.edits)
 
 
 def test_the_formulas_that_are_told_have_every_form_and_gate() -> None:
@@ -570,17 +569,17 @@ def test_the_formulas_that_are_told_have_every_form_and_gate() -> None:
 
 
 def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[str], BackboneShape]) -> None:
-    assert formula(PREFIX, shape_named("t5_small")).startswith(
+    assert PREFIX.formula(shape_named("t5_small")).startswith(
         "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i P_kᵀ) P_v, "
     )
-    at_o = formula(attention("o", "x_attn", SoftmaxMemory(width=4)), shape_named("t5_small"))
+    at_o = attention("o", "x_attn", SoftmaxMemory(width=4)).formula(shape_named("t5_small"))
     assert at_o.startswith("o <- o + softmax(x_attn P_kᵀ / √512) P_v")
 
 
 def test_on_post_ln_backbones_the_residual_sum_is_read_normalised(roberta: BackboneShape, qwen: BackboneShape) -> None:
     edit = ffn("sum", "sum", LowRank(width=4))
-    assert formula(edit, roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
-    assert formula(edit, qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
+    assert edit.formula(roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
+    assert edit.formula(qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
 
 
 def at(site: Site, one: Edit) -> Edit:

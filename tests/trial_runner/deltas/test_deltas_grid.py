@@ -37,7 +37,8 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
-from search_space.validity import READS, check_on, starts_at_zero
+from search_space.rules import READS
+from search_space.validity import check_on
 from trial_runner.deltas import build_form, build_stack, build_stacked
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta
@@ -177,7 +178,7 @@ def test_an_edit_is_exactly_nothing_at_the_start_where_its_form_or_gate_says_so_
     for edit in EDITS:
         h, z, weight = tensors(edit)
         at_start = built(edit).compose(h, z, weight)
-        is_closed = starts_at_zero(edit) or isinstance(edit.gate, TanhGate)
+        is_closed = edit.form.starts_at_zero or isinstance(edit.gate, TanhGate)
         assert torch.equal(at_start, h) == is_closed, edit
 
 

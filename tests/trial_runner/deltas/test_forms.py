@@ -18,7 +18,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.published import published_method
-from search_space.validity import READS
+from search_space.rules import READS
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 

@@ -21,11 +21,11 @@ from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
+from search_space.ends import sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.forms import Constant, Diagonal, LowRank
 from search_space.gates import Add, FixedScale, Multiply
 from search_space.published import published_method
-from search_space.validity import sublayers_of
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone

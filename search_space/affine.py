@@ -1,0 +1,50 @@
+"""Parameters as a function of the width, which is what makes budgets solvable in closed form."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffineCount:
+    """Parameters of one edit at one sublayer, or of a part of it, as a function of its width R.
+
+    Attributes:
+        weights_per_width: Matrix entries per unit of R.
+        biases_per_width: Bias entries per unit of R.
+        weights: Matrix entries (or constants) whatever R is.
+        biases: Bias entries whatever R is.
+        extras: Entries of own LayerNorms and learned scales.
+    """
+
+    weights_per_width: int = 0
+    biases_per_width: int = 0
+    weights: int = 0
+    biases: int = 0
+    extras: int = 0
+
+    @property
+    def slope(self) -> int:
+        """Parameters per unit of R."""
+        return self.weights_per_width + self.biases_per_width
+
+    @property
+    def intercept(self) -> int:
+        """Parameters whatever R is."""
+        return self.weights + self.biases + self.extras
+
+    def __add__(self, other: "AffineCount") -> "AffineCount":
+        """Both together."""
+        return AffineCount(
+            weights_per_width=self.weights_per_width + other.weights_per_width,
+            biases_per_width=self.biases_per_width + other.biases_per_width,
+            weights=self.weights + other.weights,
+            biases=self.biases + other.biases,
+            extras=self.extras + other.extras,
+        )
+
+
+NOTHING = AffineCount()
+
+
+def linear(inputs: int, outputs: int) -> int:
+    """Parameters of a linear layer with a bias."""
+    return inputs * outputs + outputs

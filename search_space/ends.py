@@ -1,0 +1,64 @@
+"""The two ends of an edit: what forms and gates see of the edit they are in, and how wide it is there."""
+
+from typing import Protocol
+
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.dimensions import Heads, Insertion, Port, Site
+from search_space.layers import Layers
+
+
+class Ends(Protocol):
+    """Where an edit acts, and what it reads and writes there; an `Edit` has them."""
+
+    @property
+    def site(self) -> Site:
+        """Which kind of sublayers."""
+        ...
+
+    @property
+    def layers(self) -> Layers:
+        """At which blocks."""
+        ...
+
+    @property
+    def write(self) -> Port:
+        """The tensor that is changed."""
+        ...
+
+    @property
+    def read(self) -> Port | None:
+        """The tensor the form is computed of; None for forms that read nothing."""
+        ...
+
+    @property
+    def heads(self) -> Heads:
+        """In how many blocks the form works."""
+        ...
+
+    @property
+    def insertion(self) -> Insertion:
+        """Sequential or parallel."""
+        ...
+
+
+def block_widths(edit: Ends, shape: BackboneShape) -> tuple[int, int]:
+    """Widths that one block of an edit's form reads and writes: the head's slice, or the whole port."""
+    if edit.read is None:
+        return 0, shape.port_width(edit.write)
+    if edit.heads is Heads.SINGLE:
+        return shape.port_width(edit.read), shape.port_width(edit.write)
+    is_sliced = edit.read in (Port.Q, Port.HEAD)
+    in_width = shape.head_width if is_sliced else shape.port_width(edit.read)
+    return in_width, shape.width if edit.write is Port.O else shape.head_width
+
+
+def is_summed(edit: Ends) -> bool:
+    """Whether what the heads' blocks compute is summed into one tensor: from the heads to o."""
+    return edit.write is Port.O and edit.heads is not Heads.SINGLE
+
+
+def sublayers_of(edit: Ends, shape: BackboneShape) -> tuple[Sublayer, ...]:
+    """The sublayers at which an edit acts, from the input to the output; none outside the blocks."""
+    depths = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
+    chosen = {stack: set(edit.layers.chosen(depth)) for stack, depth in depths.items()}
+    return tuple(sublayer for sublayer in shape.sublayers(edit.site) if sublayer.layer in chosen[sublayer.stack])

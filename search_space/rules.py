@@ -1,0 +1,71 @@
+"""Validity rules as data: which combinations mean something. Every refusal names its rule.
+
+Names V1 to V20 are those of the factorised design space in the documentation; the others say in a word what they
+hold. Rules of one edit are checked when it is built, rules between edits when a configuration is, the others on a
+backbone.
+"""
+
+from search_space.dimensions import Port, Site
+from search_space.errors import InvalidEditError
+
+RULES: dict[str, str] = {
+    "V1": "a gate of log-sum-exps needs attention logits: a softmax memory or an inducer that reads q at the heads",
+    "V10": "several heads exist only at write head, or from q or head to o; write head needs them",
+    "V11": "a per-head linear map has at most rank d_h",
+    "V14": "a constant needs a module that has a bias",
+    "V15": "a rank is at most the smaller of the widths that are read and written; phm's n divides them and the "
+    "bottleneck; a diagonal reads and writes one width",
+    "V17": "a reparameterized table belongs to the heads, reads q, and has one length and no bias or norm",
+    "V18": "two gates of log-sum-exps on one attention must share one normaliser",
+    "V19": "prompts belong to the embedded input and forms of the whole model to its weights, at most one each",
+    "read": "the tensor that is read comes before the one that is written, at the same token positions",
+    "site": "the ports belong to the site",
+    "gate": "a constant is added as it is",
+    "mul": "the gate mul belongs to a diagonal that reads what it writes, and only there",
+    "dead": "a gate that starts closed needs a form that does not start at zero",
+    "per": "a scale per head belongs to the heads",
+    "twice": "a form is added at most once from one tensor to another; two are one of summed width (V16)",
+    "ports": "the backbone has the port",
+    "sublayers": "the backbone has such sublayers",
+    "layers": "the layers that are chosen exist in the backbone",
+    "norm": "an own LayerNorm belongs to a single block",
+    "width": "sizes are whole numbers in range",
+    "scale": "a scale is finite and positive",
+}
+
+READS: dict[Port, tuple[Port, ...]] = {
+    Port.Q: (Port.X_ATTN, Port.Q),
+    Port.K: (Port.CTX, Port.K),
+    Port.V: (Port.CTX, Port.V),
+    Port.HEAD: (Port.Q, Port.X_ATTN, Port.HEAD),
+    Port.CONCAT: (Port.X_ATTN, Port.Q, Port.CONCAT),
+    Port.O: (Port.X_ATTN, Port.RES_IN, Port.Q, Port.HEAD, Port.CONCAT, Port.O),
+    Port.G: (Port.X_FFN, Port.RES_F, Port.G),
+    Port.U: (Port.X_FFN, Port.RES_F, Port.U),
+    Port.M: (Port.X_FFN, Port.RES_F, Port.M),
+    Port.F: (Port.X_FFN, Port.RES_F, Port.M, Port.F),
+    Port.SUM: (Port.SUM,),
+    Port.NORM: (),
+    Port.EMBEDDING: (),
+    Port.WEIGHTS: (),
+}
+"""What an edit may read for each port it writes: the port itself (sequential) or one upstream (parallel)."""
+
+_ATTENTION_WRITES = (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O, Port.NORM)
+_WRITES: dict[Site, tuple[Port, ...]] = {
+    Site.FFN: (Port.G, Port.U, Port.M, Port.F, Port.SUM, Port.NORM),
+    Site.STACK: (Port.NORM,),
+    Site.EMBEDDING: (Port.EMBEDDING,),
+    Site.GLOBAL: (Port.WEIGHTS,),
+}
+
+
+def writable_at(site: Site) -> tuple[Port, ...]:
+    """The tensors that an edit may write at a site."""
+    return _WRITES.get(site, _ATTENTION_WRITES)
+
+
+def refusal(rule: str, got: str, advice: str = "") -> InvalidEditError:
+    """The error of a rule that is broken: what must hold, what was got, what to do."""
+    text = f"{RULES[rule]}; got {got}."
+    return InvalidEditError(f"{text} {advice}".strip(), rule=rule)
