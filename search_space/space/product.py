@@ -151,7 +151,7 @@ class Point:
     @property
     def has_activation(self) -> bool:
         """Whether its form has a nonlinearity to choose."""
-        return any(hasattr(edit.form, "activation") for edit in self.edits)
+        return any(edit.form.activation is not None for edit in self.edits)
 
     @property
     def has_scale(self) -> bool:
