@@ -69,7 +69,7 @@ def launch(
     _look_for_changes(specification, storage_url)
     labels = 0 if factory is not None else label_count(specification)
     with Ledger.open(storage_url) as ledger:
-        study = _create_or_continue(specification, ledger, shape, budget)
+        study = _create_or_continue(specification, ledger, shape)
         counts = ledger.state_counts(study.id)
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
@@ -169,23 +169,26 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
         )
 
 
-def _create_or_continue(specification: Specification, ledger: Ledger, shape: BackboneShape, budget: int) -> StudyRecord:
+def _create_or_continue(specification: Specification, ledger: Ledger, shape: BackboneShape) -> StudyRecord:
     try:
         study = ledger.study(specification.name)
     except UnknownStudyError:
-        return ledger.create_study(
-            NewStudy(
-                name=specification.name,
-                specification=specification.as_json(),
-                backbone=specification.backbone,
-                backbone_parameters=shape.parameters,
-                budget_parameters=budget,
-                metric=specification.task.metric,
-                seed=specification.seed,
-            )
-        )
+        return ledger.create_study(new_study(specification, shape))
     _refuse_change(specification, study)
     return study
+
+
+def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
+    """A study on a backbone, before it is recorded."""
+    return NewStudy(
+        name=specification.name,
+        specification=specification.as_json(),
+        backbone=specification.backbone,
+        backbone_parameters=shape.parameters,
+        budget_parameters=specification.parameter_budget().parameters(shape),
+        metric=specification.task.metric,
+        seed=specification.seed,
+    )
 
 
 def run_fleet(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.specification.task import Task
-from studies.store.records import StudyRecord
+from studies.store.records import NewStudy
 from trial_runner.backbones import config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token
 from trial_runner.tasks.generation.source import QuestionColumns, TextTaskSource
@@ -104,7 +104,7 @@ def _write(writing: Writing) -> str:
     )
 
 
-def writing_of(study: StudyRecord, shape: BackboneShape) -> Writing | None:
+def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     """How the trials of a study write texts; None of a classification.
 
     Args:

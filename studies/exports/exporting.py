@@ -5,29 +5,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from search_space.backbones import Family, family_of
-from search_space.backbones.shape import BackboneShape
-from search_space.codec import configuration_from_json
-from search_space.configuration import Configuration
+from search_space.backbones import family_of
 from search_space.dimensions import Site
-from search_space.forms import SoftmaxMemory
 from studies.confirming.results import confirmation_results
 from studies.confirming.statistics import Spread
 from studies.confirming.wording import measure, verdict_sentences
 from studies.errors import StudiesError
-from studies.exports.card_usage import writing_of
-from studies.exports.model_card import CardFacts, model_card
+from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
+from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
+from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
-from trial_runner.backbones.locate import source_of
+from trial_runner.requests import Reading
 
 if TYPE_CHECKING:
     from trial_runner.backbones import Backbone
     from trial_runner.export import BackboneFacts, TrainedDelta
-    from trial_runner.requests import Reading, Snapshot
+    from trial_runner.requests import Snapshot
 
 ExportKind = Literal["deltaspace", "peft", "merged"]
 
@@ -59,33 +56,6 @@ class Export:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A trial with what training left of it.
-
-    Attributes:
-        study: Of the trial.
-        trial: What is recorded of it.
-        readings: Measurements, by step.
-        snapshot: Of its last step.
-        family: Of the backbone.
-        shape: Of the backbone.
-        competitors: How many trials of the study were measured.
-        confirmation: Lines on how it did elsewhere; none where nobody looked.
-        is_alone: Whether it was trained by itself, so that no storage holds study and trial.
-    """
-
-    study: StudyRecord
-    trial: TrialRecord
-    readings: Sequence[ReadingRecord]
-    snapshot: "Snapshot"
-    family: Family
-    shape: BackboneShape
-    competitors: int
-    confirmation: tuple[str, ...]
-    is_alone: bool = False
-
-
 def export_trial(
     ledger: Ledger,
     study: str,
@@ -93,7 +63,7 @@ def export_trial(
     folder: Path,
     *,
     kind: ExportKind = "deltaspace",
-    anew: Callable[["Reading"], None] | None = None,
+    anew: Callable[[Reading], None] | None = None,
 ) -> Export:
     """Write a trial to a new folder; nothing is there before all of it is.
 
@@ -136,7 +106,7 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
     with new_folder(folder) as place:
         facts = _backbone_facts(source, trained)
         _write(place, kind, source, trained, facts, backbone)
-        card = _card(source, trained, kind)
+        card = model_card(source, trained, kind)
         (place / "README.md").write_text(card.replace('"DIR"', repr(str(folder))), encoding="utf-8")
     return Export(
         folder=folder,
@@ -165,13 +135,12 @@ def chosen_trial(ledger: Ledger, study: StudyRecord, number: int | None) -> Tria
     return min(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
 
 
-def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[["Reading"], None] | None) -> Source:
-    readings: Sequence[ReadingRecord] = ledger.readings(study.id, trial.number)
+def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None) -> Source:
+    readings: Sequence[Reading] = ledger.readings(study.id, trial.number)
     if anew is None:
         snapshot = _snapshot(ledger, study, trial)
     else:
-        retrained = retrain(study, trial, anew)
-        readings, snapshot = retrained.readings, retrained.snapshot
+        readings, snapshot = retrain(recorded_specification(study), trial, anew)
     config = config_of(study.backbone)
     family = family_of(config)
     return Source(
@@ -213,8 +182,7 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
     from trial_runner.backbones import load_backbone
     from trial_runner.errors import ExportError
 
-    configuration = _configuration(source)
-    if kind != "merged" and all(edit.site is not Site.GLOBAL for edit in configuration.edits):
+    if kind != "merged" and all(edit.site is not Site.GLOBAL for edit in source.configuration.edits):
         return None
     backbone = load_backbone(source.study.backbone)
     trained_on = source.snapshot.facts.get("backbone_sha256")
@@ -224,10 +192,6 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
             f"{source.study.backbone} has {backbone.weights_sha256[:12]}. Restore it."
         )
     return backbone
-
-
-def _configuration(source: Source) -> Configuration:
-    return configuration_from_json(source.trial.configuration)
 
 
 def _trained(source: Source, backbone: "Backbone | None") -> "TrainedDelta":
@@ -292,7 +256,7 @@ def _about(source: Source) -> dict[str, object]:
         "budget_parameters": study.budget_parameters,
         "scores": {
             "metric": study.metric,
-            "split": _split(study),
+            "split": source.split,
             "score": None if last is None else last.score,
             "steps": None if last is None else last.step,
             "metrics": {} if last is None else dict(last.metrics),
@@ -300,45 +264,6 @@ def _about(source: Source) -> dict[str, object]:
         "tokenizer": {"sha256": tokenizer_id(load_tokenizer(study.backbone)), "additions": []},
         "licence": licence_line(study.backbone),
     }
-
-
-def _card(source: Source, trained: "TrainedDelta", kind: ExportKind) -> str:
-    from trial_runner.export.origin import licence_line
-
-    study, trial = source.study, source.trial
-    alone = f"{trial.method or 'A configuration'} trained on {_task_name(study)}"
-    return model_card(
-        CardFacts(
-            title=alone if source.is_alone else f"Trial {trial.number} of {study.name}",
-            study=study,
-            trial=trial,
-            configuration=trained.trained_as,
-            shape=source.shape,
-            backbone=source_of(study.backbone),
-            weights_sha256=trained.backbone_sha256,
-            task=_task_title(study),
-            readings=source.readings,
-            split=_split(study),
-            competitors=source.competitors,
-            confirmation=source.confirmation,
-            licence=licence_line(study.backbone),
-            kind=kind,
-            has_head=trained.head is not None,
-            writing=writing_of(study, source.shape),
-            is_folded=trained.is_folded,
-            note=_robust_note(trained.configuration),
-        )
-    )
-
-
-def _task_title(study: StudyRecord) -> str:
-    return f"{_task_name(study)}, measured by {study.metric}"
-
-
-def _task_name(study: StudyRecord) -> str:
-    task = study.specification.get("task")
-    entries = task if isinstance(task, dict) else {}
-    return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
 
 
 def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str, ...]:
@@ -358,21 +283,6 @@ def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str,
     return tuple(lines)
 
 
-def _split(study: StudyRecord) -> str:
-    """The split that a study measures on."""
-    return "test" if study.kind is StudyKind.CONFIRMATION else "validation"
-
-
 def _spread_text(spread: Spread) -> str:
     deviation = "" if spread.deviation is None else f", standard deviation {spread.deviation:.4f}"
     return f"mean {spread.mean:.4f}{deviation}, median {spread.median:.4f}"
-
-
-def _robust_note(configuration: Configuration) -> str | None:
-    is_robust = any(isinstance(edit.form, SoftmaxMemory) and edit.form.robust for edit in configuration.edits)
-    if not is_robust:
-        return None
-    return (
-        "The robust prefix is exported without the second table that it is given at prediction time, which needs the "
-        "training examples: what it scores here is `plain_accuracy`."
-    )

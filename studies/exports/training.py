@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +21,12 @@ from search_space.published.point import has_fixed_size, published_configuration
 from search_space.space.options import parse_point
 from search_space.space.space import Candidate
 from studies.errors import StudiesError
-from studies.exports.exporting import Export, Source, write_export
+from studies.exports.exporting import Export, write_export
 from studies.exports.retraining import retrain
+from studies.exports.source import Source
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.specification import Specification
-from studies.store.records import NewTrial, ReadingRecord, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class TrainingResult:
     description: str
     learning_rates: Mapping[str, float | None]
     seed: int
-    readings: tuple[ReadingRecord, ...]
+    readings: tuple["Reading", ...]
 
 
 def chosen_configuration(
@@ -152,7 +151,7 @@ def train(
         SearchSpaceError: If the configuration is not valid on the backbone.
         RunnerError: If the backbone or the task cannot be had, or the folder is there already.
     """
-    from studies.launching import label_count
+    from studies.launching import label_count, new_study
     from trial_runner.files import check_is_new
 
     check_is_new(folder)
@@ -165,13 +164,12 @@ def train(
     candidate = _candidate(chosen, specification, shape, learning_rate)
     planned = new_trial(Proposal(number=0, candidate=candidate), shape, study_seed=0, head_parameters=heads)
     planned = replace(planned, seed=specification.seed)
-    study = _study(specification, shape)
-    retrained = retrain(study, _trial(planned, study, ()), tell)
+    readings, snapshot = retrain(specification, planned, tell)
     source = Source(
-        study=study,
-        trial=_trial(planned, study, retrained.readings),
-        readings=retrained.readings,
-        snapshot=retrained.snapshot,
+        study=new_study(specification, shape),
+        trial=planned,
+        readings=readings,
+        snapshot=snapshot,
         family=family,
         shape=shape,
         competitors=1,
@@ -183,7 +181,7 @@ def train(
         description=planned.description,
         learning_rates={"attention": candidate.attention_learning_rate, "ffn": candidate.ffn_learning_rate},
         seed=planned.seed,
-        readings=retrained.readings,
+        readings=readings,
     )
 
 
@@ -211,37 +209,4 @@ def _candidate(
         attention_share=attention / max(1, counts.stored),
         counts=counts,
         fingerprint=fingerprint(configuration, shape),
-    )
-
-
-def _study(specification: Specification, shape: BackboneShape) -> StudyRecord:
-    """A study that no storage holds."""
-    return StudyRecord(
-        name=specification.name,
-        specification=specification.as_json(),
-        backbone=specification.backbone,
-        backbone_parameters=shape.parameters,
-        budget_parameters=specification.parameter_budget().parameters(shape),
-        metric=specification.task.metric,
-        seed=specification.seed,
-        id=0,
-        epoch=0,
-        created_at=datetime.now(UTC),
-    )
-
-
-def _trial(planned: NewTrial, study: StudyRecord, readings: tuple[ReadingRecord, ...]) -> TrialRecord:
-    """A trial that no storage holds: before its training without readings, afterwards with them."""
-    last = readings[-1] if readings else None
-    return TrialRecord(
-        **{name: getattr(planned, name) for name in NewTrial.__dataclass_fields__},
-        study_id=study.id,
-        state=TrialState.RUNNING if last is None else TrialState.COMPLETE,
-        score=None if last is None else last.score,
-        steps=0 if last is None else last.step,
-        last_score=None if last is None else last.score,
-        reason=None,
-        attempt=0,
-        created_at=study.created_at,
-        ended_at=None if last is None else datetime.now(UTC),
     )

@@ -1,0 +1,65 @@
+"""A trial with what training left of it: what every export is written from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from search_space.backbones import Family
+from search_space.backbones.shape import BackboneShape
+from search_space.codec import configuration_from_json
+from search_space.configuration import Configuration
+from studies.store.records import NewStudy, NewTrial, StudyKind
+
+if TYPE_CHECKING:
+    from trial_runner.requests import Reading, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A trial, of the ledger or trained by itself, with what training left of it.
+
+    Attributes:
+        study: Of the trial.
+        trial: What was trained.
+        readings: Measurements, by step.
+        snapshot: Of its last step.
+        family: Of the backbone.
+        shape: Of the backbone.
+        competitors: How many trials of the study were measured.
+        confirmation: Lines on how it did elsewhere; none where nobody looked.
+        is_alone: Whether it was trained by itself, so that no storage holds study and trial.
+    """
+
+    study: NewStudy
+    trial: NewTrial
+    readings: Sequence["Reading"]
+    snapshot: "Snapshot"
+    family: Family
+    shape: BackboneShape
+    competitors: int
+    confirmation: tuple[str, ...]
+    is_alone: bool = False
+
+    @property
+    def configuration(self) -> Configuration:
+        """As it was asked for."""
+        return configuration_from_json(self.trial.configuration)
+
+    @property
+    def split(self) -> str:
+        """The split that the study measures on."""
+        return "test" if self.study.kind is StudyKind.CONFIRMATION else "validation"
+
+    @property
+    def task_name(self) -> str:
+        """Name, folder or hub name of the task."""
+        task = self.study.specification.get("task")
+        entries = task if isinstance(task, dict) else {}
+        return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        if self.is_alone:
+            return f"{self.trial.method or 'A configuration'} trained on {self.task_name}"
+        return f"Trial {self.trial.number} of {self.study.name}"
