@@ -77,12 +77,19 @@ class ParameterBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class SideCost:
     """The affine count of all edits at attention, or all others, as a function of the units of width to spend.
 
     A unit is one row at one sublayer of every sized edit; where widening single sublayers is not possible (edits at
     unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them. Forms whose width grows in
     steps of more than one make all widths of the side grow by ``step`` rows.
+
+    Attributes:
+        intercept: Stored parameters at width 0.
+        slope: Of one unit.
+        sublayers: Units of the smallest widths; 0 without anything to size.
+        step: Rows of a unit.
+        most: Units of the largest widths; None where nothing bounds them.
     """
 
     intercept: int
@@ -92,7 +99,8 @@ class _Side:
     most: int | None
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "_Side":
+    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideCost":
+        """The cost of the edits of one side, what several edits share aside."""
         numbers = {edit: places(edit, shape) for edit in edits}
         sized = [edit for edit in edits if edit.sized_form is not None]
         step = math.lcm(*(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
@@ -108,6 +116,7 @@ class _Side:
 
     @property
     def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
         return self.intercept + self.slope * self.sublayers
 
     def units(self, parameters: float) -> int:
@@ -118,9 +127,11 @@ class _Side:
         return units if self.most is None else min(units, self.most)
 
     def cost(self, units: int) -> int:
+        """Stored parameters of so many units."""
         return self.intercept + self.slope * units
 
     def width(self, units: int) -> tuple[int, int]:
+        """The width of every sized edit, and at how many sublayers it is one step more."""
         if not self.sublayers:
             return 1, 0
         width, widened = divmod(units, self.sublayers)
@@ -135,9 +146,24 @@ def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 
+def divided(attention: SideCost, ffn: SideCost, *, attention_share: float, parameters: int) -> tuple[int, int]:
+    """The units of both sides that use most of a budget, at least the smallest of each.
+
+    Args:
+        attention: What attention costs.
+        ffn: What the rest costs.
+        attention_share: Share of the budget that attention should get, in [0, 1].
+        parameters: The budget, without what several edits share; both fit it at their smallest.
+    """
+    target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
+    units = attention.units(target)
+    ffn_units = ffn.units(parameters - attention.cost(units))
+    return attention.units(parameters - ffn.cost(ffn_units)), ffn_units
+
+
 def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:
     """Stored parameters of a structure with every bottleneck at its smallest."""
-    sides = _Side.of(configuration.attention, shape), _Side.of(configuration.ffn, shape)
+    sides = SideCost.of(configuration.attention, shape), SideCost.of(configuration.ffn, shape)
     return sum(side.least_cost for side in sides) + shared_count(configuration.edits)
 
 
@@ -161,7 +187,7 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
     """
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
-    attention, ffn = _Side.of(structure.attention, shape), _Side.of(structure.ffn, shape)
+    attention, ffn = SideCost.of(structure.attention, shape), SideCost.of(structure.ffn, shape)
     parameters -= shared_count(structure.edits)
     least = attention.least_cost + ffn.least_cost
     if least > parameters:
@@ -169,10 +195,7 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
         raise BudgetError(
             f"this configuration needs at least {least + shared:,} parameters; the budget is {parameters + shared:,}."
         )
-    target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
-    attention_units = attention.units(target)
-    ffn_units = ffn.units(parameters - attention.cost(attention_units))
-    attention_units = attention.units(parameters - ffn.cost(ffn_units))
+    attention_units, ffn_units = divided(attention, ffn, attention_share=attention_share, parameters=parameters)
     solved = structure.resized(attention=attention.width(attention_units), ffn=ffn.width(ffn_units))
     check_on(solved.edits, shape)
     return solved

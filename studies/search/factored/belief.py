@@ -1,0 +1,117 @@
+"""What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from studies.search.factored.distances import Array, Indices, Structures
+from studies.search.factored.genome import Genome
+from studies.search.factored.history import Heard, Listener, thinned
+from studies.search.factored.hyperparameters import Hyperparameters
+from studies.search.factored.kernel import Points
+from studies.search.factored.observation import Observation
+from studies.search.factored.process import Process, Readings, fitted
+from studies.search.factored.standard import Scale, standardised
+from studies.search.factored.view import View
+
+FIRST_CHECKPOINT = 12
+CHECKPOINT_GROWTH = 1.35
+
+
+def checkpoint(trials: int) -> int | None:
+    """The last number of trials, up to this one, at which hyper-parameters are fitted; None before the first."""
+    found, following = None, FIRST_CHECKPOINT
+    while following <= trials:
+        found, following = following, max(following + 1, round(following * CHECKPOINT_GROWTH))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """A posterior.
+
+    Attributes:
+        process: Of standardised scores.
+        scale: Of scores at full length.
+        trials: Places in the history of the trials that it was told of.
+        structures: The numbers of structures.
+    """
+
+    process: Process
+    scale: Scale
+    trials: Indices
+    structures: Structures
+
+    def predict(self, views: Sequence[View]) -> tuple[Array, Array]:
+        """Posterior means and standard deviations of true scores at full length."""
+        means, deviations = self.process.predict(Points.of(views, self.structures))
+        return self.scale.middle + self.scale.spread * means, self.scale.spread * deviations
+
+
+class Believer:
+    """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
+
+    def __init__(self, genome: Genome) -> None:
+        """Begin with nothing remembered."""
+        self._genome = genome
+        self._structures = Structures()
+        self._views: dict[str, View] = {}
+        self._listener = Listener()
+        self._fitted: tuple[int, bytes, Hyperparameters] | None = None
+
+    def fingerprints(self, history: Sequence[Observation]) -> set[str]:
+        """Of all trials of a history."""
+        return self._listener.fingerprints(history)
+
+    def trials_heard_of(self, history: Sequence[Observation]) -> int:
+        """Of how many trials something was read."""
+        return self._listener.hear(history).trial_count
+
+    def view(self, observation: Observation) -> View:
+        """What the model sees of a trial."""
+        known = self._views.get(observation.fingerprint)
+        if known is None:
+            known = self._views[observation.fingerprint] = self._genome.view_of(observation)
+        return known
+
+    def belief(self, history: Sequence[Observation]) -> Belief:
+        """The posterior given the readings of a history; trials without any are not asked about."""
+        heard = self._listener.hear(history)
+        values = self._values(heard, history)
+        readings, scale = self._readings(heard, history)
+        process = Process(readings, self._structures, values)
+        return Belief(process, scale, np.unique(readings.trials), self._structures)
+
+    def with_pending(self, belief: Belief, pending: Sequence[Observation]) -> Belief:
+        """The posterior if pending trials end at their posterior means: less is left to learn about them."""
+        if not pending:
+            return belief
+        points = Points.of([self.view(one) for one in pending], self._structures)
+        return Belief(belief.process.told(points), belief.scale, belief.trials, self._structures)
+
+    def _values(self, heard: Heard, history: Sequence[Observation]) -> Hyperparameters:
+        """Hyper-parameters fitted to what had been heard at the last checkpoint."""
+        at = checkpoint(heard.trial_count)
+        if at is None:
+            return Hyperparameters.usual()
+        early = heard.until(at)
+        key = early.scores.tobytes() + early.trials.tobytes()
+        if self._fitted is None or self._fitted[:2] != (at, key):
+            readings, _ = self._readings(early, history)
+            self._fitted = at, key, fitted(readings, self._structures)
+        return self._fitted[2]
+
+    def _readings(self, heard: Heard, history: Sequence[Observation]) -> tuple[Readings, Scale]:
+        standard = standardised(heard.scores, heard.errors, heard.rungs)
+        rows = thinned(heard, standard.scores)
+        trials, places = np.unique(heard.trials[rows], return_inverse=True)
+        points = Points.of([self.view(history[trial]) for trial in trials], self._structures)
+        readings = Readings(
+            points=points.taken(places),
+            trials=heard.trials[rows],
+            rungs=heard.rungs[rows],
+            scores=standard.scores[rows],
+            errors=standard.errors[rows],
+        )
+        return readings, standard.full

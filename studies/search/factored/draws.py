@@ -1,0 +1,89 @@
+"""Draws that ask no model: uniform over structures, stratified by the forms of both sides."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+
+from search_space.layers import Layers
+from search_space.space.points import FFN
+from studies.search.factored.genes import Genes, SideGenes, SideStructureGenes
+from studies.search.factored.genome import Genome
+
+BOTH_SIDES = 0.7
+"""Share of draws that edit attention and the FFN."""
+
+UNSIZED = 0.1
+"""Share of draws of a single side that may be of a form without a size."""
+
+Cell = tuple[str | None, str | None]
+
+
+class Drawer:
+    """Draws genes of a space."""
+
+    def __init__(self, genome: Genome) -> None:
+        """Sort the placements by the sides that they edit."""
+        self._genome = genome
+        self._both: list[tuple[str, ...]] = []
+        self._single: list[tuple[str, ...]] = []
+        for parts in genome.space.placements.values():
+            sides = {part == FFN for part in parts}
+            (self._both if len(sides) == 2 else self._single).append(parts)
+
+    def fresh(self, draw: random.Random, used: Iterable[Cell] | None = None) -> Genes:
+        """Genes uniform over forms and then over structures.
+
+        Args:
+            draw: The generator.
+            used: Forms of the trials so far; if given, forms are drawn among those used least.
+        """
+        is_both = bool(self._both) and (not self._single or draw.random() < BOTH_SIDES)
+        parts = draw.choice(self._both if is_both else self._single)
+        attention, ffn = [part for part in parts if part != FFN], [part for part in parts if part == FFN]
+        cells = self._cells(attention, ffn, only_sized=not is_both and draw.random() >= UNSIZED)
+        if used is not None:
+            counts = Counter(used)
+            least = min(counts[cell] for cell in cells)
+            cells = [cell for cell in cells if counts[cell] == least]
+        forms = draw.choice(cells)
+        sides = [self._side(draw, some, form) for some, form in zip((attention, ffn), forms, strict=True)]
+        return self._genome.settled(
+            Genes(sides[0], sides[1], draw.uniform(*self._genome.space.options.attention_share))
+        )
+
+    def _cells(self, attention: list[str], ffn: list[str], *, only_sized: bool) -> list[Cell]:
+        """The forms of both sides that can go together: where one has no size, the other has."""
+        known: list[list[str | None]] = []
+        for parts in (attention, ffn):
+            known.append([*self._genome.parts[parts[0]].by_form] if parts else [None])
+        cells = [(one, two) for one in known[0] for two in known[1]]
+        sized = [cell for cell in cells if self._is_sized(attention, cell[0]) or self._is_sized(ffn, cell[1])]
+        return sized if sized and (only_sized or (attention and ffn)) else cells
+
+    def _is_sized(self, parts: list[str], form: str | None) -> bool:
+        return bool(parts) and form in self._genome.parts[parts[0]].sized
+
+    def _side(self, draw: random.Random, parts: list[str], form: str | None) -> SideGenes | None:
+        if not parts:
+            return None
+        numbers = []
+        for part in parts:
+            by_form = self._genome.parts[part].by_form
+            known = by_form[form] if form in by_form and part == parts[0] else by_form[draw.choice([*by_form])]
+            numbers.append((part, draw.choice(known)))
+        return SideGenes(SideStructureGenes(tuple(numbers), self.layers(draw)), draw.uniform(-1, 1))
+
+    def layers(self, draw: random.Random) -> Layers:
+        """A choice of layers: its kind, and then one of it."""
+        return draw.choice(self._genome.layers[draw.choice(self._genome.space.layers)])
+
+    def side(self, draw: random.Random, side: str, other: SideGenes | None) -> SideGenes | None:
+        """A side to go with another one; None if nothing may."""
+        beside = tuple(part for part, _ in other.structure.parts) if other is not None else ()
+        fitting = [
+            parts for parts in self._both if tuple(part for part in parts if (part == FFN) is (side != FFN)) == beside
+        ]
+        if not fitting:
+            return None
+        parts = [part for part in draw.choice(fitting) if (part == FFN) is (side == FFN)]
+        return self._side(draw, parts, draw.choice([*self._genome.parts[parts[0]].by_form]))

@@ -1,0 +1,53 @@
+"""A configuration as what moves change: the structure, layers and rate of each side, and the share of attention."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from search_space.layers import Layers
+
+
+@dataclass(frozen=True, slots=True)
+class SideStructureGenes:
+    """What is chosen at a side, the rate aside.
+
+    Attributes:
+        parts: Names of parts of the model, each with the number of its structure; more than one only where the kinds
+            of attention are searched apart.
+        layers: Where.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+    layers: Layers
+
+
+@dataclass(frozen=True, slots=True)
+class SideGenes:
+    """What is chosen at a side.
+
+    Attributes:
+        structure: The edits.
+        rate: Relative learning rate, -1 to 1.
+    """
+
+    structure: SideStructureGenes
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Genes:
+    """What is chosen.
+
+    Attributes:
+        attention: None without edits there.
+        ffn: Likewise.
+        share: Of the budget, for attention; plays no part unless both have something to size.
+    """
+
+    attention: SideGenes | None
+    ffn: SideGenes | None
+    share: float
+
+    @property
+    def sides(self) -> Sequence[SideGenes]:
+        """Those with edits."""
+        return [side for side in (self.attention, self.ffn) if side is not None]

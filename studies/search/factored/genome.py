@@ -1,0 +1,291 @@
+"""The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from search_space.backbones.shape import BackboneShape
+from search_space.counting.budget import SideCost, divided
+from search_space.counting.counts import count_edits
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.forms import Phm
+from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.space.layer_choice import depth_of, every_choice
+from search_space.space.points import ATTENTION, FFN, site_of
+from search_space.space.product import Point
+from search_space.space.random_draw import GivenTrial
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.distances import Structures
+from studies.search.factored.genes import Genes, SideGenes, SideStructureGenes
+from studies.search.factored.observation import Observation
+from studies.search.factored.view import (
+    SideStructure,
+    SideView,
+    View,
+    absolute_rate,
+    relative_rate,
+    relative_size,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideFacts:
+    """What follows from the structure of a side.
+
+    Attributes:
+        structure: As the model sees it.
+        cost: Of its edits.
+        products: The sizes of the Kronecker products that its edits share.
+        form: Of the first edit; its rates have that form's range.
+        is_sized: Whether it has something to size.
+    """
+
+    structure: SideStructure
+    cost: SideCost
+    products: frozenset[int]
+    form: str
+    is_sized: bool
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
+        """The facts of some edits; at least one."""
+        return cls(
+            structure=SideStructure.of(edits),
+            cost=SideCost.of(edits, shape),
+            products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
+            form=edits[0].form.name,
+            is_sized=any(edit.sized_form is not None for edit in edits),
+        )
+
+
+class PartStructures:
+    """The structures of one part by number, and how their decisions differ."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        """Number the values of every dimension."""
+        self.points = tuple(points)
+        self.dimensions = tuple(dict.fromkeys(name for point in points for name, _ in point.path))
+        self.by_form: dict[str, list[int]] = {}
+        self.sized: set[str] = set()
+        values: dict[str, dict[str, int]] = {name: {} for name in self.dimensions}
+        self.codes = np.full((len(self.points), len(self.dimensions)), -1)
+        for number, point in enumerate(self.points):
+            form = point.edits[0].form.name
+            self.by_form.setdefault(form, []).append(number)
+            if any(edit.sized_form is not None for edit in point.edits):
+                self.sized.add(form)
+            for name, value in point.path:
+                code = values[name].setdefault(value, len(values[name]))
+                self.codes[number, self.dimensions.index(name)] = code
+        self._nearest: dict[tuple[int, int], list[list[int]]] = {}
+
+    def neighbours(self, number: int, dimension: int) -> list[list[int]]:
+        """For every other value of a dimension, the structures that have it and differ least else.
+
+        What only one of two structures has is no difference.
+        """
+        known = self._nearest.get((number, dimension))
+        if known is not None:
+            return known
+        own, column = self.codes[number], self.codes[:, dimension]
+        differences = ((self.codes != own) & (self.codes != -1) & (own != -1)).sum(axis=1)
+        found: list[list[int]] = []
+        for code in np.unique(column):
+            if -1 in (code, own[dimension]) or code == own[dimension]:
+                continue
+            having = np.flatnonzero(column == code)
+            least = differences[having]
+            found.append([int(one) for one in having[least == least.min()]])
+        self._nearest[number, dimension] = found
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[Point, int]:
+        """Of the structures."""
+        return {point: number for number, point in enumerate(self.points)}
+
+    @cached_property
+    def seen(self) -> tuple[SideStructure, ...]:
+        """The structures as the model sees them."""
+        return tuple(SideStructure.of(point.edits) for point in self.points)
+
+
+class Genome:
+    """Between a space and the genes of its configurations."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        """Number the structures of every part."""
+        self.space = space
+        self.parts = {part: PartStructures(structures) for part, structures in space.structures.items()}
+        self.layers: Mapping[str, Sequence[Layers]] = {
+            name: every_choice((name,), depth_of(space.shape))
+            if name != SpindleGroups.name
+            else [one for one in every_choice(space.layers, depth_of(space.shape)) if one.name == name]
+            for name in space.layers
+        }
+        self._placed = {frozenset(parts) for parts in space.placements.values()}
+        self._facts: dict[SideStructureGenes, SideFacts] = {}
+        self._nothing = SideCost.of((), space.shape)
+
+    def facts(self, structure: SideStructureGenes) -> SideFacts:
+        """What follows from the structure of a side."""
+        known = self._facts.get(structure)
+        if known is None:
+            points = [self.parts[part].points[number] for part, number in structure.parts]
+            edits = tuple(edit for point in points for edit in point.at_layers(structure.layers))
+            known = self._facts[structure] = SideFacts.of(edits, self.space.shape)
+        return known
+
+    def is_placed(self, genes: Genes) -> bool:
+        """Whether the parts may be edited together."""
+        return frozenset(part for side in genes.sides for part, _ in side.structure.parts) in self._placed
+
+    def is_shared(self, genes: Genes) -> bool:
+        """Whether both sides have something to size."""
+        return len(genes.sides) > 1 and all(self.facts(side.structure).is_sized for side in genes.sides)
+
+    def settled(self, genes: Genes) -> Genes:
+        """Genes that mean the same, with what the space ties together tied: one form has one rate."""
+        low, high = self.space.options.attention_share
+        share = min(max(genes.share, low), high)
+        attention, ffn = genes.attention, genes.ffn
+        if attention is not None and ffn is not None:
+            one, other = self.facts(attention.structure), self.facts(ffn.structure)
+            if one.form == other.form:
+                ffn = replace(ffn, rate=attention.rate)
+        return Genes(attention, ffn, share)
+
+    def view(self, genes: Genes) -> View:
+        """What the model sees of them."""
+        facts = [None if side is None else self.facts(side.structure) for side in (genes.attention, genes.ffn)]
+        costs = [self._nothing if fact is None else fact.cost for fact in facts]
+        is_sized = facts[0] is not None and facts[0].is_sized
+        share = genes.share if self.is_shared(genes) else float(is_sized)
+        products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
+        budget = self.space.budget - sum(n**3 for n in products)
+        units = divided(costs[0], costs[1], attention_share=share, parameters=budget)
+        sides: list[SideView | None] = []
+        for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
+            if side is None or fact is None:
+                sides.append(None)
+                continue
+            stored = cost.cost(used) + sum(n**3 for n in fact.products)
+            sides.append(SideView(fact.structure, side.rate, relative_size(stored, self.space.budget)))
+        return View(*sides)
+
+    def view_of(self, observation: Observation) -> View:
+        """What the model sees of a trial."""
+        configuration = observation.configuration
+        return View(
+            self._side_view(configuration.attention, observation.attention_learning_rate),
+            self._side_view(configuration.ffn, observation.ffn_learning_rate),
+        )
+
+    def _side_view(self, edits: tuple[Edit, ...], rate: float | None) -> SideView | None:
+        if not edits or rate is None:
+            return None
+        stored = count_edits(edits, self.space.shape).stored
+        relative = relative_rate(rate, *self._range_of(edits[0].form.name))
+        return SideView(SideStructure.of(edits), relative, relative_size(stored, self.space.budget))
+
+    def _range_of(self, form: str) -> tuple[float, float]:
+        return self.space.options.learning_rates[form]
+
+    def candidate(self, genes: Genes) -> Candidate:
+        """The configuration within the budget, as the space suggests it.
+
+        Raises:
+            ValueError: If the genes are none of the space, which those of draws and moves are.
+        """
+        points: dict[str, Point] = {}
+        rates: dict[str, float] = {}
+        layers: dict[str, Layers] = {}
+        for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
+            if side is not None:
+                points |= {part: self.parts[part].points[number] for part, number in side.structure.parts}
+                layers[name] = side.structure.layers
+                rates[name] = absolute_rate(side.rate, *self._range_of(self.facts(side.structure).form))
+        parameters = self.space.answers(points, rates=rates, share=genes.share, layers=layers)
+        if parameters is None:
+            raise ValueError(f"genes must be of the space; got {genes}.")
+        return self.candidate_of(parameters)
+
+    def candidate_of(self, parameters: Mapping[str, str | float]) -> Candidate:
+        """What the space suggests with some of Optuna's parameters.
+
+        Raises:
+            KeyError: If one is missing.
+        """
+        return self.space.suggest(GivenTrial(parameters))
+
+    def published(self, method: str, view: View) -> Candidate:
+        """A published method with the rates of a view of it."""
+        told: dict[str, str | float] = {}
+        for side in (view.attention, view.ffn):
+            if side is not None:
+                for form in side.structure.form:
+                    rate = absolute_rate(side.rate, *self._range_of(form))
+                    told.setdefault(f"learning_rate.{form}", rate)
+        return self.space.suggest_published(method, GivenTrial(told))
+
+    def genes_of(self, observation: Observation) -> Genes | None:
+        """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
+        configuration = observation.configuration
+        attention = self._side_genes(configuration.attention, observation.attention_learning_rate, is_ffn=False)
+        ffn = self._side_genes(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
+        stored = max(1, count_edits(configuration.edits, self.space.shape).stored)
+        share = count_edits(configuration.attention, self.space.shape).stored / stored
+        genes = self.settled(Genes(attention, ffn, share))
+        return genes if genes.sides and self.is_placed(genes) else None
+
+    def _side_genes(self, edits: tuple[Edit, ...], rate: float | None, *, is_ffn: bool) -> SideGenes | None:
+        if rate is None:
+            return None
+        numbers: list[tuple[str, int]] = []
+        for part in self.parts:
+            here = [edit for edit in edits if _is_at(edit, part)] if (part == FFN) is is_ffn else []
+            if here:
+                number = self._number(part, tuple(replace(edit, site=site_of(part)) for edit in here))
+                if number is None:
+                    return None
+                numbers.append((part, number))
+        if not numbers:
+            return None
+        relative = min(max(relative_rate(rate, *self._range_of(edits[0].form.name)), -1.0), 1.0)
+        return SideGenes(SideStructureGenes(tuple(numbers), self._known_layers(edits[0].layers)), relative)
+
+    def _known_layers(self, layers: Layers) -> Layers:
+        """The choice of layers, or the one that is nearest to all of them."""
+        if layers in self.layers.get(layers.name, ()):
+            return layers
+        if AllLayers.name in self.layers:
+            return AllLayers()
+        depth = depth_of(self.space.shape)
+        return LayerRange(first=0, last=depth - 1) if LayerRange.name in self.layers else self._widest_spindle()
+
+    def _widest_spindle(self) -> Layers:
+        return self.layers[SpindleGroups.name][-1]
+
+    def _number(self, part: str, edits: tuple[Edit, ...]) -> int | None:
+        """The structure that some edits are, or the nearest; None if none has a form of theirs."""
+        found = self.space.structures[part].find(edits)
+        structures = self.parts[part]
+        if found is not None:
+            return structures.numbers[found]
+        ours = replace(SideStructure.of(edits), layers=frozenset())
+        if not ours.form & set(structures.by_form):
+            return None
+        known = Structures()
+        left = np.array([known.number(ours)])
+        right = np.array([known.number(other) for other in structures.seen])
+        return int(np.argmin(known.distances(left, right).sum(axis=0)[0]))
+
+
+def _is_at(edit: Edit, part: str) -> bool:
+    """Whether an edit is at a part; the norms of the stack and what is outside the blocks are at none."""
+    if part == FFN:
+        return edit.site is Site.FFN
+    return edit.site.is_attention and (part == ATTENTION or edit.site in (Site.ATTENTION, site_of(part)))

@@ -1,0 +1,137 @@
+"""Observations as arrays of readings in the order in which they were heard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from studies.search.factored.distances import Array, Indices
+from studies.search.factored.observation import Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Readings in the order of time, number and fraction.
+
+    Attributes:
+        trials: Of each reading, the place of its trial in the history, (N,).
+        rungs: Base-2 logarithms of the fractions, (N,).
+        scores: (N,).
+        errors: Standard errors, (N,).
+        firsts: Of each reading, whether it is the first of its trial, (N,).
+    """
+
+    trials: Indices
+    rungs: Array
+    scores: Array
+    errors: Array
+    firsts: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+
+    def __len__(self) -> int:
+        """How many readings."""
+        return len(self.scores)
+
+    @property
+    def trial_count(self) -> int:
+        """Of how many trials something was read."""
+        return int(self.firsts.sum())
+
+    def until(self, trials: int) -> "Heard":
+        """The readings up to the first one of the ``trials``-th trial that was heard of."""
+        end = int(np.flatnonzero(self.firsts)[trials - 1]) + 1
+        return self.taken(np.arange(end))
+
+    def taken(self, rows: Indices) -> "Heard":
+        """Some of them."""
+        return Heard(
+            trials=self.trials[rows],
+            rungs=self.rungs[rows],
+            scores=self.scores[rows],
+            errors=self.errors[rows],
+            firsts=self.firsts[rows],
+        )
+
+
+_COLUMNS = 6
+
+
+class Listener:
+    """Turns histories into arrays; what has ended and was heard before is not read again."""
+
+    def __init__(self) -> None:
+        """Begin with nothing heard."""
+        self._ended: list[Observation] = []
+        self._rows: Array = np.zeros((0, _COLUMNS))
+        self._fingerprints: set[str] = set()
+
+    def hear(self, history: Sequence[Observation]) -> Heard:
+        """The readings of a history."""
+        known = self._known(history)
+        rest = _rows(history[known:], known)
+        table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
+        time, number, fraction, trial, score, error = table.T
+        order = np.lexsort((fraction, number, time))
+        trials = trial[order].astype(np.int64)
+        firsts = np.zeros(len(trials), dtype=np.bool_)
+        firsts[np.unique(trials, return_index=True)[1]] = True
+        return Heard(
+            trials=trials, rungs=np.log2(fraction[order]), scores=score[order], errors=error[order], firsts=firsts
+        )
+
+    def fingerprints(self, history: Sequence[Observation]) -> set[str]:
+        """Of all trials."""
+        known = self._known(history)
+        return self._fingerprints | {one.fingerprint for one in history[known:]}
+
+    def _known(self, history: Sequence[Observation]) -> int:
+        """How many trials at the beginning have ended and are held."""
+        held = self._ended
+        if len(history) < len(held) or any(one is not two for one, two in zip(held, history, strict=False)):
+            held.clear()
+            self._rows = np.zeros((0, _COLUMNS))
+            self._fingerprints.clear()
+        begin = end = len(held)
+        while end < len(history) and history[end].state.is_terminal:
+            end += 1
+        if end > begin:
+            new = history[begin:end]
+            self._rows = np.concatenate([self._rows, _rows(new, begin)])
+            self._fingerprints |= {one.fingerprint for one in new}
+            held.extend(new)
+        return end
+
+
+def _rows(history: Sequence[Observation], begin: int) -> Array:
+    rows = [
+        (one.time, trial.number, one.fraction, place, one.score, one.standard_error)
+        for place, trial in enumerate(history, begin)
+        for one in trial.readings
+    ]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
+
+
+LARGEST = 400
+_BEST, _NEWEST = 150, 100
+_FACTOR = 2654435761
+
+
+def thinned(heard: Heard, standard: Array) -> Indices:
+    """At most ``LARGEST`` readings: of the best trials, the newest, and some that depend on their place alone.
+
+    Args:
+        heard: All readings.
+        standard: Their standardised scores; a trial counts by its last reading.
+    """
+    if len(heard) <= LARGEST:
+        return np.arange(len(heard))
+    reversed_trials = heard.trials[::-1]
+    trials, last = np.unique(reversed_trials, return_index=True)
+    share = LARGEST / len(heard) * len(trials)
+    best = trials[np.lexsort((trials, -standard[::-1][last]))][: int(share * _BEST / LARGEST)]
+    newest = reversed_trials[np.sort(last)][: int(share * _NEWEST / LARGEST)]
+    kept = np.union1d(best, newest)
+    hashes = (trials * _FACTOR) % 2**32
+    others = trials[np.argsort(hashes, kind="stable")]
+    others = others[~np.isin(others, kept)][: max(0, int(share) - len(kept))]
+    rows = np.flatnonzero(np.isin(heard.trials, np.union1d(kept, others)))
+    return rows[-LARGEST:]

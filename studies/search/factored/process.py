@@ -1,0 +1,152 @@
+"""A Gaussian process over readings: fitted to what was read, asked about what would be read at full length.
+
+A reading of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with covariance ``k decay^|r-r'|``, the rung's
+mean m_r and the trial's own t_i with normal priors, the noise of known standard error and a nugget.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular  # type: ignore[import-untyped]
+from scipy.optimize import minimize  # type: ignore[import-untyped]
+
+from studies.search.factored.distances import Array, Indices, Structures
+from studies.search.factored.hyperparameters import CENTRES, DEVIATIONS, Hyperparameters, place
+from studies.search.factored.kernel import Pairs, Points, variance
+
+RUNG_VARIANCE = 1.0
+"""Of the means of rungs, in squares of the spread of scores: those who get far are better than those who start."""
+
+_JITTER = 1e-8
+_STEPS = 40
+_WIDEST = 4.0
+"""How many deviations of its prior a hyper-parameter may be away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Standardised readings as arrays of N.
+
+    Attributes:
+        points: What was trained, one row per reading.
+        trials: Numbers that tell trials apart.
+        rungs: Base-2 logarithms of the fractions of a whole trial.
+        scores: Standardised.
+        errors: Their standard errors.
+    """
+
+    points: Points
+    trials: Indices
+    rungs: Array
+    scores: Array
+    errors: Array
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.scores)
+
+
+class _Blocks:
+    """The covariance of readings with themselves as a function of the hyper-parameters."""
+
+    def __init__(self, readings: Readings, structures: Structures) -> None:
+        self.readings = readings
+        self.pairs = Pairs(readings.points, readings.points, structures)
+        self.apart = np.abs(readings.rungs[:, None] - readings.rungs[None, :])
+        self.same_trial = (readings.trials[:, None] == readings.trials[None, :]).astype(np.float64)
+        self.fixed = RUNG_VARIANCE * (self.apart == 0) + np.diag(readings.errors**2 + _JITTER)
+
+    def covariance(self, values: Hyperparameters) -> Array:
+        total = self.pairs.kernel(values) * np.exp(-values["decay"] * self.apart)
+        total += self.fixed + values["trial"] ** 2 * self.same_trial
+        total[np.diag_indices_from(total)] += values["nugget"] ** 2
+        return np.asarray(total)
+
+    def loss(self, logarithms: Array) -> tuple[float, Array]:
+        """Negative log posterior of the hyper-parameters, and its derivatives."""
+        values = Hyperparameters(logarithms)
+        covariance = self.covariance(values)
+        factor = cho_factor(covariance, lower=True, check_finite=False)
+        solved = cho_solve(factor, self.readings.scores, check_finite=False)
+        standard = (logarithms - CENTRES) / DEVIATIONS
+        loss = 0.5 * float(self.readings.scores @ solved) + float(np.log(np.diag(factor[0])).sum())
+        adjoint = cho_solve(factor, np.eye(len(solved)), check_finite=False) - np.outer(solved, solved)
+        return loss + 0.5 * float(standard @ standard), 0.5 * self._slopes(values, adjoint) + standard / DEVIATIONS
+
+    def _slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
+        faded = np.exp(-values["decay"] * self.apart)
+        slopes = self.pairs.slopes(values, adjoint * faded)
+        slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * self.pairs.kernel(values)).sum()
+        slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.same_trial).sum()
+        slopes[place("nugget")] = 2 * values["nugget"] ** 2 * np.trace(adjoint)
+        return slopes
+
+
+def log_loss(readings: Readings, structures: Structures, values: Hyperparameters) -> tuple[float, Array]:
+    """Negative log posterior density of hyper-parameters, a constant aside, and its derivatives by their logarithms."""
+    return _Blocks(readings, structures).loss(values.logarithms)
+
+
+def fitted(readings: Readings, structures: Structures) -> Hyperparameters:
+    """The most probable hyper-parameters, from the medians of their priors on."""
+    blocks = _Blocks(readings, structures)
+    reach = _WIDEST * DEVIATIONS
+    bounds = list(zip(CENTRES - reach, CENTRES + reach, strict=True))
+    options = {"maxiter": _STEPS}
+    found = minimize(blocks.loss, CENTRES.copy(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return Hyperparameters(np.asarray(found.x, dtype=np.float64))
+
+
+class Process:
+    """The posterior of what trials would score at full length, given readings."""
+
+    def __init__(self, readings: Readings, structures: Structures, values: Hyperparameters) -> None:
+        """Factorise the covariance of the readings; there may be none.
+
+        Args:
+            readings: Standardised.
+            structures: The numbers of structures.
+            values: Hyper-parameters.
+        """
+        self.values = values
+        self._readings = readings
+        self._structures = structures
+        covariance = _Blocks(readings, structures).covariance(values)
+        self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
+        self._weights = self._solve(self._solve(readings.scores), transposed=True)
+
+    def _solve(self, right: Array, *, transposed: bool = False) -> Array:
+        if not len(self._readings):
+            return right
+        trans = 1 if transposed else 0
+        return np.asarray(solve_triangular(self._factor, right, lower=True, trans=trans, check_finite=False))
+
+    def _covariance(self, points: Points) -> Array:
+        """Of the readings with what ``points`` would score at full length, (N, M)."""
+        shared = Pairs(self._readings.points, points, self._structures).kernel(self.values)
+        apart = np.abs(self._readings.rungs)[:, None]
+        return np.asarray(shared * np.exp(-self.values["decay"] * apart) + RUNG_VARIANCE * (apart == 0))
+
+    def mean(self, points: Points) -> Array:
+        """Posterior means, (M,)."""
+        return self._covariance(points).T @ self._weights
+
+    def predict(self, points: Points) -> tuple[Array, Array]:
+        """Posterior means and standard deviations, (M,) each."""
+        shared = self._covariance(points)
+        reduced = self._solve(shared)
+        left = variance(self.values) + RUNG_VARIANCE - (reduced * reduced).sum(axis=0)
+        return shared.T @ self._weights, np.sqrt(np.maximum(left, 1e-12))
+
+    def told(self, points: Points) -> "Process":
+        """The process if trials of some points are read at their posterior means."""
+        known, count = self._readings, len(points)
+        first = int(known.trials.max(initial=0)) + 1
+        readings = Readings(
+            points=known.points.joined(points),
+            trials=np.concatenate([known.trials, np.arange(first, first + count)]),
+            rungs=np.concatenate([known.rungs, np.zeros(count)]),
+            scores=np.concatenate([known.scores, self.mean(points)]),
+            errors=np.concatenate([known.errors, np.full(count, np.median(known.errors) if len(known) else 0.0)]),
+        )
+        return Process(readings, self._structures, self.values)

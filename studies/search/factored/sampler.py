@@ -1,0 +1,200 @@
+"""The factored sampler: proposals as a pure function of the history, and as a sampler of Optuna."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.acquisition import log_expected_improvement, papers_log_odds
+from studies.search.factored.belief import Belief, Believer
+from studies.search.factored.distances import Array
+from studies.search.factored.draws import Cell, Drawer
+from studies.search.factored.genes import Genes
+from studies.search.factored.genome import Genome
+from studies.search.factored.kernel import Points
+from studies.search.factored.moves import Mover, Parents
+from studies.search.factored.observation import Observation
+from studies.search.factored.settings import FactoredSettings
+from studies.search.factored.view import View
+from studies.search.samplers import derived_seed
+from studies.store.records import TrialState
+
+_PATIENCE = 50
+_RATES = 16
+"""Draws of rates that are compared for each published structure."""
+
+
+class FactoredSearch:
+    """Proposes candidates of a space, given what has been tried.
+
+    A proposal depends on the seed, the number of the trial and the history, and on nothing else; what is remembered
+    between calls only saves time.
+    """
+
+    def __init__(self, space: SearchSpace, *, seed: int, settings: FactoredSettings | None = None) -> None:
+        """Prepare the moves of a space.
+
+        Args:
+            space: What may be proposed.
+            seed: Of the study.
+            settings: None for the usual ones.
+        """
+        self._genome = Genome(space)
+        self._seed = seed
+        self._settings = settings or FactoredSettings()
+        self._drawer = Drawer(self._genome)
+        self._mover = Mover(self._genome, self._drawer, self._settings.moves)
+        self._believer = Believer(self._genome)
+        self._genes: dict[str, Genes | None] = {}
+
+    def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
+        """Candidates for the next trials, each chosen as if those before it were running.
+
+        Args:
+            history: Every trial of the study in the order of their numbers.
+            slots: How many; fewer are given where all that was drawn had been tried.
+        """
+        trials = list(history)
+        found: list[Candidate] = []
+        for _ in range(slots):
+            candidate = self.candidate(trials, number=len(trials))
+            if candidate is None:
+                break
+            found.append(candidate)
+            trials.append(Observation.of(candidate, number=len(trials), state=TrialState.RUNNING))
+        return found
+
+    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+        """One candidate that was not tried before; None if nothing new was drawn.
+
+        Args:
+            history: The trials so far.
+            number: Of the new one.
+            retry: Counts calls for the same number whose candidates were not wanted.
+        """
+        draw = random.Random(derived_seed("factored", self._seed, number, retry, bits=64))
+        tried = self._believer.fingerprints(history)
+        settings = self._settings
+        kind = draw.random()
+        heard = self._believer.trials_heard_of(history)
+        if heard >= settings.startup and kind >= settings.fresh:
+            belief = self._belief(history)
+            if kind < settings.fresh + settings.rated:
+                found = self._rated(draw, history, belief, tried)
+                if found is not None:
+                    return found
+            found = self._best(draw, history, belief, tried, heard)
+            if found is not None:
+                return found
+        return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
+
+    def posterior(self, history: Sequence[Observation], asked: Sequence[Observation]) -> tuple[Array, Array]:
+        """Means and standard deviations of the true scores of configurations at full length.
+
+        Args:
+            history: What is known.
+            asked: The configurations with their rates; their readings play no part unless they are in the history.
+        """
+        belief = self._believer.belief(history)
+        return belief.predict([self._believer.view(one) for one in asked])
+
+    def ranked(self, history: Sequence[Observation]) -> list[tuple[Observation, float, float]]:
+        """Trials of which something was read with their posterior means and standard deviations, the best first."""
+        heard = [one for one in history if one.readings]
+        if not heard:
+            return []
+        means, deviations = self.posterior(history, heard)
+        order = np.lexsort((np.array([one.number for one in heard]), -means))
+        return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
+
+    def candidate_of(self, parameters: Mapping[str, str | float]) -> Candidate:
+        """What the space suggests with some of Optuna's parameters.
+
+        Raises:
+            KeyError: If one is missing.
+        """
+        return self._genome.candidate_of(parameters)
+
+    def _belief(self, history: Sequence[Observation]) -> Belief:
+        belief = self._believer.belief(history)
+        pending = [one for one in history if not one.state.is_terminal]
+        return self._believer.with_pending(belief, pending)
+
+    def _known_genes(self, observation: Observation) -> Genes | None:
+        if observation.fingerprint not in self._genes:
+            self._genes[observation.fingerprint] = self._genome.genes_of(observation)
+        return self._genes[observation.fingerprint]
+
+    def _fresh(
+        self, draw: random.Random, history: Sequence[Observation], tried: set[str], *, is_stratified: bool
+    ) -> Candidate | None:
+        used = [_cell(one) for one in history] if is_stratified else None
+        for _ in range(_PATIENCE):
+            candidate = self._genome.candidate(self._drawer.fresh(draw, used))
+            if candidate.fingerprint not in tried:
+                return candidate
+        return None
+
+    def _best(
+        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str], heard: int
+    ) -> Candidate | None:
+        """The best of many children of good parents."""
+        known = [history[trial] for trial in belief.trials]
+        views = [self._believer.view(one) for one in known]
+        means = belief.process.mean(Points.of(views, belief.structures))
+        ranked = [self._known_genes(known[place]) for place in np.argsort(-means, kind="stable")]
+        genes = [one for one in dict.fromkeys(ranked) if one is not None]
+        if not genes:
+            return None
+        parents = Parents(genes, self._settings.decay)
+        children = [*dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))]
+        views = [self._genome.view(child) for child in children]
+        worth = self._worth(belief, views, float(means.max()))
+        if self._settings.trust:
+            worth = worth + self._settings.trust / heard * np.array([papers_log_odds(view) for view in views])
+        return self._first_new(worth, lambda place: self._genome.candidate(children[place]), tried)
+
+    def _rated(
+        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str]
+    ) -> Candidate | None:
+        """A published structure at the rates that promise most."""
+        published = {one.method: self._believer.view(one) for one in history if one.method is not None}
+        methods = [method for method, view in published.items() if view.attention is not None or view.ffn is not None]
+        if not methods:
+            return None
+        asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
+        known = [self._believer.view(history[trial]) for trial in belief.trials]
+        best = float(belief.process.mean(Points.of(known, belief.structures)).max())
+        worth = self._worth(belief, [view for _, view in asked], best)
+        return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
+
+    @staticmethod
+    def _worth(belief: Belief, views: Sequence[View], best: float) -> Array:
+        means, deviations = belief.process.predict(Points.of(views, belief.structures))
+        return log_expected_improvement(means, deviations, best)
+
+    @staticmethod
+    def _first_new(worth: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
+        for place in np.argsort(-worth, kind="stable"):
+            candidate = candidate_of(int(place))
+            if candidate.fingerprint not in tried:
+                return candidate
+        return None
+
+
+def _rerated(draw: random.Random, view: View) -> View:
+    """The same at rates anywhere in their ranges; one form has one rate."""
+    rate = draw.uniform(-1, 1)
+    attention = None if view.attention is None else replace(view.attention, rate=rate)
+    if view.ffn is None:
+        return View(attention, None)
+    is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
+    return View(attention, replace(view.ffn, rate=rate if is_one_form else draw.uniform(-1, 1)))
+
+
+def _cell(observation: Observation) -> Cell:
+    configuration = observation.configuration
+    attention, ffn = (edits[0].form.name if edits else None for edits in (configuration.attention, configuration.ffn))
+    return attention, ffn

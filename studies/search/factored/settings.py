@@ -1,0 +1,28 @@
+"""What can be set of the factored sampler."""
+
+from dataclasses import dataclass, field
+
+from studies.search.factored.moves import Moves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactoredSettings:
+    """Numbers of the proposal.
+
+    Attributes:
+        startup: Trials with a reading before the model is asked; until then draws are stratified.
+        candidates: How many are compared for a proposal.
+        fresh: Share of proposals that are draws without a model.
+        rated: Share of proposals that give a published structure other rates.
+        decay: Ranks over which the probability to be a parent falls by a factor of e.
+        trust: Of the papers' rules: their weight is that over the number of trials; 0 leaves them out.
+        moves: How candidates are made.
+    """
+
+    startup: int = 10
+    candidates: int = 300
+    fresh: float = 0.05
+    rated: float = 0.12
+    decay: float = 6.0
+    trust: float = 5.0
+    moves: Moves = field(default_factory=Moves)

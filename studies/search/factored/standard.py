@@ -1,0 +1,73 @@
+"""Scores in units of each rung's spread about its median, so that rungs and tasks can be compared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from studies.search.factored.distances import Array
+
+LOWEST = -4.0
+"""Standardised scores below this are as this: how badly a collapsed trial does tells nothing of the others."""
+
+_LEAST = 4
+_TO_DEVIATION = 1.4826
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Median and spread of the scores of a rung.
+
+    Attributes:
+        middle: The median.
+        spread: The deviation that the median absolute deviation stands for; above 0.
+    """
+
+    middle: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standardised:
+    """Readings without unit.
+
+    Attributes:
+        scores: (N,).
+        errors: Their standard errors, (N,).
+        scales: By rung.
+    """
+
+    scores: Array
+    errors: Array
+    scales: Mapping[float, Scale]
+
+    @property
+    def full(self) -> Scale:
+        """Of scores at full length, or else of the last rung that was reached."""
+        return self.scales[max(self.scales)] if self.scales else Scale(0.0, 1.0)
+
+
+def standardised(scores: Array, errors: Array, rungs: Array) -> Standardised:
+    """Standardise the readings of every rung.
+
+    A rung with fewer than four takes the spread of the one with most; no spread is below the noise.
+    """
+    if not len(scores):
+        return Standardised(scores=scores, errors=errors, scales={})
+    kinds, sizes = np.unique(rungs, return_counts=True)
+    most = kinds[len(sizes) - 1 - int(np.argmax(sizes[::-1]))]
+    shown, noise, scales = np.empty_like(scores), np.empty_like(errors), {}
+    for rung, size in zip(kinds, sizes, strict=True):
+        here = rungs == rung
+        known = here if size >= _LEAST else rungs == most
+        scale = Scale(float(np.median(scores[here])), _spread(scores[known], errors[known]))
+        scales[float(rung)] = scale
+        shown[here] = np.maximum((scores[here] - scale.middle) / scale.spread, LOWEST)
+        noise[here] = errors[here] / scale.spread
+    return Standardised(scores=shown, errors=noise, scales=scales)
+
+
+def _spread(scores: Array, errors: Array) -> float:
+    middle = float(np.median(scores))
+    found = _TO_DEVIATION * float(np.median(np.abs(scores - middle)))
+    return max(found, float(np.median(errors)), 1e-9 * max(1.0, abs(middle)))

@@ -1,0 +1,99 @@
+"""Readings in their order, without unit, and thinned; hyper-parameters at checkpoints."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.search.factored.belief import Believer, checkpoint
+from studies.search.factored.history import LARGEST, Heard, Listener, thinned
+from studies.search.factored.observation import Measured
+from studies.search.factored.standard import LOWEST, standardised
+from studies.store.records import TrialState
+
+
+def same(one: Heard, other: Heard) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in Heard.__slots__)
+
+
+def test_readings_are_heard_in_the_order_of_time_and_number(history):
+    trials = history(6)
+    late = replace(trials[0], readings=tuple(replace(one, time=99.0) for one in trials[0].readings))
+    heard = Listener().hear([late, *trials[1:]])
+    assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
+    assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
+    assert heard.trial_count == 6
+
+
+def test_the_order_in_which_readings_are_listed_plays_no_part(history):
+    trials = history(12)
+    shuffled = [replace(one, readings=one.readings[::-1]) for one in trials]
+    assert same(Listener().hear(trials), Listener().hear(shuffled))
+
+
+def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
+    trials, follower = history(30), Listener()
+    for count in range(31):
+        running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
+        now = [*trials[: max(0, count - 2)], *running]
+        assert same(follower.hear(now), Listener().hear(now))
+        assert follower.fingerprints(now) == {one.fingerprint for one in now}
+    assert same(follower.hear(trials[:4]), Listener().hear(trials[:4]))
+
+
+def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest_and_some(history):
+    few = Listener().hear(history(50))
+    assert thinned(few, few.scores).tolist() == list(range(len(few)))
+    draw = random.Random(0)
+    some = history(2)[1]
+    trials = [
+        replace(some, number=number, readings=(Measured(fraction=1.0, score=draw.random(), time=float(number)),))
+        for number in range(3000)
+    ]
+    heard = Listener().hear(trials)
+    kept = set(heard.trials[thinned(heard, heard.scores)].tolist())
+    best = set(np.argsort(-heard.scores)[:149].tolist())
+    assert len(kept) == LARGEST
+    assert best <= kept
+    assert set(range(2901, 3000)) <= kept
+    rest = kept - best - set(range(2900, 3000))
+    assert 0.3 < np.mean([trial < 1500 for trial in rest]) < 0.7
+
+
+def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8])
+    rungs = np.array([-1.0] * 5 + [0.0] * 2)
+    found = standardised(scores, np.full(7, 0.01), rungs)
+    assert found.scales[-1.0].middle == 0.3
+    assert found.scales[-1.0].spread == pytest.approx(0.14826)
+    assert found.full.middle == pytest.approx(0.85)
+    assert found.full.spread == found.scales[-1.0].spread  # two readings say nothing of a spread
+    np.testing.assert_allclose(found.scores[:5], (scores[:5] - 0.3) / 0.14826, rtol=1e-12)
+    np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
+
+
+def test_a_collapsed_trial_is_no_worse_than_the_lowest():
+    scores = np.array([0.4, 0.41, 0.42, 0.43, -50.0])
+    assert standardised(scores, np.zeros(5), np.zeros(5)).scores.min() == LOWEST
+
+
+def test_no_spread_is_below_the_noise():
+    found = standardised(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
+    assert found.full.spread == 0.02
+    np.testing.assert_array_equal(found.scores, 0)
+
+
+def test_checkpoints_grow_by_a_third():
+    reached = sorted({checkpoint(trials) for trials in range(12, 120)} - {None})
+    assert reached == [12, 16, 22, 30, 40, 54, 73, 99]
+    assert checkpoint(11) is None
+
+
+def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome, history):
+    trials = history(21)
+    at_sixteen = Believer(genome).belief(trials[:16]).process.values.logarithms
+    later = Believer(genome).belief(trials).process.values.logarithms
+    np.testing.assert_array_equal(later, at_sixteen)
+    sooner = [replace(trials[20], readings=(replace(trials[20].readings[0], time=-1.0, score=0.9),)), *trials[:20]]
+    assert not np.array_equal(Believer(genome).belief(sooner).process.values.logarithms, at_sixteen)

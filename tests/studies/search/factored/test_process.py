@@ -1,0 +1,114 @@
+"""The Gaussian process: its posterior by the textbook formula, its derivatives, and what telling it more does."""
+
+import numpy as np
+import pytest
+
+from studies.search.factored.distances import Structures
+from studies.search.factored.hyperparameters import CENTRES, NAMES, Hyperparameters
+from studies.search.factored.kernel import Pairs, Points, variance
+from studies.search.factored.process import RUNG_VARIANCE, Process, Readings, fitted, log_loss
+
+VALUES = Hyperparameters.usual()
+
+
+@pytest.fixture(scope="module")
+def known() -> Structures:
+    return Structures()
+
+
+@pytest.fixture(scope="module")
+def readings(genome, history, known) -> Readings:
+    return readings_of(history(30), genome, known)
+
+
+def readings_of(trials, genome, known) -> Readings:
+    pairs = [(trial, one) for trial in trials for one in trial.readings]
+    scores = np.array([one.score for _, one in pairs])
+    return Readings(
+        points=Points.of([genome.view_of(trial) for trial, _ in pairs], known),
+        trials=np.array([trial.number for trial, _ in pairs]),
+        rungs=np.log2([one.fraction for _, one in pairs]),
+        scores=(scores - scores.mean()) / scores.std(),
+        errors=np.full(len(pairs), 0.3),
+    )
+
+
+@pytest.fixture(scope="module")
+def asked(genome, history, known) -> Points:
+    return Points.of([genome.view_of(one) for one in history(20, seed=1)], known)
+
+
+def test_the_posterior_is_the_direct_formula(readings, asked, known):
+    def covariance(left: Points, right: Points, apart: np.ndarray) -> np.ndarray:
+        alike = Pairs(left, right, known).kernel(VALUES)
+        return alike * np.exp(-VALUES["decay"] * apart) + RUNG_VARIANCE * (apart == 0)
+
+    rungs = readings.rungs
+    noisy = covariance(readings.points, readings.points, np.abs(rungs[:, None] - rungs[None, :]))
+    noisy += VALUES["trial"] ** 2 * (readings.trials[:, None] == readings.trials[None, :])
+    noisy += np.diag(readings.errors**2 + VALUES["nugget"] ** 2 + 1e-8)
+    shared = covariance(readings.points, asked, np.repeat(np.abs(rungs)[:, None], len(asked), axis=1))
+    inverse = np.linalg.inv(noisy)
+    means, deviations = Process(readings, known, VALUES).predict(asked)
+    np.testing.assert_allclose(means, shared.T @ inverse @ readings.scores, rtol=0, atol=1e-10)
+    left = variance(VALUES) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
+    np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
+
+
+def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
+    nothing = np.zeros(0)
+    none = Readings(
+        points=readings.points.taken(np.zeros(0, dtype=np.int64)),
+        trials=np.zeros(0, dtype=np.int64),
+        rungs=nothing,
+        scores=nothing,
+        errors=nothing,
+    )
+    means, deviations = Process(none, known, VALUES).predict(asked)
+    np.testing.assert_array_equal(means, np.zeros(len(asked)))
+    np.testing.assert_allclose(deviations, np.sqrt(variance(VALUES) + RUNG_VARIANCE), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
+    step, place = 1e-5, NAMES.index(name)
+    shift = np.zeros(len(NAMES))
+    shift[place] = step
+    here = CENTRES + 0.1
+    above, below = (log_loss(readings, known, Hyperparameters(here + sign * shift))[0] for sign in (1, -1))
+    slope = log_loss(readings, known, Hyperparameters(here))[1][place]
+    assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
+
+
+def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
+    found = fitted(readings, known)
+    assert log_loss(readings, known, found)[0] < log_loss(readings, known, VALUES)[0]
+    assert np.abs(log_loss(readings, known, found)[1]).max() < 0.05
+
+
+def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_learn(readings, asked, known):
+    process = Process(readings, known, VALUES)
+    told = process.told(asked.taken(np.arange(3)))
+    means, deviations = process.predict(asked)
+    same, less = told.predict(asked)
+    np.testing.assert_allclose(same, means, rtol=0, atol=1e-7)
+    assert (less < deviations + 1e-12).all()
+    assert (less[:3] < 0.95 * deviations[:3]).all()
+
+
+def test_scores_of_other_trials_predict_nothing(genome, history, known):
+    """The negative control: with scores dealt out anew, held-out trials are no longer foreseen."""
+    trials = history(240)
+    readings, held = readings_of(trials[:90], genome, known), readings_of(trials[90:], genome, known)
+    is_full = held.rungs == 0
+
+    def foreseen(scores: np.ndarray) -> float:
+        told = Readings(
+            points=readings.points, trials=readings.trials, rungs=readings.rungs, scores=scores, errors=readings.errors
+        )
+        means = Process(told, known, fitted(told, known)).mean(held.points)
+        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
+
+    draw = np.random.default_rng(0)
+    assert foreseen(readings.scores) > 0.7
+    assert abs(np.mean([foreseen(draw.permutation(readings.scores)) for _ in range(12)])) < 0.25

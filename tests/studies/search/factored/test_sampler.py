@@ -1,0 +1,190 @@
+"""The factored sampler: a pure function of the history, and what it makes of it."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
+
+from studies.search.factored.observation import Observation
+from studies.search.factored.optuna_sampler import FactoredSampler
+from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.settings import FactoredSettings
+from studies.store.records import TrialState
+
+SUPPORT = Path(__file__).parents[3]
+MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
+
+
+def fingerprints(trials: list[Observation]) -> list[str]:
+    return [one.fingerprint for one in trials]
+
+
+def test_another_process_proposes_the_same():
+    script = (
+        "import json; from support.factored_search import following_fingerprints;"
+        "print(json.dumps(following_fingerprints(24, 3)))"
+    )
+    path = os.pathsep.join([str(SUPPORT), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "17"},
+    )
+    assert json.loads(done.stdout) == following_fingerprints(24, 3)
+
+
+def test_a_search_that_followed_a_study_proposes_what_a_new_one_does(space, history):
+    follower, trials = FactoredSearch(space, seed=3), history(8)
+    trials += searched(follower, trials, 24)
+    for count in (9, 13, 20, 31):
+        fresh = FactoredSearch(space, seed=3)
+        assert fingerprints(searched(fresh, trials[:count], 1)) == [trials[count].fingerprint]
+
+
+def test_other_seeds_and_numbers_propose_otherwise(space, history):
+    trials = history(20)
+    proposals = {FactoredSearch(space, seed=seed).propose(trials)[0].fingerprint for seed in range(4)}
+    search = FactoredSearch(space, seed=0)
+    proposals |= {search.candidate(trials, number=number).fingerprint for number in (20, 21, 22)}
+    assert len(proposals) > 3
+
+
+def test_a_pack_is_proposed_as_its_slots_one_after_another(space, history):
+    trials = history(18)
+    pack = FactoredSearch(space, seed=1).propose(trials, slots=4)
+    alone = list(trials)
+    for _ in range(4):
+        (candidate,) = FactoredSearch(space, seed=1).propose(alone)
+        alone.append(Observation.of(candidate, number=len(alone), state=TrialState.RUNNING))
+    assert [one.fingerprint for one in pack] == fingerprints(alone[18:])
+    assert len(set(fingerprints(alone))) == 22
+
+
+def test_the_order_in_which_readings_arrive_is_that_of_their_times(space, history):
+    trials = history(24)
+    listed_otherwise = [replace(one, readings=one.readings[::-1]) for one in trials]
+    search = FactoredSearch(space, seed=1)
+    assert search.propose(trials)[0].fingerprint == search.propose(listed_otherwise)[0].fingerprint
+
+
+def test_nothing_is_proposed_twice(space, history):
+    search = FactoredSearch(space, seed=2, settings=FactoredSettings(fresh=0.0))
+    trials = history(10)
+    trials += searched(search, trials, 50)
+    assert len(set(fingerprints(trials))) == 60
+    again = search.propose(trials)[0].fingerprint
+    told = [*trials, replace(trials[-1], number=60, fingerprint=again)]
+    assert search.candidate(told, number=60).fingerprint != again
+
+
+def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space):
+    search = FactoredSearch(space, seed=5, settings=FactoredSettings(startup=1000))
+    trials = searched(search, [], 36)
+    sides = [(one.configuration.attention, one.configuration.ffn) for one in trials]
+    pairs = Counter((one[0].form.name, other[0].form.name) for one, other in sides if one and other)
+    assert len(pairs) > 12
+    assert max(pairs.values()) - min(pairs.values()) <= 1
+
+
+def test_some_proposals_give_published_structures_other_rates(space, history):
+    settings = FactoredSettings(fresh=0.0, rated=1.0)
+    trials = history(20)
+    for candidate in FactoredSearch(space, seed=1, settings=settings).propose(trials, slots=3):
+        assert candidate.method in ("lora_qv", "mam_adapter")
+        assert candidate.fingerprint not in fingerprints(trials)
+        (published,) = [one for one in trials if one.method == candidate.method]
+        assert candidate.configuration == published.configuration
+    search, found = FactoredSearch(space, seed=1), list(trials)
+    found += searched(search, found, 120)
+    share = np.mean([one.method is not None for one in found[20:]])
+    assert 0.03 < share < 0.25
+
+
+def test_two_good_sides_are_joined(space):
+    """Edits of low rank are best at either side; no trial has both, and soon one has."""
+    one_sided = [one for one in drawn(space, 90, published=()) if len(sides_of(one)) == 1]
+    trials = [replace(one, number=number) for number, one in enumerate(one_sided)]
+    search = FactoredSearch(space, seed=1, settings=MODEL_ALONE)
+    assert ["lowrank", "lowrank"] in [sides_of(one) for one in searched(search, trials, 8)]
+
+
+def sides_of(trial: Observation) -> list[str]:
+    sides = trial.configuration.attention, trial.configuration.ffn
+    return [edits[0].form.name for edits in sides if edits]
+
+
+def test_a_model_finds_better_than_draws_do(space, history):
+    def later(settings: FactoredSettings) -> float:
+        search = FactoredSearch(space, seed=4, settings=settings)
+        trials = history(10)
+        scores = [one.readings[-1].score + 0.05 * (len(one.readings) == 1) for one in searched(search, trials, 40)]
+        return float(np.mean(scores[20:]))
+
+    assert later(MODEL_ALONE) > later(FactoredSettings(startup=1000)) + 0.03
+
+
+def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(space, history):
+    search, trials = FactoredSearch(space, seed=0), history(90)
+    known, unknown = trials[:60], trials[60:]
+    truth = np.array([one.readings[0].score + 0.05 for one in unknown])
+    means, deviations = search.posterior(known, unknown)
+    assert np.corrcoef(means, truth)[0, 1] > 0.7
+    assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
+    told_means, told = search.posterior(trials, unknown)
+    assert (told < deviations).mean() > 0.9
+    assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
+
+
+def test_trials_are_ranked_by_what_is_believed_and_not_by_luck(space, history):
+    trials = history(60)
+    worst = min(trials, key=lambda one: one.readings[0].score)
+    lucky = replace(worst, readings=(replace(worst.readings[0], fraction=1.0, score=0.62, standard_error=5 * ERROR),))
+    told = [lucky if one is worst else one for one in trials]
+    ranked = FactoredSearch(space, seed=0).ranked(told)
+    assert len(ranked) == 60
+    assert ranked[0][0] is not lucky
+    assert [mean for _, mean, _ in ranked] == sorted((mean for _, mean, _ in ranked), reverse=True)
+    assert FactoredSearch(space, seed=0).ranked([]) == []
+
+
+def test_optuna_alone_can_use_it(space):
+    study = optuna.create_study(direction="minimize", sampler=FactoredSampler(space, seed=1))
+
+    def objective(trial: optuna.Trial) -> float:
+        return -score_of(space.suggest(trial))
+
+    study.optimize(objective, n_trials=30)
+    again = optuna.create_study(direction="minimize", sampler=FactoredSampler(space, seed=1))
+    again.optimize(objective, n_trials=30)
+    assert [one.params for one in again.trials] == [one.params for one in study.trials]
+    assert np.mean(study.trials_dataframe()["value"][15:]) < np.mean(study.trials_dataframe()["value"][:10])
+
+
+def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2, steps=10))
+    for number in range(14):
+        trial = study.ask()
+        relative = dict(trial.relative_params)
+        candidate = space.suggest(trial)
+        assert dict(candidate.parameters) == relative
+        trial.report(0.1 * random.Random(number).random(), 5)
+        study.tell(trial, score_of(candidate)) if number % 2 else study.tell(
+            trial, state=optuna.trial.TrialState.PRUNED
+        )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_histories_of_few_trials_are_enough(space, history, count):
+    search = FactoredSearch(space, seed=0, settings=FactoredSettings(startup=0))
+    assert len(search.propose(history(count), slots=2)) == 2

@@ -1,0 +1,69 @@
+"""Trials of the whole space with scores that a formula gives, for the tests of the factored sampler."""
+
+import json
+import math
+from pathlib import Path
+
+from search_space.backbones import shape_of
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.observation import Measured, Observation
+from studies.search.factored.sampler import FactoredSearch
+from studies.store.records import TrialState
+
+ERROR = 0.02
+BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base" / "config.json"
+
+
+def whole_space() -> SearchSpace:
+    return SearchSpace(shape=shape_of(json.loads(BACKBONE.read_text())), budget=600_000)
+
+
+def score_of(candidate: Candidate) -> float:
+    """Low-rank edits at either side are good, rates near 4e-3 better, and there is noise that the size hides."""
+    score = 0.4
+    for edits, rate in (
+        (candidate.configuration.attention, candidate.attention_learning_rate),
+        (candidate.configuration.ffn, candidate.ffn_learning_rate),
+    ):
+        if edits and rate is not None:
+            score += 0.03 + 0.03 * (edits[0].form.name == "lowrank") - 0.01 * abs(math.log(rate / 4e-3))
+    return score + 0.002 * math.sin(1e4 * candidate.counts.stored)
+
+
+def observed(candidate: Candidate, number: int) -> Observation:
+    """A trial at its end; every third is pruned at half its length."""
+    score, is_pruned = score_of(candidate), number % 3 == 2
+    half = Measured(fraction=0.5, score=score - 0.05, standard_error=ERROR, time=2.0 * number)
+    full = Measured(fraction=1.0, score=score, standard_error=ERROR, time=2.0 * number + 1)
+    state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
+    return Observation.of(candidate, number=number, state=state, readings=(half,) if is_pruned else (half, full))
+
+
+def drawn(
+    space: SearchSpace, count: int, *, published: tuple[str, ...] = ("lora_qv", "mam_adapter"), seed: int = 0
+) -> list[Observation]:
+    """So many trials, published ones first and then at random."""
+    trials = []
+    for number in range(count):
+        draw = RandomTrial(1000 * seed + number)
+        is_published = number < len(published)
+        candidate = space.suggest_published(published[number], draw) if is_published else space.suggest(draw)
+        trials.append(observed(candidate, number))
+    return trials
+
+
+def searched(search: FactoredSearch, trials: list[Observation], count: int) -> list[Observation]:
+    """The trials that follow some others, one after another."""
+    found = list(trials)
+    for _ in range(count):
+        (candidate,) = search.propose(found)
+        found.append(observed(candidate, len(found)))
+    return found[len(trials) :]
+
+
+def following_fingerprints(count: int, following: int) -> list[str]:
+    """What is proposed after so many trials in a process that knows nothing else."""
+    space = whole_space()
+    search = FactoredSearch(space, seed=7)
+    return [one.fingerprint for one in searched(search, drawn(space, count), following)]
