@@ -126,7 +126,7 @@ def label_count(specification: Specification) -> int:
     tokenizer = load_tokenizer(specification.backbone)
     config = config_of(specification.backbone)
     task = prepare_task(
-        specification.to_task_source(),
+        specification.task,
         tokenizer,
         tokenizer_id(tokenizer),
         position_limit_tokens=position_limit(config),
@@ -213,7 +213,7 @@ def run_fleet(
     """
     ordered = factory or TorchRunnerFactory(
         backbone=specification.backbone,
-        task=specification.to_task_source(),
+        task=specification.task,
         precision=specification.training.precision,
     )
     fleet = specification.fleet

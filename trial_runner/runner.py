@@ -22,19 +22,17 @@ from trial_runner.backbones import (
     LanguageModel,
     Precision,
     config_of,
-    load_backbone,
-    load_language_model,
     load_tokenizer,
     position_limit,
     tokenizer_id,
 )
 from trial_runner.errors import RequestError
-from trial_runner.objectives import ClassificationObjective, LanguageModelObjective, Objective
+from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.memory import available_bytes
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
-from trial_runner.tasks import PreparedTask, PreparedTextTask, TaskSource, TextTaskSource, prepare_task
+from trial_runner.tasks import Prepared, Task, prepare_task
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
@@ -59,9 +57,7 @@ class TorchRunner:
             needs a backbone loaded in float64.
     """
 
-    def __init__(
-        self, model: Backbone | LanguageModel, task: PreparedTask | PreparedTextTask, *, precision: str = "auto"
-    ) -> None:
+    def __init__(self, model: Backbone | LanguageModel, task: Prepared, *, precision: str = "auto") -> None:
         """Move the backbone to the device and put the hooks on."""
         backbone = model if isinstance(model, Backbone) else model.backbone
         self.backbone = backbone
@@ -81,7 +77,7 @@ class TorchRunner:
             position_limit_tokens=backbone.position_limit_tokens,
             weights_sha256=backbone.weights_sha256,
         )
-        self._objective = _objective(task, self._frozen, model)
+        self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
         self.precision = chosen
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None, uses_graphs: bool = True) -> TrialPack:
@@ -127,19 +123,7 @@ class TorchRunner:
         self._frozen.attachment.detach()
 
 
-def _objective(
-    task: PreparedTask | PreparedTextTask, frozen: FrozenModel, model: Backbone | LanguageModel
-) -> Objective:
-    if isinstance(task, PreparedTask):
-        return ClassificationObjective(task, frozen)
-    if isinstance(model, Backbone):
-        raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
-    return LanguageModelObjective(task, frozen, model)
-
-
-def open_runner(
-    *, backbone: str, task: TaskSource | TextTaskSource, precision: str = "auto", threads: int = 1
-) -> TorchRunner:
+def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: int = 1) -> TorchRunner:
     """Load a backbone and a task for a worker.
 
     Args:
@@ -164,8 +148,8 @@ def open_runner(
         stack=shape_of(config).kind,
     )
     weights: Precision = "float64" if precision == "fp64" else "float32"
-    load = load_backbone if isinstance(prepared, PreparedTask) else load_language_model
-    return TorchRunner(load(backbone, precision=weights, attn_implementation=ATTENTION), prepared, precision=precision)
+    model = OBJECTIVES[prepared.objective].load(backbone, precision=weights, attn_implementation=ATTENTION)
+    return TorchRunner(model, prepared, precision=precision)
 
 
 def chosen_precision(precision: str, place: torch.device) -> str:

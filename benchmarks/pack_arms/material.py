@@ -26,7 +26,7 @@ _STUDY = "docstrings"
 def prepared_task(setting: Setting) -> PreparedTask:
     """The embedded study's task, or one of random tokens, whose label is the first token's remainder."""
     if setting.embedded_task:
-        source = replace(read_specification(study_file(_STUDY)).to_task_source(), max_tokens=setting.tokens)
+        source = replace(read_specification(study_file(_STUDY)).task, max_tokens=setting.tokens)
         tokenizer = load_tokenizer(setting.backbone)
         return prepare_task(source, tokenizer, tokenizer_id(tokenizer))
     sizes = {"train": _TRAIN_EXAMPLES, "validation": _VALIDATION_EXAMPLES, "test": _VALIDATION_EXAMPLES}

@@ -14,7 +14,7 @@ from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
 from studies.queries.table import Table as Rows
 from studies.store.records import SiteDimensions, TrialRecord, TrialState
-from trial_runner.tasks.generation.metrics import PROXY_LOSS
+from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
 _MIDDLE_WIDTH, _FULL_WIDTH = 118, 150

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter, ValidationError
 
+from search_space.checked import Name
 from search_space.space.options import parse_point
 from studies.errors import ConfirmationError
-from studies.specification.fields import Name
 
 AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
 """The baselines unless others are named."""

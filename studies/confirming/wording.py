@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import ALPHA, LEVEL
 from studies.confirming.verdicts import Comparison, Verdict, least_seeds
-from trial_runner.tasks.generation.metrics import score_of
+from trial_runner.tasks.measuring import score_of
 
 _FIRST = "mam_adapter"
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from studies.specification.task import Task
+from studies.specification.task import TaskSection
 from studies.store.records import NewStudy
 from trial_runner.backbones import config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token
-from trial_runner.tasks.generation.source import QuestionColumns, TextTaskSource
+from trial_runner.tasks import TASK_KINDS
 
 _LOAD = {
     "deltaspace": """from transformers import {model_class}, AutoTokenizer
@@ -113,24 +115,21 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     """
     from trial_runner.objectives.writing import generation_config
     from trial_runner.tasks.generation.encode import TextEncoder
-    from trial_runner.tasks.generation.raw import instructed, questioned
 
-    task = Task.model_validate(study.specification["task"]).to_source()
-    if not isinstance(task, TextTaskSource):
+    task = TypeAdapter(TaskSection).validate_python(study.specification["task"])
+    kind = TASK_KINDS[task.kind]
+    if kind.prompt is None:
         return None
     encoder = TextEncoder(task, load_tokenizer(study.backbone), shape.kind)
     pad = padding_token(config_of(study.backbone))
-    config = generation_config(
-        task.decoding, eos_token_id=encoder.eos_token_id, pad_token_id=pad, start_token_id=encoder.start_token_id
-    )
+    config = generation_config(encoder, pad_token_id=pad, start_token_id=encoder.start_token_id)
     options = config.to_diff_dict().items()
     generation = {name: repr(value) for name, value in options if name != "transformers_version"}
     if shape.kind is not StackKind.DECODER:
         generation.setdefault("decoder_start_token_id", "model.config.decoder_start_token_id")
-    text = questioned("a question", "a text") if isinstance(task.columns, QuestionColumns) else "a text"
     return Writing(
         stack=shape.kind,
-        source=instructed(text, task),
+        source=kind.prompt(task, ("a text", "a question")[: len(kind.read_columns(task))]),
         separator=encoder.separator,
         languages=encoder.languages,
         generation=generation,

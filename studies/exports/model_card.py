@@ -13,7 +13,7 @@ from studies.exports.card_usage import usage, writing_of
 from studies.exports.source import Source
 from trial_runner.backbones.locate import source_of
 from trial_runner.requests import Reading
-from trial_runner.tasks.generation.metrics import PROXY_LOSS
+from trial_runner.tasks.measuring import PROXY_LOSS
 
 if TYPE_CHECKING:
     from trial_runner.export import TrainedDelta

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from studies.errors import StudiesError
-from studies.specification.task import Task
+from studies.specification.task import TaskSection
+from trial_runner.tasks import TASK_KINDS, Task
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.names import nearest
-from trial_runner.tasks.generation.source import QuestionColumns, TextColumns, TextTaskSource
 
 if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction
@@ -58,13 +58,11 @@ class _Plan:
 
     Attributes:
         columns: Keys of a line.
-        task: Of texts that are written; None of a classification.
-        max_tokens: Of a classification; None where nothing says it.
+        task: What the trial was trained for; None of a classification of which nothing is known but its labels.
     """
 
     columns: tuple[str, ...]
-    task: TextTaskSource | None
-    max_tokens: int | None
+    task: Task | None
 
 
 def predict(
@@ -116,25 +114,18 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
                 f"the export in {folder} must say its task, or have labels and be given the keys of the text; got "
                 "neither. Give them with --text."
             )
-        return _Plan(columns=columns, task=None, max_tokens=None)
+        return _Plan(columns=columns, task=None)
     try:
-        source = Task.model_validate(facts["task"]).to_source()
+        task = TypeAdapter(TaskSection).validate_python(facts["task"])
     except ValidationError as error:
         raise StudiesError(
             f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "
             "are not known or not valid. Use the release that wrote it."
         ) from error
-    if isinstance(source, TextTaskSource):
-        own, task, longest = _read_columns(source.columns), source, None
-    else:
-        own, task, longest = source.text, None, source.max_tokens
+    own = TASK_KINDS[task.kind].read_columns(task)
     if columns and len(columns) != len(own):
         raise StudiesError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
-    return _Plan(columns=columns or own, task=task, max_tokens=longest)
-
-
-def _read_columns(columns: TextColumns | QuestionColumns) -> tuple[str, ...]:
-    return (columns.source,) if isinstance(columns, TextColumns) else (columns.context, columns.question)
+    return _Plan(columns=columns or own, task=task)
 
 
 def _read_rows(source: Path) -> list[dict[str, Any]]:
@@ -202,9 +193,11 @@ def _predictions(
     from trial_runner.export.predictions import classify, write
 
     how: dict[str, Any] = {"batch_size": options.batch_size, "backbone": options.backbone, "tell": tell}
-    if plan.task is not None:
-        return write(folder, texts, task=plan.task, **how)
-    return classify(folder, texts, max_tokens=plan.max_tokens, **how)
+    task = plan.task
+    prompt = None if task is None else TASK_KINDS[task.kind].prompt
+    if task is not None and prompt is not None:
+        return write(folder, [prompt(task, each) for each in texts], task=task, **how)
+    return classify(folder, texts, max_tokens=None if task is None else task.max_tokens, **how)
 
 
 def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:

@@ -30,7 +30,7 @@ def retrain(
     """
     order = TorchRunnerFactory(
         backbone=specification.backbone,
-        task=specification.to_task_source(),
+        task=specification.task,
         precision=specification.training.precision,
     )
     plan = specification.training_plan()

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from trial_runner.requests import PackRunner
-from trial_runner.tasks.classification.source import TaskSource
-from trial_runner.tasks.generation.source import TextTaskSource
+from trial_runner.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +17,7 @@ class TorchRunnerFactory:
     """
 
     backbone: str
-    task: TaskSource | TextTaskSource
+    task: Task
     precision: str
 
     def __call__(self, threads: int) -> PackRunner:

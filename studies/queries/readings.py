@@ -15,7 +15,8 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
-from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_KINDS
+from trial_runner.tasks import METRICS, TASK_KINDS
+from trial_runner.tasks.metrics import Measures
 
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
@@ -110,6 +111,7 @@ def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
     task = study.specification.get("task")
     entries = task if isinstance(task, dict) else {}
     is_early = trial.state is not TrialState.COMPLETE
-    has_stand_in = entries.get("early_metric") == "loss" and entries.get("kind") in TEXT_KINDS
-    is_of_loss = any(metric.name == study.metric for metric in LOSS_METRICS)
+    kind, metric = TASK_KINDS.get(str(entries.get("kind"))), METRICS.get(study.metric)
+    has_stand_in = entries.get("early_metric") == "loss" and kind is not None and kind.prompt is not None
+    is_of_loss = metric is not None and metric.measures is Measures.LOSS
     return "loss" if is_early and has_stand_in and not is_of_loss else study.metric

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trial_runner.tasks.generation.metrics import TEXT_KINDS, metrics_of_kind
+from trial_runner.tasks import TASK_KINDS
 
 _PLACES = ("name", "folder", "hub")
 _OF_THE_HUB = ("hub", "configuration", "revision", "splits")
@@ -191,8 +191,8 @@ def with_task_preset(given: Any) -> Any:
     if isinstance(decoding, Mapping) and isinstance(given.get("decoding"), Mapping):
         task["decoding"] = {**decoding, **given["decoding"]}
     kind = task.get("kind")
-    if task.get("metric") is None and kind in TEXT_KINDS:
-        task["metric"] = metrics_of_kind(kind)[0]
+    if task.get("metric") is None and isinstance(kind, str) and kind in TASK_KINDS:
+        task["metric"] = TASK_KINDS[kind].metrics[0]
     return task
 
 

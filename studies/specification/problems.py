@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 _PHRASES = {
@@ -26,6 +27,7 @@ _PHRASES = {
     "list_type": "must be a list",
     "model_type": "must be a mapping of keys to values",
     "model_attributes_type": "must be a mapping of keys to values",
+    "dataclass_type": "must be a mapping of keys to values",
     "dict_type": "must be a mapping of keys to values",
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
@@ -44,7 +46,7 @@ def problem_lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
 
 def _line(details: ErrorDetails, model: type[BaseModel]) -> str:
     path = _path(details["loc"])
-    if details["type"] == "extra_forbidden":
+    if details["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{path}: unknown key; {_advice(path, model)}"
     if details["type"] == "value_error":
         told = str(details["ctx"]["error"])
@@ -87,12 +89,20 @@ def _advice(path: str, model: type[BaseModel]) -> str:
     return f"known here: {', '.join(key.rpartition('.')[2] for key in beside)}"
 
 
-def _known_keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, field in model.model_fields.items():
+def _known_keys(model: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, field in _keys_of(model).items():
         yield f"{prefix}{name}", field
         for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if isinstance(kind, type) and _keys_of(kind):
                 yield from _known_keys(kind, f"{prefix}{name}.")
+
+
+def _keys_of(section: type) -> Mapping[str, FieldInfo]:
+    """The keys of a section, which is a model or a dataclass of pydantic's; none of anything else."""
+    found: Mapping[str, FieldInfo] = getattr(section, "model_fields", None) or getattr(
+        section, "__pydantic_fields__", {}
+    )
+    return found
 
 
 def _short(value: object) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from search_space.checked import Distinct, Number, Positive, Size, Text, Whole
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
 from search_space.forms import Init, OwnNorm
@@ -12,18 +13,12 @@ from search_space.published import COMPARED, PUBLISHED
 from search_space.space.options import SpaceOptions
 from studies.specification.fields import (
     Betas,
-    Distinct,
     Duration,
     FormName,
     GateName,
-    Number,
-    Positive,
     Range,
     RatedForm,
     SamplerName,
-    Size,
-    Text,
-    Whole,
     auto_count_or_none,
     auto_or_count,
     below_one,

@@ -6,17 +6,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
 from search_space.space.options import SpaceOptions
 from studies.search.rungs import RungPlan
-from studies.specification.fields import Budget, Name, Text, Whole
+from studies.specification.fields import Budget
 from studies.specification.presets import with_training_preset
 from studies.specification.section import Section
 from studies.specification.sections import Fleet, Pruning, Search, Training
-from studies.specification.task import Task
+from studies.specification.task import TaskSection
 from trial_runner.requests import TrainingPlan
-from trial_runner.tasks.classification.source import TaskSource
-from trial_runner.tasks.generation.source import TextTaskSource
 
 LAUNCH_KEYS = ("trials", "fleet")
 """Keys that may differ between two launches of one study; all others define the search."""
@@ -43,7 +42,7 @@ class Specification(Section):
 
     name: Name
     backbone: Text
-    task: Task
+    task: TaskSection
     budget: Budget
     trials: Annotated[Whole, Field(ge=1)] = 40
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
@@ -96,10 +95,6 @@ class Specification(Section):
             betas=self.training.betas,
             clip_norm=self.training.clip_norm,
         )
-
-    def to_task_source(self) -> TaskSource | TextTaskSource:
-        """Where the trial runner finds the task."""
-        return self.task.to_source()
 
     def space_options(self) -> SpaceOptions:
         """What the search space may propose."""

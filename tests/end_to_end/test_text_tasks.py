@@ -181,7 +181,7 @@ def table_of(done: Launched) -> list[tuple[object, ...]]:
 def written_by(done: Launched, number: int) -> tuple[list[str], list[list[str]], tuple[str, ...]]:
     """What a trial writes for validation, read from the file it left; the references, and their groups."""
     specification = Specification.from_json(done.study.specification)
-    runner = open_runner(backbone=specification.backbone, task=specification.to_task_source(), precision="fp32")
+    runner = open_runner(backbone=specification.backbone, task=specification.task, precision="fp32")
     assert isinstance(runner, TorchRunner)
     objective = runner._objective
     assert isinstance(objective, LanguageModelObjective)

@@ -20,7 +20,7 @@ from trial_runner.packs.lane import pass_of
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks import Decoding, TextColumns, TextTaskSource, prepare_task
+from trial_runner.tasks import Decoding, Task, prepare_task
 
 WRITERS = ("bart", "mbart", "marian", "t5", "t5_gated", "gpt2", "llama", "qwen2", "qwen3")
 METHODS = ("prefix_tuning", "mam_adapter", "lora_qv", "prompt_tuning", "ia3", "houlsby_adapter", "inducer")
@@ -53,24 +53,26 @@ def text_runner(backbone: Path, folder: Path, *, precision: str = "fp64", **opti
         backbone: Folder of the backbone.
         folder: Of the task.
         precision: Of the runner.
-        options: Of the task's source.
+        options: Of the task.
     """
     torch.set_num_threads(1)
     register_attention()
     fields: dict[str, Any] = {
-        "task_kind": "data_to_text",
+        "kind": "data_to_text",
         "metric": "bleu",
-        "columns": TextColumns(source="source", target="target", references="references"),
+        "source": "source",
+        "target": "target",
+        "references": "references",
         "decoding": Decoding(max_new_tokens=6),
         "max_tokens": 24,
         "max_target_tokens": 16,
     }
-    source = TextTaskSource(kind="folder", name=str(folder), **(fields | options))
+    task = Task(folder=str(folder), **(fields | options))
     weights: Any = "float64" if precision == "fp64" else "float32"
     model = load_language_model(str(backbone), precision=weights, attn_implementation=ATTENTION)
     tokenizer = model.backbone.load_tokenizer()
-    task = prepare_task(source, tokenizer, tokenizer_id(tokenizer), stack=model.backbone.shape.kind)
-    return TorchRunner(model, task, precision=precision)
+    prepared = prepare_task(task, tokenizer, tokenizer_id(tokenizer), stack=model.backbone.shape.kind)
+    return TorchRunner(model, prepared, precision=precision)
 
 
 def objective_of(runner: TorchRunner) -> LanguageModelObjective:

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from accelerate import PartialState
-from datasets import Dataset
 from numpy.typing import NDArray
 
 from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import LanguageModel, load_backbone, load_language_model, load_tokenizer, tokenizer_id
+from trial_runner.backbones import load_backbone, load_language_model, load_tokenizer, tokenizer_id
 from trial_runner.errors import ExportError
 from trial_runner.export import BackboneFacts, LoadedDelta, load_delta
 from trial_runner.export.facts import read_json
 from trial_runner.export.writing import DELTA_FACTS
 from trial_runner.objectives.writing import Writer
 from trial_runner.runner import chosen_precision
-from trial_runner.tasks import QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks import Task
 from trial_runner.tasks.classification.encode import encode_split
 from trial_runner.tasks.classification.raw import RawSplit
 from trial_runner.tasks.generation.encode import TextEncoder
-from trial_runner.tasks.generation.raw import read_text_split
-from trial_runner.tasks.generation.split import TextSplit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -100,9 +97,9 @@ def classify(
 
 def write(
     folder: Path,
-    rows: Sequence[tuple[str, ...]],
+    sources: Sequence[str],
     *,
-    task: TextTaskSource,
+    task: Task,
     batch_size: int,
     backbone: str | None = None,
     tell: Tell,
@@ -111,9 +108,9 @@ def write(
 
     Args:
         folder: Of the export of a task whose answer is a text.
-        rows: A source each; of question answering a context and a question.
-        task: What the trial was trained for: says how sources are prepared and texts generated.
-        batch_size: Rows of a pass; those of like lengths are computed together.
+        sources: What is read, as training read it.
+        task: What the trial was trained for: says how sources are cut and texts generated.
+        batch_size: Sources of a pass; those of like lengths are computed together.
         backbone: Name or folder; None takes the one that the export names.
         tell: See `Tell`.
 
@@ -128,12 +125,12 @@ def write(
     model.model.to(place)
     delta = load_delta(model.model, folder)
     encoder = TextEncoder(task, _tokenizer(name, delta), model.backbone.shape.kind)
-    split = _sources(rows, task, encoder)
-    writer = _writer(model, task, encoder)
-    texts = [""] * len(rows)
+    rows, _ = encoder.sources(sources)
+    writer = Writer(model, encoder)
+    texts = [""] * len(sources)
     with torch.inference_mode(), _computing(precision, place):
-        for some in _batches(split.sources.lengths, batch_size, tell):
-            prompts = split.prompts(some, model.backbone.pad_token_id)
+        for some in _batches(rows.lengths, batch_size, tell):
+            prompts = rows.prompts(some, model.backbone.pad_token_id, encoder.stack)
             (written,) = writer.write(prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text
@@ -175,30 +172,3 @@ def _batches(lengths: NDArray[Any], size: int, tell: Tell) -> Iterator[NDArray[A
     for start in range(0, len(order), size):
         yield order[start : start + size]
         tell(min(start + size, len(order)), len(order))
-
-
-def _sources(rows: Sequence[tuple[str, ...]], task: TextTaskSource, encoder: TextEncoder) -> TextSplit:
-    """Sources as training prepares them, with targets that nothing reads."""
-    is_question = isinstance(task.columns, QuestionColumns)
-    columns = QuestionColumns() if is_question else TextColumns(source="source", target="target")
-    names = ("context", "question", "answers") if is_question else ("source", "target")
-    values = [*zip(*rows, strict=True), ["-"] * len(rows)]
-    dataset = Dataset.from_dict(dict(zip(names, values, strict=True)))
-    plain = TextTaskSource(
-        kind="folder",
-        name="rows",
-        task_kind=task.task_kind,
-        columns=columns,
-        decoding=task.decoding,
-        metric=task.metric,
-        instruction=task.instruction,
-    )
-    split, _ = encoder.encode(read_text_split(dataset, plain, "train"), "train")
-    return split
-
-
-def _writer(model: LanguageModel, task: TextTaskSource, encoder: TextEncoder) -> Writer:
-    base: Any = model.backbone.model
-    own = getattr(base.config, "decoder_start_token_id", None)
-    start = next((each for each in (encoder.start_token_id, own) if each is not None), model.backbone.pad_token_id)
-    return Writer(model, task.decoding, eos_token_id=encoder.eos_token_id, start_token_id=start)

@@ -1,13 +1,23 @@
 """What trials learn: their heads, losses and measurements, for all slots of a pass at once."""
 
-from trial_runner.objectives.classification import ClassificationHead, ClassificationObjective
-from trial_runner.objectives.language_model import LanguageModelObjective
-from trial_runner.objectives.objective import Objective, TrainingBatch
+from search_space.registry import Registry
+from trial_runner.objectives.classification import CLASSIFICATION, ClassificationHead, ClassificationObjective
+from trial_runner.objectives.language_model import LANGUAGE_MODEL, LanguageModelObjective
+from trial_runner.objectives.objective import Objective, ObjectiveFactory, TrainingBatch
+
+OBJECTIVES: Registry[ObjectiveFactory] = Registry(
+    "objective",
+    {"classification": CLASSIFICATION, "language_model": LANGUAGE_MODEL},
+    kind=ObjectiveFactory,
+    group="deltaspace.objectives",
+)
 
 __all__ = [
+    "OBJECTIVES",
     "ClassificationHead",
     "ClassificationObjective",
     "LanguageModelObjective",
     "Objective",
+    "ObjectiveFactory",
     "TrainingBatch",
 ]

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.objectives.objective import TrainingBatch
+from trial_runner.objectives.objective import ObjectiveFactory, TrainingBatch
 from trial_runner.objectives.robust import RobustPredictor
 from trial_runner.stacking.stacks import by_slots
-from trial_runner.tasks import Batch, PreparedTask, Split
-from trial_runner.tasks.classification.metrics import METRICS, compute
+from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute
 
 _GPU_TOKENS = 8
 _LABELS, _MASK = "labels", "attention_mask"
@@ -151,7 +151,7 @@ class ClassificationObjective:
             each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
             totals += each.double().sum(dim=1).cpu().numpy()
             predictions[:, rows] = logits.argmax(dim=-1).cpu().numpy()
-        names = [metric.name for metric in METRICS]
+        names = TASK_KINDS["classification"].metrics
         classes = len(self._task.labels)
         measured = []
         for own, total in zip(predictions, totals, strict=True):
@@ -161,3 +161,8 @@ class ClassificationObjective:
 
     def _batch(self, split: Split, indices: NDArray[Any]) -> Batch:
         return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)
+
+
+CLASSIFICATION = ObjectiveFactory(
+    load=load_backbone, make=lambda task, frozen, model: ClassificationObjective(task, frozen)
+)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
-from trial_runner.backbones import LanguageModel
+from trial_runner.backbones import Backbone, LanguageModel, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.errors import AttachError
-from trial_runner.objectives.objective import TrainingBatch
+from trial_runner.errors import AttachError, RequestError
+from trial_runner.objectives.objective import Objective, ObjectiveFactory, TrainingBatch
 from trial_runner.objectives.output_head import OutputHead
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.objectives.writing import Writer
@@ -53,12 +53,8 @@ class LanguageModelObjective:
         """Keep them."""
         self._task = task
         self._frozen = frozen
-        start = task.start_token_id
-        self._start_token_id = frozen.decoder_start_token_id if start is None else start
         self._head = OutputHead(language_model)
-        self._writer = Writer(
-            language_model, task.decoding, eos_token_id=task.eos_token_id, start_token_id=self._start_token_id
-        )
+        self._writer = Writer(language_model, task)
         self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
 
     @property
@@ -90,7 +86,7 @@ class LanguageModelObjective:
         splits = self._task.splits.values()
         learned = max(int(split.lengths.max(initial=0)) for split in splits)
         read = max(int(split.sources.lengths.max(initial=0)) for split in splits)
-        return max(learned, read + self._task.decoding.max_new_tokens)
+        return max(learned, read + self._task.max_new_tokens)
 
     def head(self, *, seed: int) -> nn.Module:
         """See `Objective`."""
@@ -197,7 +193,7 @@ class LanguageModelObjective:
         return examples.batch(
             indices,
             self._frozen.pad_token_id,
-            start_token_id=self._start_token_id,
+            start_token_id=self._writer.start_token_id,
             multiple_of=self._multiple_of,
         )
 
@@ -215,3 +211,12 @@ def _by_length(lengths: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
     order = np.argsort(lengths, kind="stable")
     for number in range(math.ceil(len(order) / size)):
         yield order[number * size : (number + 1) * size]
+
+
+def _made(task: PreparedTextTask, frozen: FrozenModel, model: Backbone | LanguageModel) -> Objective:
+    if isinstance(model, Backbone):
+        raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
+    return LanguageModelObjective(task, frozen, model)
+
+
+LANGUAGE_MODEL = ObjectiveFactory(load=load_language_model, make=_made)

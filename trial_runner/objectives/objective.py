@@ -1,13 +1,14 @@
 """The protocol of what is learned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trial_runner.attachment.frozen_model import Pass
+from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.backbones import Backbone, LanguageModel
 from trial_runner.deltas.delta_set import DeltaSet
 
 
@@ -91,3 +92,19 @@ class Objective(Protocol):
             seed: Of the order in which training examples are looked at.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveFactory:
+    """How a worker gets the objective of a prepared task.
+
+    Attributes:
+        load: Loads what it learns on: a backbone, or a language model, which has its own head.
+        make: Of a prepared task, the backbone with its hooks, and what was loaded.
+
+    Raises:
+        RequestError: By ``make``, if what was loaded is not what the task needs.
+    """
+
+    load: Callable[..., Backbone | LanguageModel]
+    make: Callable[[Any, FrozenModel, Backbone | LanguageModel], Objective]

@@ -4,7 +4,7 @@ Shapes: `K` slots, `M` sources that all of them get.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,32 +16,54 @@ from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import Decoding, Prompts
 
 
-def generation_config(
-    decoding: Decoding, *, eos_token_id: int, pad_token_id: int, start_token_id: int | None
-) -> GenerationConfig:
+class Written(Protocol):
+    """How the answers of a task begin, go on and end; a prepared task says so, and an encoder of its texts."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How they are generated."""
+        ...
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of one."""
+        ...
+
+    @property
+    def start_token_id(self) -> int | None:
+        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
+        ...
+
+    @property
+    def eos_token_id(self) -> int:
+        """Ends one."""
+        ...
+
+
+def generation_config(written: Written, *, pad_token_id: int, start_token_id: int | None) -> GenerationConfig:
     """How transformers generates what a task says, whatever the backbone's own files say.
 
     A beam search ends when it has as many whole texts as beams, as in fairseq. Padding is never written.
 
     Args:
-        decoding: How it is written.
-        eos_token_id: Ends a text.
+        written: How texts are written.
         pad_token_id: Fills short rows.
         start_token_id: What a decoder that attends to an encoder begins with; None for other models.
     """
+    decoding = written.decoding
     options: dict[str, Any] = {
         "do_sample": False,
         "num_beams": decoding.beams,
-        "max_new_tokens": decoding.max_new_tokens,
+        "max_new_tokens": written.max_new_tokens,
         "min_new_tokens": decoding.min_new_tokens,
         "no_repeat_ngram_size": decoding.no_repeat_ngram,
-        "eos_token_id": eos_token_id,
+        "eos_token_id": written.eos_token_id,
         "pad_token_id": pad_token_id,
         "decoder_start_token_id": start_token_id,
     }
     if decoding.beams > 1:
         options |= {"length_penalty": decoding.length_penalty, "early_stopping": True}
-    if pad_token_id != eos_token_id:
+    if pad_token_id != written.eos_token_id:
         options["suppress_tokens"] = [pad_token_id]
     return GenerationConfig(**options)
 
@@ -51,26 +73,25 @@ class Writer:
 
     Args:
         language_model: What writes.
-        decoding: How it writes.
-        eos_token_id: Ends a text.
-        start_token_id: What the decoder of an encoder-decoder begins with.
+        written: How it writes.
+
+    Attributes:
+        start_token_id: What the decoder of an encoder-decoder begins with: as the task says, else as the model does.
     """
 
-    def __init__(
-        self, language_model: LanguageModel, decoding: Decoding, *, eos_token_id: int, start_token_id: int
-    ) -> None:
+    def __init__(self, language_model: LanguageModel, written: Written) -> None:
         """Let the model forget how it would generate by itself."""
         backbone = language_model.backbone
         self._model: Any = language_model.model
         self._tokenizer = backbone.load_tokenizer()
-        self._eos_token_id = eos_token_id
+        self._eos_token_id = written.eos_token_id
+        pad: int = backbone.pad_token_id
+        own = getattr(backbone.model.config, "decoder_start_token_id", None)
+        self.start_token_id: int = next(each for each in (written.start_token_id, own, pad) if each is not None)
         is_decoder = backbone.shape.kind is StackKind.DECODER
         self._continues = is_decoder
         self._config = generation_config(
-            decoding,
-            eos_token_id=eos_token_id,
-            pad_token_id=backbone.pad_token_id,
-            start_token_id=None if is_decoder else start_token_id,
+            written, pad_token_id=pad, start_token_id=None if is_decoder else self.start_token_id
         )
         # transformers fills what a configuration leaves open from the model's own
         self._model.generation_config = self._config

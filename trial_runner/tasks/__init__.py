@@ -1,48 +1,17 @@
-"""Tasks: classification, and tasks whose answer is a text. Importing this loads neither torch nor any metric's library.
-
-===================  ==========================================================
-``source``           where text and labels come from, as a value
-``text_source``      where sources and targets come from, and how to generate
-``place``            what both have in common; ``groups`` of examples
-``docstrings``       the embedded task
-``folder``           local files
-``hub``              datasets of the hub
-``columns``          columns by name or path
-``rows``             rows as they were read: ``raw``, ``text_raw``
-``linearise``        triples as text; ``questions`` in conversations
-``labels``           class indices
-``text_rows``        rows of texts before they are tokenised
-``splitting``        missing splits, text in two splits, smaller splits
-``encode``           tokens; ``text_encode`` for models that generate
-``split``            tokenised splits and batches; ``text_split`` of texts
-``cache``            prepared tasks on disk
-``prepare``          all of these in their order: ``classification``,
-                     ``generation``
-``metrics``          accuracy, F1, Matthews
-``text_metrics``     BLEU, chrF, TER, ROUGE, exact match, token F1, perplexity;
-                     ``answers`` to questions
-===================  ==========================================================
-"""
+"""Tasks: what is learned, from a study file to batches of tokens. Importing this loads no torch and no metric."""
 
 from trial_runner.tasks.cache import default_cache_folder
-from trial_runner.tasks.classification.metrics import METRICS, Metric, compute, metric
-from trial_runner.tasks.classification.source import EMBEDDED_TASKS, TaskSource
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
 from trial_runner.tasks.data.groups import Grouping
-from trial_runner.tasks.data.place import SPLITS, SourceKind
-from trial_runner.tasks.generation.metrics import (
-    PROXY_LOSS,
-    TEXT_KINDS,
-    TextKind,
-    compute_loss,
-    compute_text,
-    metrics_of_kind,
-    score_of,
-    signature,
-)
-from trial_runner.tasks.generation.source import Decoding, EarlyMetric, QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks.data.place import SPLITS
+from trial_runner.tasks.embedded import EMBEDDED_TASKS, EmbeddedTask
 from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, Prompts, TextBatch, TextSplit
+from trial_runner.tasks.kind import Prepared, TaskKind
+from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
+from trial_runner.tasks.measuring import PROXY_LOSS, compute, compute_loss, compute_text, score_of, signature
+from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
+from trial_runner.tasks.task import Decoding, Task
 
 __all__ = [
     "EMBEDDED_TASKS",
@@ -50,30 +19,27 @@ __all__ = [
     "METRICS",
     "PROXY_LOSS",
     "SPLITS",
-    "TEXT_KINDS",
+    "TASK_KINDS",
     "Batch",
     "Decoding",
-    "EarlyMetric",
+    "EmbeddedTask",
     "Grouping",
     "Metric",
+    "Prepared",
     "PreparedTask",
     "PreparedTextTask",
     "Prompts",
-    "QuestionColumns",
-    "SourceKind",
     "Split",
-    "TaskSource",
+    "Task",
+    "TaskKind",
     "TextBatch",
-    "TextColumns",
-    "TextKind",
     "TextSplit",
-    "TextTaskSource",
+    "check_task",
     "compute",
     "compute_loss",
     "compute_text",
     "default_cache_folder",
-    "metric",
-    "metrics_of_kind",
+    "kind_of",
     "prepare_task",
     "score_of",
     "signature",

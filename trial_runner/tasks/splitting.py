@@ -4,8 +4,9 @@ import hashlib
 from collections import Counter
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.place import SPLITS, Place, title_of
+from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask, RowsT
+from trial_runner.tasks.task import Task
 
 _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal shares of the hash
 
@@ -70,15 +71,15 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
     return RawTask(splits=splits, notes=tuple(notes))
 
 
-def subsample(task: RawTask[RowsT], source: Place) -> RawTask[RowsT]:
+def subsample(raw: RawTask[RowsT], task: Task) -> RawTask[RowsT]:
     """Keep as many examples of train and validation as were asked for, chosen by hash, in their order."""
-    splits = dict(task.splits)
-    notes = list(task.notes)
-    for name, count in (("train", source.train_examples), ("validation", source.validation_examples)):
+    splits = dict(raw.splits)
+    notes = list(raw.notes)
+    for name, count in (("train", task.train_examples), ("validation", task.validation_examples)):
         split = splits[name]
         if count is None or count >= len(split):
             continue
-        salt = f"{title_of(source)}\x1f{name}"
+        salt = f"{task.title}\x1f{name}"
         keys = _numbered(split.keys())
         by_hash = sorted(range(len(split)), key=lambda row: (text_hash(keys[row], salt), row))
         splits[name] = split.take(sorted(by_hash[:count]))

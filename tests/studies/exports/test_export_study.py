@@ -109,7 +109,7 @@ def validation_loss(ran: Ran, folder: Path) -> float:
     from trial_runner.backbones import load_tokenizer
 
     tokenizer = load_tokenizer(ran.specification.backbone)
-    task = prepare_task(ran.specification.to_task_source(), tokenizer, tokenizer_id(tokenizer))
+    task = prepare_task(ran.specification.task, tokenizer, tokenizer_id(tokenizer))
     batch = task.splits["validation"].batch(range(32), 1)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(loaded.logits(batch), torch.from_numpy(batch.labels))

@@ -1,6 +1,7 @@
 """Tasks with the settings of the papers."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from studies.errors import SpecificationError
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.presets import PRESETS
 from trial_runner.backbones import load_tokenizer, tokenizer_id
-from trial_runner.tasks import PreparedTask, PreparedTextTask, TextTaskSource, prepare_task
+from trial_runner.tasks import Prepared, prepare_task
 
 NAMES = tuple(preset.name for preset in PRESETS)
 STRING = Value("string")
@@ -74,7 +75,7 @@ def study(task: dict[str, Any], **others: Any) -> Specification:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_has_the_settings_of_the_papers(name: str) -> None:
     made = study({"preset": name})
-    said = {**made.task.model_dump(), **made.task.decoding.model_dump(), **made.training.model_dump()}
+    said = {**asdict(made.task), **asdict(made.task.decoding), **made.training.model_dump()}
     assert {key: said[key] for key in PAPERS[name]} == PAPERS[name]
 
 
@@ -99,16 +100,15 @@ def test_every_key_of_a_preset_can_be_given_another_value() -> None:
 
 
 def test_a_preset_for_a_folder_takes_nothing_of_the_hub(tmp_path: Path) -> None:
-    source = study({"preset": "webnlg", "folder": str(tmp_path), "source": "input"}).to_task_source()
-    assert isinstance(source, TextTaskSource)
-    assert (source.kind, source.configuration, source.revision, source.columns.source) == (  # type: ignore[union-attr]
-        "folder",
+    source = study({"preset": "webnlg", "folder": str(tmp_path), "source": "input"}).task
+    assert (source.folder, source.configuration, source.revision, source.source) == (
+        str(tmp_path),
         None,
         None,
         "input",
     )
-    mine = study({"preset": "sst2", "hub": "me/mine"}).to_task_source()
-    assert (mine.name, mine.configuration, dict(mine.splits)) == ("me/mine", None, {})
+    mine = study({"preset": "sst2", "hub": "me/mine"}).task
+    assert (mine.hub, mine.configuration, dict(mine.splits)) == ("me/mine", None, {})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -205,8 +205,8 @@ def test_a_preset_reads_what_the_hub_has_under_its_name(
     monkeypatch.setattr(datasets, "load_dataset", lambda *names, **options: held(name))
     monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
     tokenizer = load_tokenizer(str(tiny_backbone("bart")))
-    task: PreparedTask | PreparedTextTask = prepare_task(
-        study({"preset": name}).to_task_source(),
+    task: Prepared = prepare_task(
+        study({"preset": name}).task,
         tokenizer,
         tokenizer_id(tokenizer),
         tmp_path,

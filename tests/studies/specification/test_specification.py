@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 import yaml
@@ -27,7 +28,7 @@ from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
 from studies.specification.units import parse_duration
 from trial_runner.requests import TrainingPlan
-from trial_runner.tasks import Decoding, Grouping, QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
 
 MINIMAL = {"name": "smoke", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
 EXAMPLES = Path(__file__).parents[3] / "studies" / "examples"
@@ -258,25 +259,13 @@ def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
         "validation_examples": 4,
     }
     study = specification_from_mapping({**MINIMAL, "task": task})
-    assert study.to_task_source() == TextTaskSource(
-        kind="folder",
-        name=".",
-        task_kind="translation",
-        columns=TextColumns(source="en", target="de", references="refs"),
-        group=Grouping(column="seen", values={"seen": ("true",), "unseen": ("false", "0")}),
-        instruction="translate:",
-        languages=("en_XX", "de_DE"),
-        splits={"test": {"near": "a", "far": "b"}},
-        metric="ter",
-        metrics=("ter", "loss"),
-        max_tokens=30,
-        max_target_tokens=20,
-        label_smoothing=0.1,
-        early_metric="metric",
-        decoding=Decoding(max_new_tokens=20, beams=3, min_new_tokens=2, length_penalty=0.6, no_repeat_ngram=3),
-        train_examples=5,
-        validation_examples=4,
-    )
+    assert study.task.decoding == Decoding(beams=3, min_new_tokens=2, length_penalty=0.6, no_repeat_ngram=3)
+    assert study.task.most_new_tokens == 20
+    assert study.task.grouping == Grouping(column="seen", values={"seen": ("true",), "unseen": ("false", "0")})
+    assert (study.task.title, study.task.metrics) == (Path.cwd().name, ("ter", "loss"))
+    stored = json.loads(json.dumps(study.as_json()))["task"]
+    parsed = {"groups": {"seen": ["true"], "unseen": ["false", "0"]}, "decoding": ANY}
+    assert {key: stored[key] for key in task} == {**task, **parsed}
     assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
 
 
@@ -287,17 +276,16 @@ def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
 def test_the_usual_metric_of_a_kind_is_its_default(kind: str, metric: str) -> None:
     columns = {"text": "en", "label": "de"} if kind == "classification" else {"source": "en", "target": "de"}
     study = specification_from_mapping({**MINIMAL, "task": {"kind": kind, "folder": ".", **columns}})
-    assert study.task.metric == study.to_task_source().metric == metric
+    assert study.task.metric == metric
 
 
 def test_questions_have_their_usual_columns_unless_others_are_named() -> None:
-    usual = specification_from_mapping({**MINIMAL, "task": QUESTIONS}).to_task_source()
-    named = specification_from_mapping({**MINIMAL, "task": {**QUESTIONS, "context": "story"}}).to_task_source()
+    usual = specification_from_mapping({**MINIMAL, "task": QUESTIONS}).task
+    named = specification_from_mapping({**MINIMAL, "task": {**QUESTIONS, "context": "story"}}).task
     assert usual.metric == "token_f1"
-    assert isinstance(usual, TextTaskSource)
-    assert isinstance(named, TextTaskSource)
-    assert usual.columns == QuestionColumns()
-    assert named.columns == QuestionColumns(context="story")
+    columns = TASK_KINDS["question_answering"].read_columns
+    assert columns(usual) == ("context", "question")
+    assert columns(named) == ("story", "question")
 
 
 @pytest.mark.parametrize("budget", ["0%", "200%", "many", 0, -3, True, None, [1], 2.5])
@@ -472,8 +460,8 @@ def test_a_folder_is_relative_to_the_study_file(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    source = read_specification(written(tmp_path, folder_study("data"))).to_task_source()
-    assert (source.kind, source.name, source.text, source.label) == ("folder", str(tmp_path / "data"), ("a", "b"), "c")
+    source = read_specification(written(tmp_path, folder_study("data"))).task
+    assert (source.folder, source.text, source.label) == (str(tmp_path / "data"), ("a", "b"), "c")
 
 
 def test_a_folder_from_the_command_line_is_relative_to_the_working_directory(

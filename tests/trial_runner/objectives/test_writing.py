@@ -25,7 +25,7 @@ from support.text_cases import (
 from trial_runner.objectives.writing import Writer
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks import PROXY_LOSS, Decoding, Grouping
+from trial_runner.tasks import PROXY_LOSS, Decoding
 
 LORA = ("lora_qv",)
 
@@ -137,7 +137,7 @@ def of_the_library(name: str, texts: list[str], references: list[list[str]]) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner: NewRunner, family: str, kind: str) -> None:
     names = KINDS[kind]
-    runner = new_text_runner(family, task_kind=kind, metric=names[0], metrics=names, group=Grouping(column="group"))
+    runner = new_text_runner(family, kind=kind, metric=names[0], metrics=names, group="group")
     pack, slots = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
     together, objective = moved_pass(runner, pack)(slots), objective_of(runner)
     split = objective._task.splits["validation"]

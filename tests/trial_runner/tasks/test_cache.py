@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from trial_runner.backbones import load_tokenizer, tokenizer_id
-from trial_runner.tasks import TaskSource, default_cache_folder, prepare, prepare_task
+from trial_runner.tasks import Task, default_cache_folder, prepare, prepare_task
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def reads(monkeypatch):
 
 
 def source(folder, **options):
-    return TaskSource(kind="folder", name=str(folder), **options)
+    return Task(folder=str(folder), text="text", label="label", **options)
 
 
 def assert_equal(one, other):

@@ -6,11 +6,11 @@ from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
 from trial_runner.tasks.classification.encode import encode_split
 from trial_runner.tasks.classification.labels import drop_unlabelled, labelling_of
 from trial_runner.tasks.classification.raw import RawSplit
-from trial_runner.tasks.classification.source import TaskSource
 from trial_runner.tasks.classification.split import PreparedTask, Split
 from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -19,23 +19,23 @@ _ARRAYS = ("input_ids", "offsets", "labels", "token_type_ids")
 
 
 def tokenised(
-    raw: RawTask[RawSplit], source: TaskSource, tokenizer: "PreTrainedTokenizerFast", fingerprint: str
+    raw: RawTask[RawSplit], task: Task, tokenizer: "PreTrainedTokenizerFast", fingerprint: str
 ) -> PreparedTask:
     """Complete, cut, label and tokenise what was read."""
     labelled = drop_unlabelled(raw)
-    labelling = labelling_of(labelled.splits, source.labels)
-    task = subsample(drop_repeated(complete_splits(labelled)), source)
+    labelling = labelling_of(labelled.splits, task.labels)
+    chosen = subsample(drop_repeated(complete_splits(labelled)), task)
     splits: dict[str, Split] = {}
-    notes = list(task.notes)
-    for name, split in task.splits.items():
+    notes = list(chosen.notes)
+    for name, split in chosen.splits.items():
         labels = labelling.encode(split.labels, name)
-        splits[name], cut = encode_split(split, labels, tokenizer, source.max_tokens)
+        splits[name], cut = encode_split(split, labels, tokenizer, task.max_tokens)
         if cut:
-            notes.append(f"{name}: {cut} of {len(split)} examples cut to {source.max_tokens} tokens")
+            notes.append(f"{name}: {cut} of {len(split)} examples cut to {task.max_tokens} tokens")
     return PreparedTask(
-        name=source.title,
+        name=task.title,
         labels=labelling.names,
-        metric=source.metric,
+        metric=task.metric,
         splits=splits,
         notes=tuple(notes),
         fingerprint=fingerprint,
@@ -56,12 +56,12 @@ def stored(task: PreparedTask) -> tuple[Facts, Arrays]:
     return {"name": task.name, "labels": task.labels, "notes": task.notes}, arrays
 
 
-def restored(source: TaskSource, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTask:
+def restored(task: Task, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTask:
     """A task from what the cache has kept."""
     return PreparedTask(
         name=facts["name"],
         labels=tuple(facts["labels"]),
-        metric=source.metric,
+        metric=task.metric,
         splits={split: _split_of(arrays, split) for split in SPLITS},
         notes=tuple(facts["notes"]),
         fingerprint=fingerprint,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.classification.source import TaskSource
 from trial_runner.tasks.data.columns import check_column, check_text, column, read_groups
 from trial_runner.tasks.data.rows import normalised
+from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -68,12 +68,22 @@ class RawSplit:
         return self.keys()
 
 
-def read_split(dataset: "Dataset", source: TaskSource, split: str, group: str = "") -> RawSplit:
+def text_columns(task: Task) -> tuple[str, ...]:
+    """The column of the text, or the two of a pair."""
+    return task.text or ("text",)
+
+
+def label_column(task: Task) -> str:
+    """The column of the label."""
+    return task.label or "label"
+
+
+def read_split(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawSplit:
     """Take the text and label columns out of a dataset.
 
     Args:
         dataset: With the columns.
-        source: Their names.
+        task: Their names.
         split: Name of the split, for messages.
         group: Of all rows, unless a column says it.
 
@@ -81,19 +91,20 @@ def read_split(dataset: "Dataset", source: TaskSource, split: str, group: str = 
         TaskError: If a column is missing, the split is empty, a text is missing or blank, or a label is neither
             an integer nor a string.
     """
-    for name in (*source.text, source.label):
+    text_names, label_name = text_columns(task), label_column(task)
+    for name in (*text_names, label_name):
         check_column(dataset, name, split)
     columns = tuple(
         tuple(check_text(text, name, split, row) for row, text in enumerate(column(dataset, name, split), start=1))
-        for name in source.text
+        for name in text_names
     )
-    class_names = getattr(dataset.features.get(source.label), "names", None)
-    values = column(dataset, source.label, split)
+    class_names = getattr(dataset.features.get(label_name), "names", None)
+    values = column(dataset, label_name, split)
     return RawSplit(
         columns=columns,
         labels=tuple(_read_label(value, class_names, row, split) for row, value in enumerate(values, start=1)),
         class_names=None if class_names is None else tuple(class_names),
-        groups=read_groups(dataset, source.group, split, group),
+        groups=read_groups(dataset, task.grouping, split, group),
     )
 
 

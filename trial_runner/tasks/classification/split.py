@@ -77,7 +77,7 @@ class PreparedTask:
     Attributes:
         name: Short name of the task.
         labels: Name of each class, by index.
-        metric: The score that the search maximises; a name in ``metrics.METRICS``.
+        metric: The score that the search maximises; a name in `trial_runner.tasks.metrics.METRICS`.
         splits: ``train``, ``validation`` and ``test``.
         notes: One line for each thing that was done to the data.
         fingerprint: Hash of the source, the data, the tokenizer and the largest length, as hex.
@@ -89,6 +89,11 @@ class PreparedTask:
     splits: Mapping[str, Split]
     notes: tuple[str, ...]
     fingerprint: str
+
+    @property
+    def objective(self) -> str:
+        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
+        return "classification"
 
 
 def _padded(flat: npt.NDArray[Any], mask: npt.NDArray[np.bool_], filler: int) -> npt.NDArray[np.int64]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_datasets
 from trial_runner.tasks.data.groups import NO_GROUP
-from trial_runner.tasks.data.place import SPLITS, Place, parts_of, taken_names
+from trial_runner.tasks.data.place import SPLITS, parts_of, taken_names
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
+from trial_runner.tasks.task import Task
 
 _READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
@@ -19,21 +20,21 @@ Files = Mapping[str, Mapping[str, Path]]
 """Of each split that the folder has, the file of each of its groups."""
 
 
-def find_files(place: Place) -> Files:
+def find_files(task: Task) -> Files:
     """The files of each split that the folder has, by group.
 
     Raises:
         TaskError: If the folder or its train file is missing, or if a split has several files.
     """
-    folder = Path(place.name).expanduser()
+    folder = Path(task.folder or "").expanduser()
     if not folder.is_dir():
-        raise TaskError(f"a task's folder must exist; there is no folder {place.name}.")
+        raise TaskError(f"a task's folder must exist; there is no folder {task.folder}.")
     found: dict[str, dict[str, Path]] = {}
     for split in SPLITS:
-        if split in place.splits:
-            parts = {group: _file_of(folder, (name,), split) for group, name in parts_of(place.splits[split])}
+        if split in task.splits:
+            parts = {group: _file_of(folder, (name,), split) for group, name in parts_of(task.splits[split])}
         else:
-            free = tuple(name for name in _OTHER_NAMES[split] if name not in taken_names(place))
+            free = tuple(name for name in _OTHER_NAMES[split] if name not in taken_names(task.splits.values()))
             parts = {NO_GROUP: _file_of(folder, free, split, is_needed=split == "train")}
         files = {group: file for group, file in parts.items() if file is not None}
         if files:
@@ -68,11 +69,11 @@ def files_digest(files: Files) -> str:
     return digest.hexdigest()
 
 
-def read_folder(place: Place, files: Files, read: RowsReader[RowsT]) -> RawTask[RowsT]:
+def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     """Read the files of a task.
 
     Args:
-        place: The folder.
+        task: In a folder.
         files: What `find_files` found in it.
         read: Takes the rows of a kind of task out of a file's dataset.
 
@@ -81,13 +82,13 @@ def read_folder(place: Place, files: Files, read: RowsReader[RowsT]) -> RawTask[
     """
     return RawTask(
         splits={
-            split: joined([_read_file(place, split, group, file, read) for group, file in parts.items()])
+            split: joined([_read_file(task, split, group, file, read) for group, file in parts.items()])
             for split, parts in files.items()
         }
     )
 
 
-def _read_file(place: Place, split: str, group: str, file: Path, read: RowsReader[RowsT]) -> RowsT:
+def _read_file(task: Task, split: str, group: str, file: Path, read: RowsReader[RowsT]) -> RowsT:
     """Read one file through ``datasets``, whose own copy of it is thrown away afterwards."""
     if not file.stat().st_size:
         raise TaskError(f"split {split!r} must hold at least one example; {file.name} is empty.")
@@ -101,5 +102,5 @@ def _read_file(place: Place, split: str, group: str, file: Path, read: RowsReade
         try:
             dataset = load_dataset(reader, data_files=str(file), split="train", cache_dir=cache, **options)
         except (OSError, ValueError, DatasetsError) as error:
-            raise TaskError(f"{file.name} of {place.name} must be readable as {reader}; {one_line(error)}") from error
+            raise TaskError(f"{file.name} of {task.folder} must be readable as {reader}; {one_line(error)}") from error
         return read(dataset, split, group)

@@ -4,41 +4,41 @@ from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
 from trial_runner.tasks.data.groups import NO_GROUP
 from trial_runner.tasks.data.names import nearest
-from trial_runner.tasks.data.place import SPLITS, Place, parts_of, taken_names, title_of
+from trial_runner.tasks.data.place import SPLITS, parts_of, taken_names
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
+from trial_runner.tasks.task import Task
 
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
 _PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script
 
 
-def read_hub(place: Place, read: RowsReader[RowsT]) -> RawTask[RowsT]:
+def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     """Download a dataset of the hub, unless it is cached, and read its splits.
 
     Args:
-        place: Name, configuration, revision and splits of the dataset.
+        task: Name, configuration, revision and splits of the dataset.
         read: Takes the rows of a kind of task out of a split.
 
     Raises:
         TaskError: If it cannot be reached or read, lacks a split that was named, or if its columns or rows are
             not those of the task.
     """
-    if not is_hub_name(place.name):
-        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {place.name!r}.")
-    options = {} if place.revision is None else {"revision": place.revision}
-    configuration = place.configuration
-    if place.revision == _PARQUET and configuration is not None:
+    hub = task.hub or ""
+    if not is_hub_name(hub):
+        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {hub!r}.")
+    options = {} if task.revision is None else {"revision": task.revision}
+    configuration = task.configuration
+    if task.revision == _PARQUET and configuration is not None:
         options["data_dir"], configuration = configuration, None  # a folder of that branch
-    with quiet_datasets(), hub_access(place.name):
+    with quiet_datasets(), hub_access(hub):
         from datasets import load_dataset
         from datasets.exceptions import DatasetsError
 
         try:
-            held = load_dataset(place.name, configuration, **options)
+            held = load_dataset(hub, configuration, **options)
         except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-            raise TaskError(
-                f"dataset {title_of(place)!r} must be on the hub or in its cache; {one_line(error)}"
-            ) from error
-        names = {split: _names_of(place, split, list(held)) for split in SPLITS}
+            raise TaskError(f"dataset {task.title!r} must be on the hub or in its cache; {one_line(error)}") from error
+        names = {split: _names_of(task, split, list(held)) for split in SPLITS}
         return RawTask(
             splits={
                 split: joined([read(held[name], split, group) for group, name in parts])
@@ -48,16 +48,17 @@ def read_hub(place: Place, read: RowsReader[RowsT]) -> RawTask[RowsT]:
         )
 
 
-def _names_of(place: Place, split: str, present: list[str]) -> list[tuple[str, str]]:
+def _names_of(task: Task, split: str, present: list[str]) -> list[tuple[str, str]]:
     """Groups, and what the dataset calls the parts of a split; none if it does not have it."""
-    if split not in place.splits:
-        free = [name for name in _OTHER_NAMES[split] if name in present and name not in taken_names(place)]
+    if split not in task.splits:
+        taken = taken_names(task.splits.values())
+        free = [name for name in _OTHER_NAMES[split] if name in present and name not in taken]
         return [(NO_GROUP, name) for name in free[:1]]
-    parts = list(parts_of(place.splits[split]))
+    parts = list(parts_of(task.splits[split]))
     for _, name in parts:
         if name not in present:
             raise TaskError(
-                f"dataset {title_of(place)!r} must have a split {name!r}; it has: {', '.join(present)}."
+                f"dataset {task.title!r} must have a split {name!r}; it has: {', '.join(present)}."
                 f"{nearest(name, present)}"
             )
     return parts

@@ -10,8 +10,8 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.generation.raw import RawTextSplit
-from trial_runner.tasks.generation.source import TextTaskSource
 from trial_runner.tasks.generation.split import TextSplit, TokenRows
+from trial_runner.tasks.task import Decoding, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -26,7 +26,7 @@ class TextEncoder:
     2021) and then writes the target and the end of text.
 
     Args:
-        source: Largest lengths and languages.
+        task: Largest lengths and languages.
         tokenizer: Of the model.
         stack: Kind of the model.
 
@@ -40,24 +40,32 @@ class TextEncoder:
         TaskError: If the model cannot generate, or the tokenizer lacks a language or a token for the end of a text.
     """
 
-    def __init__(self, source: TextTaskSource, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
+    def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
         """Check that the model can generate and how its texts end."""
         if stack is StackKind.ENCODER:
             raise TaskError(
-                f"a {source.task_kind} task needs a backbone that generates: an encoder-decoder or a decoder; got an "
+                f"a {task.kind} task needs a backbone that generates: an encoder-decoder or a decoder; got an "
                 "encoder. Choose another backbone."
             )
         if tokenizer.eos_token_id is None:
-            raise TaskError(
-                f"a {source.task_kind} task needs a tokenizer with a token for the end of a text; got none."
-            )
-        self._source = source
+            raise TaskError(f"a {task.kind} task needs a tokenizer with a token for the end of a text; got none.")
+        self._task = task
         self._tokenizer = tokenizer
         self.stack = stack
-        self.languages = source.languages if hasattr(tokenizer, "src_lang") else None
+        self.languages = task.languages if hasattr(tokenizer, "src_lang") else None
         self.eos_token_id: int = tokenizer.eos_token_id
         is_decoder = stack is StackKind.DECODER
         self.separator = str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else ""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How texts are generated."""
+        return self._task.decoding
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of a generated text."""
+        return self._task.most_new_tokens
 
     @property
     def start_token_id(self) -> int | None:
@@ -81,9 +89,9 @@ class TextEncoder:
             raw: The texts.
             name: Of the split. Of train no references are kept.
         """
-        longest, longest_target = self._source.max_tokens, self._source.max_target_tokens
+        longest, longest_target = self._task.max_tokens, self._task.max_target_tokens
+        sources, cut = self.sources(raw.sources)
         with self._speaking():
-            sources, cut = self._sources(raw.sources, longest)
             targets, cut_targets = self._targets(raw.targets, longest_target)
         split = TextSplit(
             stack=self.stack,
@@ -95,9 +103,11 @@ class TextEncoder:
         lines = ((cut, "sources", longest), (cut_targets, "targets", longest_target))
         return split, [f"{name}: {n} of {len(raw)} {side} cut to {most} tokens" for n, side, most in lines if n]
 
-    def _sources(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
+    def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
+        """Tokens of texts that are read, and how many of them were cut."""
         end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
-        return self._rows(texts, longest, end, is_target=False)
+        with self._speaking():
+            return self._rows(texts, self._task.max_tokens, end, is_target=False)
 
     def _targets(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
         if self.stack is StackKind.ENCODER_DECODER:

@@ -11,25 +11,21 @@ from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.raw import RawTextSplit
-from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
-from trial_runner.tasks.generation.source import TextTaskSource
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
-from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.task import Task
 
 
 def tokenised(
-    raw: RawTask[RawTextSplit], source: TextTaskSource, encoder: TextEncoder, fingerprint: str
+    raw: RawTask[RawTextSplit], task: Task, measured: tuple[str, ...], encoder: TextEncoder, fingerprint: str
 ) -> PreparedTextTask:
-    """Complete, cut and tokenise what was read."""
-    whole = drop_repeated(complete_splits(drop_unanswered(raw, source)))
-    task = subsample(learn_every_reference(merge_sources(whole, source), source), source)
+    """Tokenise what was read and chosen; ``measured`` are the names of the metrics."""
     splits: dict[str, TextSplit] = {}
-    notes = list(task.notes)
-    for name, split in task.splits.items():
+    notes = list(raw.notes)
+    for name, split in raw.splits.items():
         splits[name], lines = encoder.encode(split, name)
         notes += lines
-    facts = {"name": source.title, "notes": notes, "start": encoder.start_token_id, "eos": encoder.eos_token_id}
-    return _task(source, encoder.stack, fingerprint, facts, splits)
+    facts = {"name": task.title, "notes": notes, "start": encoder.start_token_id, "eos": encoder.eos_token_id}
+    return _prepared(task, measured, encoder.stack, fingerprint, facts, splits)
 
 
 def stored(task: PreparedTextTask) -> tuple[Facts, Arrays]:
@@ -46,7 +42,7 @@ def stored(task: PreparedTextTask) -> tuple[Facts, Arrays]:
 
 
 def restored(
-    source: TextTaskSource, stack: StackKind, fingerprint: str, facts: Facts, arrays: Arrays
+    task: Task, measured: tuple[str, ...], stack: StackKind, fingerprint: str, facts: Facts, arrays: Arrays
 ) -> PreparedTextTask:
     """A task from what the cache has kept."""
     splits = {
@@ -59,26 +55,32 @@ def restored(
         )
         for split in SPLITS
     }
-    return _task(source, stack, fingerprint, facts, splits)
+    return _prepared(task, measured, stack, fingerprint, facts, splits)
 
 
 def _rows_of(arrays: Arrays, name: str) -> TokenRows:
     return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
 
 
-def _task(
-    source: TextTaskSource, stack: StackKind, fingerprint: str, facts: Facts, splits: Mapping[str, TextSplit]
+def _prepared(
+    task: Task,
+    measured: tuple[str, ...],
+    stack: StackKind,
+    fingerprint: str,
+    facts: Facts,
+    splits: Mapping[str, TextSplit],
 ) -> PreparedTextTask:
-    """Tokens, and what the source says of measuring and generating, which no cache keeps."""
+    """Tokens, and what the task says of measuring and generating, which no cache keeps."""
     return PreparedTextTask(
         name=facts["name"],
-        task_kind=source.task_kind,
+        task_kind=task.kind,
         stack=stack,
-        metric=source.metric,
-        metrics=source.measured,
-        early_metric=source.early_metric,
-        decoding=source.decoding,
-        label_smoothing=source.label_smoothing,
+        metric=task.metric,
+        metrics=measured,
+        early_metric=task.early_metric,
+        decoding=task.decoding,
+        max_new_tokens=task.most_new_tokens,
+        label_smoothing=task.label_smoothing,
         start_token_id=facts["start"],
         eos_token_id=facts["eos"],
         splits=splits,

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Self
 from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.rows import normalised
-from trial_runner.tasks.generation.questions import questions_of
-from trial_runner.tasks.generation.source import QuestionColumns, TextColumns, TextTaskSource
+from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+PAIR_KEYS = ("source", "target", "references")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,36 +67,36 @@ class RawTextSplit:
         return [normalised(subject) for subject in self.subjects]
 
 
-def read_text_split(dataset: "Dataset", source: TextTaskSource, split: str, group: str = "") -> RawTextSplit:
+def pair_columns(task: Task) -> dict[str, str | None]:
+    """The columns of a task from text to text."""
+    return {key: getattr(task, key) for key in PAIR_KEYS}
+
+
+def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawTextSplit:
     """Take sources, targets and references out of a dataset.
 
     Args:
         dataset: With the columns.
-        source: Their names.
+        task: Their names.
         split: Name of the split. Train needs its targets, the others their references.
         group: Of all rows, unless a column says it.
 
     Raises:
         TaskError: If a column is missing, the split is empty, or a text is blank or none.
     """
-    groups = read_groups(dataset, source.group, split, group)
-    if isinstance(source.columns, QuestionColumns):
-        return _read_questions(dataset, source, source.columns, split, groups)
-    return _read_pairs(dataset, source, source.columns, split, groups)
-
-
-def _read_pairs(
-    dataset: "Dataset", source: TextTaskSource, columns: TextColumns, split: str, groups: tuple[str, ...]
-) -> RawTextSplit:
-    measured = columns.target if split == "train" else columns.references or columns.target
-    for name in (columns.source, measured):
+    groups = read_groups(dataset, task.grouping, split, group)
+    source, target = task.source or "source", task.target or "target"
+    measured = target if split == "train" else task.references or target
+    for name in (source, measured):
         check_column(dataset, name, split)
-    values = column(dataset, columns.source, split)
-    sources = tuple(_source(linearise(value), source, split, row) for row, value in enumerate(values, start=1))
-    references = _texts(dataset, measured, source, split)
-    targets = _texts(dataset, columns.target, source, split) if has_column(dataset, columns.target) else references
+    values = column(dataset, source, split)
+    sources = tuple(
+        read_source(linearise(value), source, task, split, row) for row, value in enumerate(values, start=1)
+    )
+    references = _texts(dataset, measured, task, split)
+    targets = _texts(dataset, target, task, split) if has_column(dataset, target) else references
     return RawTextSplit(
-        sources=tuple(instructed(text, source) for text in sources),
+        sources=tuple(instructed(text, task) for text in sources),
         targets=tuple(next(iter((*own, *others)), "") for own, others in zip(targets, references, strict=True)),
         references=references,
         subjects=sources,
@@ -103,45 +104,19 @@ def _read_pairs(
     )
 
 
-def _read_questions(
-    dataset: "Dataset", source: TextTaskSource, columns: QuestionColumns, split: str, groups: tuple[str, ...]
-) -> RawTextSplit:
-    values = [column(dataset, name, split) for name in (columns.context, columns.question, columns.answers)]
-    skips = source.kind == "hub"
-    rows: list[tuple[str, str, tuple[str, ...], str]] = []
-    for row, (context, question, answers) in enumerate(zip(*values, strict=True), start=1):
-        text = _source(context, source, split, row)
-        for asked, given in questions_of(question, answers, columns, split, row, skips_blank=skips):
-            rows.append((questioned(asked, text), text, given, groups[row - 1]))
-    return RawTextSplit(
-        sources=tuple(instructed(asked, source) for asked, _, _, _ in rows),
-        targets=tuple(next(iter(given), "") for _, _, given, _ in rows),
-        references=tuple(given for _, _, given, _ in rows),
-        subjects=tuple(text for _, text, _, _ in rows),
-        groups=tuple(group for _, _, _, group in rows),
-    )
-
-
-def _source(value: object, source: TextTaskSource, split: str, row: int) -> str:
+def read_source(value: object, name: str, task: Task, split: str, row: int) -> str:
     """A text that is read; nothing where the hub's data has none, which nobody can mend."""
-    if source.kind == "hub" and (value is None or value == "" or str(value).isspace()):
+    if task.hub is not None and (value is None or value == "" or str(value).isspace()):
         return ""
-    columns = source.columns
-    name = columns.context if isinstance(columns, QuestionColumns) else columns.source
     return check_text(value, name, split, row)
 
 
-def _texts(dataset: "Dataset", name: str, source: TextTaskSource, split: str) -> tuple[tuple[str, ...], ...]:
+def _texts(dataset: "Dataset", name: str, task: Task, split: str) -> tuple[tuple[str, ...], ...]:
     values = column(dataset, name, split)
-    skips = source.kind == "hub"
+    skips = task.hub is not None
     return tuple(texts_of(value, name, split, row, skips_blank=skips) for row, value in enumerate(values, start=1))
 
 
-def questioned(question: str, context: str) -> str:
-    """A question and what it is about, as a model reads them."""
-    return f"question: {question} context: {context}"
-
-
-def instructed(text: str, source: TextTaskSource) -> str:
+def instructed(text: str, task: Task) -> str:
     """A text after the instruction of its task, if it has one."""
-    return f"{source.instruction} {text}" if source.instruction and text else text
+    return f"{task.instruction} {text}" if task.instruction and text else text

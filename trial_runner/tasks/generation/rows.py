@@ -3,24 +3,24 @@
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.raw import RawTextSplit
-from trial_runner.tasks.generation.source import TextTaskSource
+from trial_runner.tasks.task import Task
 
 _MEASURED = ("validation", "test")
 
 
-def drop_unanswered(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
+def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSplit]:
     """Leave out splits whose references are hidden, and rows without a reference, of the hub also blank ones.
 
     Raises:
         TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
     """
-    if "train" not in task.splits:
-        raise TaskError(f"a task must have a split 'train'; got {', '.join(task.splits) or 'none'}.")
+    if "train" not in raw.splits:
+        raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
     splits: dict[str, RawTextSplit] = {}
-    notes = list(task.notes)
-    for name, split in task.splits.items():
+    notes = list(raw.notes)
+    for name, split in raw.splits.items():
         rows = [row for row, references in enumerate(split.references) if references and split.subjects[row]]
-        if name == "train" and (not rows or (len(rows) < len(split) and source.kind != "hub")):
+        if name == "train" and (not rows or (len(rows) < len(split) and task.hub is None)):
             raise TaskError(f"each row of train must have a target; row {split.references.index(()) + 1} has none.")
         if not rows:
             notes.append(f"{name}: its references are hidden, so it is not used")
@@ -31,12 +31,10 @@ def drop_unanswered(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawT
     return RawTask(splits=splits, notes=tuple(notes))
 
 
-def merge_sources(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
-    """Of data-to-text, make the rows of validation and test with the same source one, with all their references."""
-    if source.task_kind != "data_to_text":
-        return task
-    splits = dict(task.splits)
-    notes = list(task.notes)
+def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
+    """Make the rows of validation and test with the same source one, with all their references."""
+    splits = dict(raw.splits)
+    notes = list(raw.notes)
     for name in _MEASURED:
         split = splits[name]
         rows: dict[str, list[int]] = {}
@@ -58,11 +56,11 @@ def merge_sources(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTas
     return RawTask(splits=splits, notes=tuple(notes))
 
 
-def learn_every_reference(task: RawTask[RawTextSplit], source: TextTaskSource) -> RawTask[RawTextSplit]:
-    """Make every reference of a row of train a target of its own; of a question only the first answer is learned."""
-    train = task.splits["train"]
-    if source.task_kind == "question_answering" or all(len(each) == 1 for each in train.references):
-        return task
+def learn_every_reference(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
+    """Make every reference of a row of train a target of its own."""
+    train = raw.splits["train"]
+    if all(len(each) == 1 for each in train.references):
+        return raw
     pairs = [(row, text) for row, references in enumerate(train.references) for text in references]
     rows = train.take(row for row, _ in pairs)
     targets = tuple(text for _, text in pairs)
@@ -74,4 +72,4 @@ def learn_every_reference(task: RawTask[RawTextSplit], source: TextTaskSource) -
         groups=rows.groups,
     )
     note = f"train: {len(train)} rows have {len(learned)} references; each is learned"
-    return RawTask(splits={**task.splits, "train": learned}, notes=(*task.notes, note))
+    return RawTask(splits={**raw.splits, "train": learned}, notes=(*raw.notes, note))

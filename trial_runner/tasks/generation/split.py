@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from search_space.dimensions import StackKind
-from trial_runner.tasks.generation.metrics import TextKind
-from trial_runner.tasks.generation.source import Decoding, EarlyMetric
+from trial_runner.tasks.task import Decoding
 
 IGNORED = -100
 """The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
@@ -75,6 +75,14 @@ class TokenRows:
         padded[mask] = self.ids[(self.offsets[rows][:, None] + columns)[mask]]
         return padded, mask
 
+    def prompts(
+        self, rows: npt.NDArray[np.int64], pad_token_id: int, stack: StackKind, *, multiple_of: int = 1
+    ) -> Prompts:
+        """Some of the rows to generate from, with a model of that kind."""
+        on_left = stack is StackKind.DECODER
+        ids, mask = self.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
+        return Prompts(input_ids=ids, attention_mask=mask)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextSplit:
@@ -132,9 +140,7 @@ class TextSplit:
     def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
         """The sources of the given indices to generate from, in their order; see `batch`."""
         rows = np.asarray(indices, dtype=np.int64)
-        on_left = self.stack is StackKind.DECODER
-        ids, mask = self.sources.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
-        return Prompts(input_ids=ids, attention_mask=mask)
+        return self.sources.prompts(rows, pad_token_id, self.stack, multiple_of=multiple_of)
 
     def _continued(self, rows: npt.NDArray[np.int64], pad_token_id: int, multiple_of: int) -> TextBatch:
         """Each source and its target in one row."""
@@ -163,10 +169,11 @@ class PreparedTextTask:
         name: Short name of the task.
         task_kind: What is done with the text.
         stack: Of the model that it is for: an encoder-decoder or a decoder.
-        metric: What the search maximises, negated if lower is better; see ``text_metrics.score_of``.
+        metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.measuring.score_of`.
         metrics: All that are measured, ``metric`` among them.
         early_metric: What a trial is scored by before its last step.
         decoding: How answers are generated.
+        max_new_tokens: Most tokens of a generated answer.
         label_smoothing: Of the loss, in [0, 1).
         start_token_id: What the decoder of an encoder-decoder must begin with because the task says so (mBART: the
             language of the targets); None leaves it to the model.
@@ -177,18 +184,24 @@ class PreparedTextTask:
     """
 
     name: str
-    task_kind: TextKind
+    task_kind: str
     stack: StackKind
     metric: str
     metrics: tuple[str, ...]
-    early_metric: EarlyMetric
+    early_metric: Literal["loss", "metric"]
     decoding: Decoding
+    max_new_tokens: int
     label_smoothing: float
     start_token_id: int | None
     eos_token_id: int
     splits: Mapping[str, TextSplit]
     notes: tuple[str, ...]
     fingerprint: str
+
+    @property
+    def objective(self) -> str:
+        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
+        return "language_model"
 
     @property
     def labels(self) -> tuple[str, ...]:

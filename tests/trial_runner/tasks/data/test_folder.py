@@ -8,7 +8,7 @@ import pytest
 
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import TaskSource, prepare_task
+from trial_runner.tasks import Task, prepare_task
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def prepare(tiny_backbone, tmp_path):
 
     def run(folder, family="roberta", positions=None, **options):
         tokenizer = load_tokenizer(str(tiny_backbone(family)))
-        source = TaskSource(kind="folder", name=str(folder), **options)
+        task = Task(**{"folder": str(folder), "text": "text", "label": "label", "max_tokens": 128} | options)
         return prepare_task(
-            source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", position_limit_tokens=positions
+            task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", position_limit_tokens=positions
         )
 
     return run

@@ -5,7 +5,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 import trial_runner.huggingface
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import TaskSource, prepare_task
+from trial_runner.tasks import Task, prepare_task
 
 FEATURES = Features({"sentence": Value("string"), "label": ClassLabel(names=["negative", "neutral", "positive"])})
 
@@ -23,7 +23,7 @@ def prepare(tiny_backbone, tmp_path, monkeypatch):
         monkeypatch.setattr(datasets, "load_dataset", lambda name, configuration: DatasetDict(held))
         monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
         tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
-        source = TaskSource(kind="hub", name="owner/dataset", text=("sentence",), **options)
+        source = Task(hub="owner/dataset", text="sentence", label="label", **options)
         return prepare_task(source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache")
 
     return run
@@ -72,6 +72,6 @@ def test_a_hub_that_cannot_be_reached_is_one_clear_line_at_once(tiny_backbone, t
     tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     for name in ("owner/dataset", "not a name"):
         with pytest.raises(TaskError, match=r"'owner/dataset'") as caught:
-            prepare_task(TaskSource(kind="hub", name=name), tokenizer, "id", tmp_path / "cache")
+            prepare_task(Task(hub=name, text="text", label="label"), tokenizer, "id", tmp_path / "cache")
         assert "\n" not in str(caught.value)
     assert tuple(capfd.readouterr()) == ("", "")

@@ -9,10 +9,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks import (
     IGNORED,
     Decoding,
-    Grouping,
-    QuestionColumns,
-    TextColumns,
-    TextTaskSource,
+    Task,
     prepare,
     prepare_task,
 )
@@ -25,7 +22,7 @@ STACKS = {
     "llama": StackKind.DECODER,
 }
 METRIC = {"summarisation": "rouge2", "translation": "bleu", "data_to_text": "bleu", "question_answering": "token_f1"}
-QUESTIONS = QuestionColumns()
+QUESTIONS = {}
 
 
 @pytest.fixture
@@ -34,11 +31,10 @@ def prepared(tiny_backbone, tmp_path):
 
     def run(folder, family="bart", positions=None, task_kind="translation", **options):
         tokenizer = load_tokenizer(str(tiny_backbone(family)))
-        options = {"columns": TextColumns(source="en", target="de"), "decoding": Decoding(max_new_tokens=20)} | options
-        metric = options.pop("metric", METRIC.get(task_kind, "bleu"))
-        source = TextTaskSource(kind="folder", name=str(folder), task_kind=task_kind, metric=metric, **options)
+        columns = options.pop("columns", {"source": "en", "target": "de"})
+        usual = {"decoding": Decoding(max_new_tokens=20), "metric": METRIC.get(task_kind, "bleu"), "max_tokens": 128}
         return prepare_task(
-            source,
+            Task(**{"folder": str(folder), "kind": task_kind} | columns | usual | options),
             tokenizer,
             tokenizer_id(tokenizer),
             tmp_path / "cache",
@@ -153,11 +149,11 @@ def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_t
 def test_a_decoder_with_a_beginning_of_text_separates_with_it(folder, prepared, tiny_backbone, tmp_path, tokens):
     tokenizer = load_tokenizer(str(tiny_backbone("llama")))
     tokenizer.bos_token = "a"
-    source = TextTaskSource(
-        kind="folder",
-        name=str(folder),
-        task_kind="translation",
-        columns=TextColumns(source="en", target="de"),
+    source = Task(
+        kind="translation",
+        folder=str(folder),
+        source="en",
+        target="de",
         decoding=Decoding(max_new_tokens=9),
         metric="bleu",
     )
@@ -238,7 +234,7 @@ def test_a_translation_column_is_read_by_language(write_rows, prepared, tokens):
     assert texts(task, "validation", "bart", tokens) == ["<s> v ##a ##l ##i ##d ##a ##t ##i ##o ##n </s>"]
     assert task.splits["test"].references == (("ja",),)
     with pytest.raises(TaskError, match="split 'train' must have a column 'fr'; it has: translation"):
-        prepared(folder, columns=TextColumns(source="en", target="fr"))
+        prepared(folder, columns={"source": "en", "target": "fr"})
 
 
 def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
@@ -246,7 +242,7 @@ def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
     assert texts(task, "test", "t5", tokens)[0] == "g ##o : t ##e ##s ##t 0 </s>"
 
 
-TRIPLES = TextColumns(source="triples", target="texts")
+TRIPLES = {"source": "triples", "target": "texts"}
 
 
 def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_rows, prepared, tokens):
@@ -278,7 +274,7 @@ def test_train_may_have_targets_and_the_others_references(write_rows, prepared, 
     write_rows("train.jsonl", [{"mr": "a", "human": "x"}])
     write_rows("validation.jsonl", [{"mr": "b", "refs": ["y", "z"]}])
     folder = write_rows("test.jsonl", [{"mr": "c", "refs": ["y"], "human": "w"}])
-    columns = TextColumns(source="mr", target="human", references="refs")
+    columns = {"source": "mr", "target": "human", "references": "refs"}
     task = prepared(folder, task_kind="data_to_text", columns=columns)
     assert (task.splits["validation"].references, task.splits["test"].references) == ((("y", "z"),), (("y",),))
     targets = [texts(task, split, "bart", tokens, "targets") for split in ("train", "validation", "test")]
@@ -286,7 +282,7 @@ def test_train_may_have_targets_and_the_others_references(write_rows, prepared, 
     with pytest.raises(
         TaskError, match=r"'validation' must have a column 'ref'; it has: mr, refs\. Did you mean 'refs'"
     ):
-        prepared(folder, task_kind="data_to_text", columns=TextColumns(source="mr", target="human", references="ref"))
+        prepared(folder, task_kind="data_to_text", columns={"source": "mr", "target": "human", "references": "ref"})
 
 
 def test_questions_are_read_with_their_context_and_any_answer_counts(write_rows, prepared, tokens):
@@ -310,7 +306,7 @@ def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, pr
             "answers": {"input_text": ["1", "2", "3", "4"], "answer_start": [0, 0, 0, 0]},
         }
         folder = write_rows(f"{split}.jsonl", [row])
-    columns = QuestionColumns(context="story", question="questions")
+    columns = {"context": "story", "question": "questions"}
     task = prepared(folder, "t5", task_kind="question_answering", columns=columns, max_tokens=60)
     asked = [
         text.split(" : ")[1].removesuffix(" c ##o ##n ##t ##e ##x ##t") for text in texts(task, "test", "t5", tokens)
@@ -322,10 +318,10 @@ def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, pr
 def test_groups_of_examples_are_kept(write_rows, prepared):
     for split in ("train", "validation", "test"):
         folder = write_rows(f"{split}.jsonl", [{**row, "seen": n != 1} for n, row in enumerate(pairs(split))])
-    task = prepared(folder, group=Grouping(column="seen", values={"seen": ("true",), "unseen": ("false",)}))
+    task = prepared(folder, group="seen", groups={"seen": ("true",), "unseen": ("false",)})
     assert task.splits["test"].groups == ("seen", "unseen", "seen")
     with pytest.raises(TaskError, match=r"must have a column 'sene'; it has: en, de, seen\. Did you mean 'seen'"):
-        prepared(folder, group=Grouping(column="sene"))
+        prepared(folder, group="sene")
 
 
 def test_a_test_split_of_several_files_has_a_group_for_each(write_rows, prepared):
@@ -414,9 +410,9 @@ def test_a_text_task_is_tokenised_once_and_then_read_from_the_cache(folder, prep
     reads = []
     read = prepare.read_folder
     monkeypatch.setattr(prepare, "read_folder", lambda *arguments: reads.append(1) or read(*arguments))
-    first = prepared(folder, group=Grouping(column="en"))
+    first = prepared(folder, group="en")
     options = {"metric": "chrf", "label_smoothing": 0.1, "decoding": Decoding(max_new_tokens=5, beams=2)}
-    second = prepared(folder, group=Grouping(column="en"), **options)
+    second = prepared(folder, group="en", **options)
     assert len(reads) == 1
     assert (second.metric, second.label_smoothing, second.decoding.beams) == ("chrf", 0.1, 2)
     assert (first.notes, first.eos_token_id, first.fingerprint) == (
@@ -431,10 +427,10 @@ def test_a_text_task_is_tokenised_once_and_then_read_from_the_cache(folder, prep
             np.testing.assert_array_equal(getattr(one, side).ids, getattr(other, side).ids)
             np.testing.assert_array_equal(getattr(one, side).offsets, getattr(other, side).offsets)
     others = [
-        prepared(folder, "gpt2", group=Grouping(column="en")),
-        prepared(folder, group=Grouping(column="en"), max_target_tokens=9),
-        prepared(folder, group=Grouping(column="en"), instruction="go:"),
-        prepared(folder, group=Grouping(column="de")),
+        prepared(folder, "gpt2", group="en"),
+        prepared(folder, group="en", max_target_tokens=9),
+        prepared(folder, group="en", instruction="go:"),
+        prepared(folder, group="de"),
     ]
     assert len({first.fingerprint, *(task.fingerprint for task in others)}) == len(reads) == 5
 
@@ -459,14 +455,14 @@ def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(
     tokenizer = mbart_tokenizer()
     before = tokenizer_id(tokenizer)
     options = {
-        "kind": "folder",
-        "name": str(folder),
-        "task_kind": "translation",
-        "columns": TextColumns(source="en", target="de"),
+        "kind": "translation",
+        "folder": str(folder),
+        "source": "en",
+        "target": "de",
         "decoding": Decoding(max_new_tokens=9),
         "metric": "bleu",
     }
-    source = TextTaskSource(**options, languages=("de_DE", "ro_RO"))
+    source = Task(**options, languages=("de_DE", "ro_RO"))
     task = prepare_task(source, tokenizer, before, tmp_path / "cache", stack=StackKind.ENCODER_DECODER)
     romanian = tokenizer.convert_tokens_to_ids("ro_RO")
     batch = task.splits["test"].batch([0], 1, start_token_id=task.start_token_id)
@@ -476,7 +472,7 @@ def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(
     assert tokenizer_id(tokenizer) == before
     with pytest.raises(TaskError, match="languages must be known to the tokenizer; got 'romanian'"):
         prepare_task(
-            TextTaskSource(**options, languages=("de_DE", "romanian")),
+            Task(**options, languages=("de_DE", "romanian")),
             tokenizer,
             before,
             tmp_path / "cache",
@@ -499,7 +495,7 @@ def test_the_files_may_be_parquet_with_lists_and_mappings(tmp_path, prepared, wr
         (folder / f"{split}.jsonl").unlink()
         named = [{**row, "sets": [[f"{split} | b | c"]]} for row in rows]
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(named), folder / f"{split}.parquet")
-    task = prepared(folder, task_kind="data_to_text", columns=TextColumns(source="sets", target="lex.text"))
+    task = prepared(folder, task_kind="data_to_text", columns={"source": "sets", "target": "lex.text"})
     assert task.splits["test"].references == (("one", "two"),)
     assert len(task.splits["train"]) == 2
     json.dumps(task.notes)

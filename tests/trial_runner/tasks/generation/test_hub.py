@@ -6,7 +6,7 @@ import trial_runner.huggingface
 from search_space.dimensions import StackKind
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Decoding, TaskSource, TextColumns, TextTaskSource, prepare_task
+from trial_runner.tasks import Decoding, Task, prepare_task
 
 
 @pytest.fixture
@@ -37,11 +37,12 @@ def prepared(tiny_backbone, tmp_path):
 
 
 def text_source(task_kind="translation", metric="bleu", source="en", target="ro", **options):
-    return TextTaskSource(
-        kind="hub",
-        name="owner/dataset",
-        task_kind=task_kind,
-        columns=TextColumns(source=source, target=target),
+    return Task(
+        kind=task_kind,
+        hub="owner/dataset",
+        source=source,
+        target=target,
+        max_tokens=128,
         decoding=Decoding(max_new_tokens=9),
         metric=metric,
         **options,
@@ -118,12 +119,12 @@ def test_a_split_that_is_joined_of_several_has_a_group_for_each(hub, prepared):
         return Dataset.from_dict({"text": texts, "label": [str(n % 2) for n in range(count)]})
 
     hub({"train": split("t", 200), "near": split("n", 2), "far": split("f", 3)})
-    source = TaskSource(kind="hub", name="owner/dataset", splits={"test": {"near": "near", "far": "far"}})
+    source = Task(hub="owner/dataset", text="text", label="label", splits={"test": {"near": "near", "far": "far"}})
     task = prepared(source)
     assert task.splits["test"].groups == ("near", "near", "far", "far", "far")
     assert task.splits["validation"].groups is None
     again = prepared(source)
     assert again.splits["test"].groups == task.splits["test"].groups
-    misnamed = TaskSource(kind="hub", name="owner/dataset", splits={"test": {"near": "nera"}})
+    misnamed = Task(hub="owner/dataset", text="text", label="label", splits={"test": {"near": "nera"}})
     with pytest.raises(TaskError, match=r"must have a split 'nera'; it has: train, near, far\. Did you mean 'near'"):
         prepared(misnamed)

@@ -3,7 +3,9 @@
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from trial_runner.tasks.metrics.metric import Measures, Metric, References, Texts
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -30,3 +32,16 @@ def _f1(predicted: list[str], true: list[str]) -> float:
         return float(predicted == true)
     common = (Counter(predicted) & Counter(true)).total()
     return 2 * common / (len(predicted) + len(true))
+
+
+def _metric(name: str, measure: Callable[[str, Sequence[str]], float]) -> Metric:
+    """The mean over the texts."""
+
+    def compute(texts: Texts, references: References) -> float:
+        return sum(measure(text, each) for text, each in zip(texts, references, strict=True)) / len(texts)
+
+    return Metric(name=name, kinds=("question_answering",), measures=Measures.TEXTS, compute=compute)
+
+
+EXACT_MATCH = _metric("exact_match", exact_match)
+TOKEN_F1 = _metric("token_f1", token_f1)

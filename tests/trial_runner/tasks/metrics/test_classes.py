@@ -6,9 +6,10 @@ import pytest
 import sklearn.metrics
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks import METRICS, TaskSource, compute
+from trial_runner.tasks import METRICS, Task, check_task, compute
+from trial_runner.tasks.metrics import Measures
 
-NAMES = [metric.name for metric in METRICS]
+NAMES = [metric.name for metric in METRICS.values() if metric.measures is Measures.CLASSES]
 
 
 def test_binary_metrics_are_those_of_the_confusion_matrix():
@@ -28,12 +29,21 @@ def test_f1_of_two_classes_is_that_of_the_last_one():
     assert flipped["f1"] == pytest.approx(4 / 5)
 
 
-def test_metrics_of_more_classes_are_those_of_scikit_learn():
-    generator = np.random.default_rng(0)
-    labels, predictions = generator.integers(0, 5, (2, 300))
-    measured = compute(NAMES, predictions, labels, classes=5)
-    assert measured["f1"] == pytest.approx(sklearn.metrics.f1_score(labels, predictions, average="macro"))
-    assert measured["matthews"] == pytest.approx(sklearn.metrics.matthews_corrcoef(labels, predictions))
+@pytest.mark.parametrize("classes", [2, 3, 5, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_metrics_are_digit_by_digit_those_of_scikit_learn(classes, seed):
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, 301)
+    predictions = np.where(generator.random(301) < 0.4, labels, generator.integers(0, max(2, classes - 1), 301))
+    counted = [1] if classes == 2 else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f1 = sklearn.metrics.f1_score(labels, predictions, labels=counted, average="macro", zero_division=0)
+    assert compute(NAMES, predictions, labels, classes=classes) == {
+        "accuracy": sklearn.metrics.accuracy_score(labels, predictions),
+        "f1": f1,
+        "matthews": sklearn.metrics.matthews_corrcoef(labels, predictions),
+    }
 
 
 def test_f1_of_three_classes_is_macro_even_if_only_two_occur():
@@ -57,8 +67,8 @@ def test_a_perfect_prediction_measures_one(name):
 def test_an_unknown_metric_is_named_with_the_known_ones():
     with pytest.raises(TaskError, match=r"known: accuracy, f1, matthews\. Did you mean 'accuracy'"):
         compute(["acuracy"], [0], [0], classes=2)
-    with pytest.raises(TaskError, match="no metric 'bleu'"):
-        TaskSource(kind="folder", name="x", metric="bleu")
+    with pytest.raises(TaskError, match=r"metric of a classification task must be one of accuracy, .*; got 'bleu'"):
+        check_task(Task(folder="x", text="text", label="label", metric="bleu"))
 
 
 def test_predictions_and_labels_of_different_lengths_or_none_are_refused():

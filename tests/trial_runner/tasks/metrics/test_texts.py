@@ -8,14 +8,13 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks import TEXT_KINDS, compute, compute_loss, compute_text, metrics_of_kind, score_of, signature
-from trial_runner.tasks.generation.answers import exact_match, normalise_answer, token_f1
-from trial_runner.tasks.generation.metrics import LOSS_METRICS, TEXT_METRICS
+from trial_runner.tasks import METRICS, TASK_KINDS, compute, compute_loss, compute_text, score_of, signature
+from trial_runner.tasks.metrics.answers import exact_match, normalise_answer, token_f1
 
 PREDICTIONS = ["the cats sat on the mat", "a dog barked at two old men", "nothing here"]
 REFERENCES = [("the cat sat on a mat", "two cats sat on the mat"), ("two old men were barked at by a dog",), ("x y",)]
 SINGLE = [(each[0],) for each in REFERENCES]
-NAMES = [each.name for each in TEXT_METRICS]
+NAMES = [each.name for each in METRICS.values() if each.needs_generation]
 
 
 @pytest.mark.parametrize(("name", "library"), [("bleu", BLEU), ("chrf", CHRF), ("ter", TER)])
@@ -102,16 +101,18 @@ def test_a_search_maximises_so_metrics_that_are_better_when_lower_are_negated():
 
 
 def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
-    usual = {kind: metrics_of_kind(kind)[0] for kind in TEXT_KINDS}
+    usual = {name: kind.metrics[0] for name, kind in TASK_KINDS.items()}
     assert usual == {
+        "classification": "accuracy",
         "summarisation": "rouge2",
         "translation": "bleu",
         "data_to_text": "bleu",
         "question_answering": "token_f1",
     }
-    for kind in TEXT_KINDS:
-        assert metrics_of_kind(kind)[-2:] == tuple(each.name for each in LOSS_METRICS)
-    assert {name for kind in TEXT_KINDS for name in metrics_of_kind(kind)} >= {*NAMES}
+    for kind in TASK_KINDS.values():
+        if kind.prompt is not None:
+            assert kind.metrics[-2:] == ("loss", "perplexity")
+    assert {name for kind in TASK_KINDS.values() for name in kind.metrics} == set(METRICS)
 
 
 def test_signatures_name_library_version_and_number_of_references():

@@ -1,0 +1,50 @@
+"""Types of values that people write; what pydantic alone would let through is refused here."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+_Names = TypeVar("_Names", bound=tuple[object, ...])
+
+
+def _no_boolean(value: object) -> object:
+    """Refuse ``true`` where a number stands, which would be read as 1."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def distinct(values: _Names) -> _Names:
+    """The values, if none of them stands twice.
+
+    Raises:
+        ValueError: If one does.
+    """
+    if len(set(values)) != len(values):
+        raise ValueError("must not name anything twice")
+    return values
+
+
+def choice(value: str, known: Iterable[str]) -> str:
+    """The value, if it is a known one.
+
+    Raises:
+        ValueError: If it is not; says the nearest one.
+    """
+    known = list(known)
+    if value not in known:
+        near = difflib.get_close_matches(value, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"must be among {', '.join(known)}; got {value!r}{hint}")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Size = Annotated[Whole, Field(ge=1)]
+Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
+Positive = Annotated[Number, Field(gt=0)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
+Distinct = AfterValidator(distinct)

@@ -1,0 +1,167 @@
+"""Kinds of task whose answer is a text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from search_space.dimensions import StackKind
+from trial_runner.errors import TaskError
+from trial_runner.tasks.cache import Arrays, Facts
+from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.generation import preparing
+from trial_runner.tasks.generation.encode import TextEncoder
+from trial_runner.tasks.generation.questions import QUESTION_KEYS, question_columns, questioned, read_questions
+from trial_runner.tasks.generation.raw import PAIR_KEYS, RawTextSplit, instructed, pair_columns, read_pairs
+from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
+from trial_runner.tasks.generation.split import PreparedTextTask
+from trial_runner.tasks.kind import check_length, place_facts
+from trial_runner.tasks.measuring import metrics_of
+from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.task import Task
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+
+_WRITTEN_KEYS = (
+    "metrics",
+    "early_metric",
+    "max_target_tokens",
+    "label_smoothing",
+    "decoding",
+    "instruction",
+    "languages",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """See `trial_runner.tasks.kind.TaskKind`.
+
+    Attributes:
+        usual_metric: What is maximised unless the task says otherwise.
+        columns: The columns of a task by their keys.
+        read_keys: Of those that are read, in the order of ``source_of``.
+        read: Takes the rows of a task out of a dataset.
+        source_of: What a model reads, of the texts of a row.
+        merges_sources: Whether rows of validation and test with the same source are one, with all their references.
+        learns_every_reference: Whether each reference of train is learned rather than the first.
+    """
+
+    name: str
+    usual_metric: str
+    needed: tuple[str, ...] = ("source", "target")
+    column_keys: tuple[str, ...] = PAIR_KEYS
+    read_keys: tuple[str, ...] = ("source",)
+    columns: Callable[[Task], Mapping[str, str | None]] = pair_columns
+    read: Callable[["Dataset", Task, str, str], RawTextSplit] = read_pairs
+    source_of: Callable[..., str] = str
+    other_keys: tuple[str, ...] = _WRITTEN_KEYS
+    merges_sources: bool = False
+    learns_every_reference: bool = True
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """See `TaskKind`."""
+        return metrics_of(self.name, self.usual_metric)
+
+    def check(self, task: Task) -> None:
+        """See `TaskKind`."""
+        least, most = task.decoding.min_new_tokens, task.most_new_tokens
+        if least > most:
+            raise TaskError(f"min_new_tokens must be from 0 to max_new_tokens ({most}); got {least}.")
+
+    def read_columns(self, task: Task) -> tuple[str, ...]:
+        """See `TaskKind`."""
+        columns = self.columns(task)
+        return tuple(columns[key] or key for key in self.read_keys)
+
+    def prompt(self, task: Task, texts: Sequence[str]) -> str:
+        """See `TaskKind`."""
+        return instructed(self.source_of(*texts), task)
+
+    def preparation(
+        self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
+    ) -> "_Preparation":
+        """See `TaskKind`."""
+        encoder = TextEncoder(task, tokenizer, stack)
+        _check_lengths(task, stack, position_limit_tokens)
+        return _Preparation(self, task, encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Preparation:
+    """See `trial_runner.tasks.kind.Preparation`."""
+
+    kind: Generation
+    task: Task
+    encoder: TextEncoder
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """See `Preparation`."""
+        task = self.task
+        own = {
+            "task_kind": task.kind,
+            "columns": dict(self.kind.columns(task)),
+            "instruction": task.instruction or "",
+            "languages": task.languages,
+            "max_target_tokens": task.max_target_tokens,
+        }
+        return {**place_facts(task), **own}
+
+    @property
+    def identity(self) -> str:
+        """See `Preparation`."""
+        return self.encoder.identity
+
+    def read(self, dataset: "Dataset", split: str, group: str) -> RawTextSplit:
+        """See `Preparation`."""
+        return self.kind.read(dataset, self.task, split, group)
+
+    def tokenised(self, raw: RawTask[RawTextSplit], fingerprint: str) -> PreparedTextTask:
+        """See `Preparation`."""
+        whole = drop_repeated(complete_splits(drop_unanswered(raw, self.task)))
+        if self.kind.merges_sources:
+            whole = merge_sources(whole)
+        if self.kind.learns_every_reference:
+            whole = learn_every_reference(whole)
+        return preparing.tokenised(subsample(whole, self.task), self.task, self._measured(), self.encoder, fingerprint)
+
+    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
+        """See `Preparation`."""
+        return preparing.stored(prepared)
+
+    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
+        """See `Preparation`."""
+        return preparing.restored(self.task, self._measured(), self.encoder.stack, fingerprint, facts, arrays)
+
+    def _measured(self) -> tuple[str, ...]:
+        return self.task.metrics or self.kind.metrics
+
+
+def _check_lengths(task: Task, stack: StackKind, limit: int | None) -> None:
+    """Refuse lengths beyond the positions of either stack; a decoder has source and target in one row."""
+    written = {"max_target_tokens": task.max_target_tokens, "max_new_tokens": task.most_new_tokens}
+    if stack is StackKind.ENCODER_DECODER:
+        for name, tokens in {"max_tokens": task.max_tokens, **written}.items():
+            check_length(name, tokens, limit)
+        return
+    for name, tokens in written.items():
+        check_length(f"max_tokens and {name} together", task.max_tokens + tokens, limit)
+
+
+SUMMARISATION = Generation(name="summarisation", usual_metric="rouge2")
+TRANSLATION = Generation(name="translation", usual_metric="bleu")
+DATA_TO_TEXT = Generation(name="data_to_text", usual_metric="bleu", merges_sources=True)
+QUESTION_ANSWERING = Generation(
+    name="question_answering",
+    usual_metric="token_f1",
+    needed=(),
+    column_keys=QUESTION_KEYS,
+    read_keys=("context", "question"),
+    columns=question_columns,
+    read=read_questions,
+    source_of=questioned,
+    learns_every_reference=False,
+)

@@ -1,0 +1,170 @@
+"""What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from search_space.dimensions import StackKind
+from trial_runner.errors import TaskError
+from trial_runner.tasks.cache import Arrays, Facts
+from trial_runner.tasks.data.rows import RawTask, Rows
+from trial_runner.tasks.task import Task
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+
+
+class Prepared(Protocol):
+    """A task that can be trained on, in tokens."""
+
+    @property
+    def name(self) -> str:
+        """Short name of the task."""
+        ...
+
+    @property
+    def objective(self) -> str:
+        """What its trials learn: a word of `trial_runner.objectives.OBJECTIVES`."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each class, by index; empty where there are none."""
+        ...
+
+    @property
+    def metric(self) -> str:
+        """What the search maximises, negated where lower is better."""
+        ...
+
+    @property
+    def splits(self) -> Mapping[str, Any]:
+        """``train``, ``validation`` and ``test``, with as many examples as their length says."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One line for each thing that was done to the data."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the task, the data, the tokenizer and the largest lengths, as hex."""
+        ...
+
+
+class Preparation(Protocol):
+    """How one task becomes tokens of one tokenizer."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All of the task that decides the tokens, JSON-able, without the place of a folder."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What else decides them, beside what the tokenizer does to a text; empty if nothing does."""
+        ...
+
+    def read(self, dataset: "Dataset", split: str, group: str) -> Rows:
+        """The rows of a dataset, which are in a group unless a column says so.
+
+        Raises:
+            TaskError: If they are not what the task says.
+        """
+        ...
+
+    def tokenised(self, raw: RawTask[Any], fingerprint: str) -> Any:
+        """A `Prepared` task of what was read: completed, cut and tokenised."""
+        ...
+
+    def stored(self, prepared: Any) -> tuple[Facts, Arrays]:
+        """What the cache keeps of it."""
+        ...
+
+    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> Any:
+        """The `Prepared` task of what the cache has kept."""
+        ...
+
+
+@runtime_checkable
+class TaskKind(Protocol):
+    """A kind of task. Kinds are plain values, listed in `trial_runner.tasks.kinds.TASK_KINDS`."""
+
+    @property
+    def name(self) -> str:
+        """As written in a study file."""
+        ...
+
+    @property
+    def column_keys(self) -> tuple[str, ...]:
+        """Keys of a task that name columns of this kind."""
+        ...
+
+    @property
+    def other_keys(self) -> tuple[str, ...]:
+        """Other keys that only some kinds have, and this one does."""
+        ...
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those of the columns that must be named, unless the task is embedded."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of what it can be measured by, the usual one first."""
+        ...
+
+    @property
+    def prompt(self) -> Callable[[Task, Sequence[str]], str] | None:
+        """What a language model reads of the texts of the columns that are read; None where it writes no answer."""
+        ...
+
+    def check(self, task: Task) -> None:
+        """Refuse a task whose values do not fit each other.
+
+        Raises:
+            TaskError: If they do not.
+        """
+        ...
+
+    def read_columns(self, task: Task) -> tuple[str, ...]:
+        """Columns of what a model reads, in the order in which predictions take their texts."""
+        ...
+
+    def preparation(
+        self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
+    ) -> Preparation:
+        """How a task is made ready for a backbone.
+
+        Raises:
+            TaskError: If the backbone cannot do such a task, or has not enough positions for its lengths.
+        """
+        ...
+
+
+def check_length(name: str, tokens: int, limit: int | None) -> None:
+    """Refuse a length beyond the positions of the backbone.
+
+    Raises:
+        TaskError: If it is.
+    """
+    if limit is not None and tokens > limit:
+        raise TaskError(f"{name} must be at most {limit}, the positions of the backbone; got {tokens}.")
+
+
+def place_facts(task: Task) -> dict[str, Any]:
+    """What a kind's facts have in common: where the data stands, and how much of it is used."""
+    grouping = task.grouping
+    return {
+        "kind": "embedded" if task.name is not None else "folder" if task.folder is not None else "hub",
+        "name": task.title,
+        "configuration": task.configuration,
+        "revision": task.revision,
+        "group": None if grouping is None else {"column": grouping.column, "values": dict(grouping.values)},
+        "max_tokens": task.max_tokens,
+        "splits": dict(task.splits),
+        "train_examples": task.train_examples,
+        "validation_examples": task.validation_examples,
+    }

@@ -1,0 +1,121 @@
+"""Measuring predictions by metrics of `trial_runner.tasks.metrics`, on all examples and on each group of them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.groups import rows_by_group
+from trial_runner.tasks.data.names import nearest
+from trial_runner.tasks.metrics import METRICS, Measures, Metric
+from trial_runner.tasks.metrics.metric import References, Texts
+
+PROXY_LOSS = "proxy_loss"
+"""A measurement that is scored by its loss in place of the task's metric has the loss under this name, too."""
+
+
+def metrics_of(kind: str, usual: str) -> tuple[str, ...]:
+    """Names of the metrics of a kind of task, the usual one first, those of the loss last."""
+    known = [metric for metric in METRICS.values() if kind in metric.kinds]
+    known.sort(key=lambda metric: (metric.name != usual, metric.measures is Measures.LOSS))
+    return tuple(metric.name for metric in known)
+
+
+def score_of(name: str, value: float) -> float:
+    """The score that a search maximises: a metric's value, negated where lower is better (TER, loss, perplexity)."""
+    metric = METRICS.get(name)
+    return value if metric is None else metric.score(value)
+
+
+def compute(
+    names: Iterable[str], predictions: Any, labels: Any, *, classes: int, groups: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Measure predicted classes by several metrics.
+
+    Args:
+        names: Of the metrics.
+        predictions: Predicted class per example, ``(B,)``.
+        labels: True class per example, ``(B,)``.
+        classes: Number of classes of the task; two of them make F1 that of the last class.
+        groups: Of each example; every group is measured on its own too, as ``accuracy_matched``.
+
+    Raises:
+        TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
+    """
+    predicted, true = np.asarray(predictions, dtype=np.int64), np.asarray(labels, dtype=np.int64)
+    if predicted.shape != true.shape or not len(true):
+        raise TaskError(
+            f"metrics need as many predictions as labels, at least one; got {predicted.shape} and {true.shape}."
+        )
+    return _measured(
+        _chosen(names, "", Measures.CLASSES),
+        lambda each, rows: each.compute(predicted[rows], true[rows], classes),
+        len(true),
+        groups,
+    )
+
+
+def compute_loss(names: Iterable[str], loss: float) -> dict[str, float]:
+    """The metrics of those names that are of the loss; others are left out."""
+    return {name: METRICS[name].compute(loss) for name in names if METRICS[name].measures is Measures.LOSS}
+
+
+def compute_text(
+    names: Iterable[str], predictions: Texts, references: References, *, groups: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Measure generated texts by several metrics.
+
+    Args:
+        names: Of the metrics; those of the loss are left out.
+        predictions: A text for each of the B examples; it may be empty.
+        references: The references of each example, at least one.
+        groups: Of each example; every group is measured on its own too, as ``bleu_seen``.
+
+    Raises:
+        TaskError: If there is no metric of a name, if the arguments are empty or of unequal length, or if an example
+            has no reference.
+    """
+    if len(predictions) != len(references) or not predictions:
+        raise TaskError(
+            f"metrics need as many predictions as examples with references, at least one; got {len(predictions)} and "
+            f"{len(references)}."
+        )
+    if not all(references):
+        raise TaskError("every example must have a reference; got one with none.")
+    chosen = _chosen(names, " of texts", Measures.TEXTS, Measures.LOSS)
+    return _measured(
+        [each for each in chosen if each.needs_generation],
+        lambda each, rows: each.compute([predictions[row] for row in rows], [references[row] for row in rows]),
+        len(references),
+        groups,
+    )
+
+
+def signature(name: str, references: References) -> str:
+    """What makes a value of a metric comparable: sacrebleu's signature, or library, version and options."""
+    told = METRICS[name].signature
+    return name if told is None else told(references)
+
+
+def _chosen(names: Iterable[str], of_what: str, *measures: Measures) -> list[Metric]:
+    known = {name: metric for name, metric in METRICS.items() if metric.measures in measures}
+    chosen = []
+    for name in names:
+        if name not in known:
+            raise TaskError(f"no metric {name!r}{of_what}; known: {', '.join(known)}.{nearest(name, known)}")
+        chosen.append(known[name])
+    return chosen
+
+
+def _measured(
+    chosen: Sequence[Metric],
+    measure: Callable[[Metric, list[int]], float],
+    count: int,
+    groups: Sequence[str] | None,
+) -> dict[str, float]:
+    """Each metric on all rows, then on those of each group."""
+    measured = {each.name: measure(each, list(range(count))) for each in chosen}
+    for group, rows in rows_by_group(groups or ()).items():
+        measured |= {f"{each.name}_{group}": measure(each, rows) for each in chosen}
+    return measured

@@ -1,0 +1,29 @@
+"""How probable the reference texts are to the model. Needs no generation."""
+
+import math
+
+from trial_runner.tasks.metrics.metric import Measures, Metric
+
+_KINDS = ("summarisation", "translation", "data_to_text", "question_answering")
+
+
+def _perplexity(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.inf
+
+
+LOSS = Metric(
+    name="loss",
+    kinds=_KINDS,
+    measures=Measures.LOSS,
+    compute=float,
+    higher_is_better=False,
+    bounds=(0.0, math.inf),
+)
+PERPLEXITY = Metric(
+    name="perplexity",
+    kinds=_KINDS,
+    measures=Measures.LOSS,
+    compute=_perplexity,
+    higher_is_better=False,
+    bounds=(1.0, math.inf),
+)

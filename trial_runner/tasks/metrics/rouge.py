@@ -1,0 +1,26 @@
+"""ROUGE, from rouge-score: mean F1 over the texts, each against its best reference.
+
+Words are stemmed, as in the field's scripts. Sentences, which only rougeLsum knows, are lines.
+"""
+
+from trial_runner.tasks.metrics.metric import Measures, Metric, References, Texts
+
+
+def _metric(name: str) -> Metric:
+    def compute(texts: Texts, references: References) -> float:
+        from rouge_score.rouge_scorer import RougeScorer
+
+        scorer = RougeScorer([name], use_stemmer=True)
+        pairs = zip(references, texts, strict=True)
+        return sum(float(scorer.score_multi(list(each), text)[name].fmeasure) for each, text in pairs) / len(texts)
+
+    def signature(references: References) -> str:
+        from importlib.metadata import version
+
+        return f"{name}|stemmed|best reference|mean F1|rouge-score {version('rouge-score')}"
+
+    kinds = ("summarisation", "data_to_text")
+    return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute, signature=signature)
+
+
+ROUGE1, ROUGE2, ROUGE_L, ROUGE_LSUM = (_metric(name) for name in ("rouge1", "rouge2", "rougeL", "rougeLsum"))

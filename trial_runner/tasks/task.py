@@ -1,0 +1,179 @@
+"""A task as a study file has it: where its texts stand, what is made of them, how that is measured."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, field, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from search_space.checked import Distinct, Name, Number, Size, Text, Whole, choice
+from trial_runner.tasks.data.groups import Grouping
+from trial_runner.tasks.data.place import SplitName
+from trial_runner.tasks.metrics import METRICS
+
+KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
+
+
+def _split_once(value: object) -> object:
+    """One column name stands for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def _split_name(value: object) -> object:
+    """The name of a split, or group and name of each split that it is joined from."""
+    names = value.items() if isinstance(value, Mapping) else [("all", value)]
+    if not names or not all(isinstance(text, str) and text for pair in names for text in pair):
+        raise ValueError("must be the name of a split, or a mapping from groups to names of splits")
+    return value
+
+
+def _group_values(value: object) -> tuple[str, ...]:
+    """Values of a column as text; one stands for a list of one."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not values or not all(isinstance(each, str | int) for each in values):
+        raise ValueError("must be a list of texts, whole numbers or true and false")
+    return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+
+
+Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
+MetricName = Annotated[str, AfterValidator(lambda name: choice(name, METRICS))]
+_SplitName = Annotated[SplitName, BeforeValidator(_split_name)]
+_GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class Decoding:
+    """How texts are generated.
+
+    Attributes:
+        beams: Width of the beam search; 1 is greedy.
+        max_new_tokens: Most tokens of a generated text, the end of text among them; null is ``max_target_tokens``.
+        min_new_tokens: No text ends before.
+        length_penalty: Power of the length that a beam's score is divided by; above 0 it favours longer texts.
+        no_repeat_ngram: No n-gram of that many tokens occurs twice in a text; 0 lets everything through.
+    """
+
+    beams: Size = 1
+    max_new_tokens: Size | None = None
+    min_new_tokens: Annotated[Whole, Field(ge=0)] = 0
+    length_penalty: Number = 1.0
+    no_repeat_ngram: Annotated[Whole, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class Task:
+    """What is learned. Exactly one of ``name``, ``folder`` and ``hub``.
+
+    Whether its keys fit its kind is said by `trial_runner.tasks.kinds.check_task`; whether the data has the columns is
+    seen when it is read.
+
+    Attributes:
+        kind: ``classification`` (of a text or a pair), ``summarisation``, ``translation``, ``data_to_text`` or
+            ``question_answering``; the last four need a backbone that generates.
+        name: An embedded task, such as ``docstrings``.
+        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .csv or .parquet; relative to the study file.
+        hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``.
+        configuration: Of the hub's data set, such as ``sst2``.
+        revision: Branch, tag or commit of the hub's data set; null is the newest.
+        text: Of classification, the column of the text, or the two columns of a pair.
+        label: Of classification, the column of the label.
+        labels: In the order of their indices; null takes them from train, sorted.
+        source: Column of what is read: a text, or a list of triples. A path such as ``lex.text`` leads into a column;
+            a language such as ``en`` into the column ``translation``.
+        target: Column of what is to be written: a text, or a list of texts, each of which is learned and measured
+            against.
+        references: Column of the texts that validation and test are measured against; null is ``target``.
+        context: Of question answering, the column of what is asked about; null is ``context``.
+        question: The column of the question, or of all questions of a conversation; null is ``question``.
+        answers: The column of the answers: a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a
+            conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA. Null is ``answers``.
+        group: Column whose values are measured on their own too, as ``bleu_seen``.
+        groups: Names of the groups and the values of each; empty makes every value a group.
+        instruction: Put before every source, such as ``translate English to German:``.
+        languages: Of source and target, as a tokenizer that knows languages calls them: ``[en_XX, ro_RO]``.
+        splits: Names of splits (of a folder: of files) that are not called train, validation and test; several, each
+            measured on its own too, as ``{matched: validation_matched, mismatched: validation_mismatched}``.
+        metric: What is maximised; ``ter``, ``loss`` and ``perplexity`` with a minus sign.
+        metrics: What is measured, ``metric`` among it; empty is all of the kind.
+        early_metric: What texts are scored by at every measurement but a trial's last one: the ``loss`` (with a minus
+            sign), which takes no generation, or the ``metric``.
+        max_tokens: Longer texts are cut; of a pair, the longer text first; of a decoder the separator is counted too.
+        max_target_tokens: Longer targets are cut, the end of text is kept.
+        label_smoothing: Share of the probability that the loss spreads over the vocabulary.
+        decoding: How texts are generated.
+        train_examples: At most so many are used, the same ones always, chosen by hash; null uses all.
+        validation_examples: The same for validation.
+    """
+
+    kind: str = "classification"
+    name: Name | None = None
+    folder: Text | None = None
+    hub: Text | None = None
+    configuration: Text | None = None
+    revision: Text | None = None
+    text: Columns | None = None
+    label: Text | None = None
+    labels: Annotated[tuple[Text, ...], Distinct, Field(min_length=2)] | None = None
+    source: Text | None = None
+    target: Text | None = None
+    references: Text | None = None
+    context: Text | None = None
+    question: Text | None = None
+    answers: Text | None = None
+    group: Text | None = None
+    groups: dict[Text, _GroupValues] = field(default_factory=dict)
+    instruction: Text | None = None
+    languages: tuple[Text, Text] | None = None
+    splits: dict[Literal["train", "validation", "test"], _SplitName] = field(default_factory=dict)
+    metric: MetricName = "accuracy"
+    metrics: Annotated[tuple[MetricName, ...], Distinct] = ()
+    early_metric: Literal["loss", "metric"] = "loss"
+    max_tokens: Annotated[Whole, Field(ge=8)] = 64  # room for the special tokens of a pair and a token of each text
+    max_target_tokens: Annotated[Whole, Field(ge=4)] = 64  # a token of text beside the special tokens around it
+    label_smoothing: Annotated[Number, Field(ge=0, lt=1)] = 0.0
+    decoding: Decoding = Decoding()
+    train_examples: Size | None = None
+    validation_examples: Size | None = None
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        given = [key for key in ("name", "folder", "hub") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(f"must have exactly one of name, folder and hub; got {' and '.join(given) or 'none'}")
+        if self.hub is None and (self.configuration is not None or self.revision is not None):
+            raise ValueError("must not have a configuration or revision unless it comes from the hub")
+        if self.groups and self.group is None:
+            raise ValueError("must name the column group that the values of groups stand in")
+        return self
+
+    @property
+    def title(self) -> str:
+        """Short name of the task, the same wherever its folder is."""
+        if self.folder is not None:
+            return Path(self.folder).expanduser().absolute().name
+        name = self.name or self.hub or ""
+        return f"{name}/{self.configuration}" if self.configuration else name
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """Which column says to which group an example belongs.
+
+        Raises:
+            TaskError: If a group's name cannot be part of a metric's, or a value is in two groups.
+        """
+        return None if self.group is None else Grouping(column=self.group, values=dict(self.groups))
+
+    @property
+    def most_new_tokens(self) -> int:
+        """Most tokens of a generated text."""
+        return self.decoding.max_new_tokens or self.max_target_tokens
+
+
+def defaults_of(task: Task) -> dict[str, Any]:
+    """What each key of a task is where it is left out."""
+    return {
+        each.name: each.default_factory() if each.default_factory is not MISSING else each.default
+        for each in fields(task)
+    }
