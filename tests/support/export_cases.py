@@ -17,6 +17,7 @@ from search_space.edit import Edit
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.requests import Snapshot
@@ -69,9 +70,8 @@ def trial_of(rig: Rig, *edits: Edit) -> Trial:
     seed = derived_seed(SEED, "deltas")
     deltas = DeltaSet(configuration, shape, seed=seed, dtype=dtype, frozen=rig.weights())
     moved(deltas)
-    finish = getattr(deltas.whole, "after_step", None)
-    if finish is not None:
-        assert finish(1, 1)  # diff pruning keeps its largest changes
+    if isinstance(deltas.whole, SparseDelta):
+        assert deltas.whole.after_step(1, 1)  # it keeps its largest changes
     generator = torch.Generator().manual_seed(5)
     head = (torch.randn(3, shape.width, generator=generator).to(dtype), torch.randn(3, generator=generator).to(dtype))
     tensors = {"head.weight": head[0], "head.bias": head[1]}

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
-from search_space.forms import SoftmaxMemory
-from search_space.gates import ConvexGate, ConvexInducerGate, Multiply
 from trial_runner.attachment.attention import Prefix
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
@@ -42,7 +40,7 @@ class HeadEdits:
     def needs_normaliser(self) -> bool:
         """See `AttentionTap`."""
         plan = self._plan()
-        return plan is not None and any(not isinstance(group.edit.gate, ConvexGate) for group in plan.lse)
+        return plan is not None and any(not group.gate.is_prefix for group in plan.lse)
 
     def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
         """See `AttentionTap`."""
@@ -62,7 +60,7 @@ class HeadEdits:
         """Find lambda of every edit with a gate of log-sum-exps; a convex inducer shrinks its heads by it."""
         query = self._query
         for group in plan.lse:
-            if isinstance(group.edit.gate, ConvexGate) or query is None:
+            if group.gate.is_prefix or query is None:
                 continue
             mine = query.take(group.places)
             projected = _by_head(self._values[Port.Q].take(group.places), mine)
@@ -70,7 +68,7 @@ class HeadEdits:
             behind = SlotRows(normaliser, plan.slots).take(group.places)
             weight = torch.sigmoid(own - behind).unsqueeze(-1).to(heads.dtype)  # (G, B, T, H, 1)
             self._weights[group] = weight
-            if isinstance(group.edit.gate, ConvexInducerGate):
+            if group.gate.shrinks_heads:
                 heads = heads * (1 - group.spread(weight))
         return heads
 
@@ -95,7 +93,7 @@ class HeadEdits:
             edit = group.edit
             if edit.insertion is not Insertion.PARALLEL:
                 # what is read may be normalised; what is multiplied is the port itself
-                rows = itself if isinstance(edit.gate, Multiply) else reads_own
+                rows = itself if group.gate.replaces else reads_own
                 return rows.take(group.places), None, None
             is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
             return self._read(group), self._weights.get(group), self._scaling if is_query else None
@@ -110,7 +108,7 @@ class HeadEdits:
         edit = group.edit
         if edit.read is None:
             raise AttachError(f"{edit.form.name} at {edit.write} must read a tensor; got none.")
-        is_table = isinstance(edit.form, SoftmaxMemory) and edit.write is Port.HEAD and edit.read is Port.Q
+        is_table = group.is_table and edit.write is Port.HEAD and edit.read is Port.Q
         if is_table and self._query is not None:
             return self._query.take(group.places)
         value = self._values[edit.read].take(group.places)

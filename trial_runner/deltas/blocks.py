@@ -5,6 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Heads, Port
+from search_space.edit import Edit
+from search_space.ends import block_widths
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
@@ -48,6 +53,20 @@ class Blocks:
     def spread_output_bias(self, bias: Tensor) -> Tensor:
         """The bias of what is written, as it is added: ``(D_out,)`` or ``(H, D_out)``."""
         return bias if self.is_summed else self.spread(bias)
+
+
+def blocks_of(edit: Edit, shape: BackboneShape) -> Blocks:
+    """How an edit's form is split over heads."""
+    in_width, out_width = block_widths(edit, shape)
+    of_heads = edit.heads is not Heads.SINGLE
+    return Blocks(
+        number=shape.heads(edit.heads),
+        of_heads=of_heads,
+        query_heads=shape.query_heads,
+        in_width=in_width,
+        out_width=out_width,
+        is_summed=of_heads and edit.write is Port.O,
+    )
 
 
 def product(z: Tensor, matrix: Tensor) -> Tensor:

@@ -1,9 +1,13 @@
 """Adapters: ``act(N(z) W_down + b_down) W_up + b_up``."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Bottleneck, Init, OwnNorm
+from search_space.dimensions import Heads, Port
+from search_space.edit import Edit
+from search_space.forms import Bottleneck, Form, Init, OwnNorm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import (
     Blocks,
@@ -14,12 +18,17 @@ from trial_runner.deltas.blocks import (
     truncated_normal,
     uniform,
 )
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, Place
+from trial_runner.deltas.gates import gate_of
+from trial_runner.deltas.prefix_stack import PrefixStack
+from trial_runner.errors import AttachError
 
 _BERT_DEVIATION = 0.02
 _HOULSBY_DEVIATION = 1e-3
+_NOT_LINEAR = "its activation is not linear"
 
 
-class BottleneckDelta(nn.Module):
+class BottleneckDelta(FormDelta):
     """A bottleneck with a nonlinearity, once or per head.
 
     A multi-head bottleneck that reads q reads it scaled by 1/sqrt(d_h), as attention does (He et al. 2022, multi-head
@@ -32,6 +41,9 @@ class BottleneckDelta(nn.Module):
         generator: Draws the initial values.
         is_scaled: Whether what is read is scaled before the first product.
     """
+
+    paddings: ClassVar = {"down": COLUMNS, "down_bias": COLUMNS, "up": ROWS}
+    unmergeable = _NOT_LINEAR
 
     def __init__(
         self, form: Bottleneck, blocks: Blocks, width: int, generator: torch.Generator, *, is_scaled: bool = False
@@ -51,6 +63,30 @@ class BottleneckDelta(nn.Module):
             self.up_bias = nn.Parameter(_bias(blocks.output_bias_shape, form.init, generator))
         self.norm = _layer_norm(blocks.in_width) if form.norm is OwnNorm.INPUT else None
         self.output_norm = _layer_norm(blocks.out_width) if form.norm is OwnNorm.OUTPUT else None
+
+    @classmethod
+    def shares(cls, form: Form) -> type[PrefixStack] | None:
+        """See `FormDelta`."""
+        return None if form.reparameterization is None else PrefixStack
+
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "BottleneckDelta | StackedBottleneck":
+        """See `FormDelta`."""
+        if not isinstance(edit.form, Bottleneck):
+            raise AttachError(f"a bottleneck needs a form of one; got {edit.form.name}. This is a bug.")
+        if isinstance(place.shared, PrefixStack):
+            return StackedBottleneck(edit.form, place.shared, place.index, place.blocks)
+        # an inducer's reads q as it is, to which its key is compared
+        is_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q and not gate_of(edit).is_inducer
+        return cls(edit.form, place.blocks, place.width, generator, is_scaled=is_query)
+
+    @torch.no_grad()
+    def take(self, source: nn.Module) -> None:
+        """See `DeltaModule`."""
+        if isinstance(source, StackedBottleneck):
+            keys, values = source.table()
+            self.down.copy_(keys.transpose(-1, -2))
+            self.up.copy_(values)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
@@ -97,3 +133,49 @@ def _bias(shape: tuple[int, ...], init: Init, generator: torch.Generator) -> Ten
 
 def _layer_norm(width: int) -> nn.LayerNorm:
     return nn.LayerNorm(width, dtype=torch.float64)
+
+
+class StackedBottleneck(FormDelta):
+    """A multi-head adapter whose matrices are one layer's table of a `PrefixStack`; it has no parameters of its own.
+
+    ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
+    """
+
+    unmergeable = _NOT_LINEAR
+
+    def __init__(self, form: Bottleneck, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
+        """Keep the stack without registering it a second time."""
+        super().__init__()
+        self.blocks = blocks
+        self._activation = ACTIVATIONS[form.activation]
+        self._stack = (stack,)
+        self._layer = layer
+
+    @property
+    def shared(self) -> PrefixStack:
+        """See `FormDelta`."""
+        return self._stack[0]
+
+    @property
+    def layer(self) -> int:
+        """See `FormDelta`."""
+        return self._layer
+
+    def table(self) -> tuple[Tensor, Tensor]:
+        """The down matrices transposed and the up matrices, both ``(N, R, d_h)``."""
+        down, up = self._stack[0].table(self.layer)
+        is_real = self._stack[0].is_real
+        return down, up if is_real is None else up * is_real.to(up.dtype).unsqueeze(-1)
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
+        """``(B, T, H, d_h)`` to ``(B, T, H, d_h)``.
+
+        Args:
+            z: Queries.
+            weight: Factor of the hidden units, ``(B, T, H, 1)``; None is 1.
+            scaling: Factor of the queries; None means 1/sqrt(d_h).
+        """
+        keys, values = self.table()
+        z = z * (self.blocks.in_width**-0.5 if scaling is None else scaling)
+        hidden = self._activation(block_product(z, keys.transpose(-1, -2), self.blocks))  # (B, T, H, R)
+        return output_product(hidden, values, self.blocks, weight)

@@ -3,15 +3,30 @@
 import torch
 from torch import Tensor, nn
 
+from search_space.edit import Edit
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.form_delta import FormDelta, Place
 
-class ConstantDelta(nn.Module):
+
+class ConstantDelta(FormDelta):
     """A vector that starts at zero and is added to every token."""
+
+    unmergeable = None
 
     def __init__(self, width: int) -> None:
         """Start at zero."""
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(width, dtype=torch.float64))
 
-    def forward(self, z: Tensor | None) -> Tensor:
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "ConstantDelta":
+        """See `FormDelta`."""
+        return cls(place.blocks.out_width)
+
+    def affine(self) -> Affine:
+        """See `FormDelta`."""
+        return Affine(shift=self.bias.detach().double())
+
+    def forward(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(D_out,)``, whatever is read."""
         return self.bias

@@ -1,6 +1,6 @@
 """The trainable modules of one configuration, and what they do at each sublayer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -11,17 +11,11 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits, widths
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, Phm, Prompt, SoftmaxMemory, Sparse
-from search_space.gates import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
-from trial_runner.deltas import FormDelta, build_form, build_stack, build_stacked
-from trial_runner.deltas.phm import PhmShared
+from trial_runner.deltas import DELTAS, FormDelta, SharedDelta, build_form, build_shared, build_whole
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
-from trial_runner.deltas.softmax_memory import PrefixStack
-from trial_runner.deltas.whole_model import WholeModelDelta, build_whole
+from trial_runner.deltas.whole_model import WholeModelDelta
 from trial_runner.errors import AttachError
-
-LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
 
 
 @dataclass(slots=True)
@@ -43,12 +37,12 @@ class SublayerPlan:
     def add(self, delta: PortDelta) -> None:
         """Take an edit's module in."""
         edit = delta.edit
-        if isinstance(edit.gate, LSE_GATES):
+        if delta.gate.is_of_logits:
             self.lse.append(delta)
-            if not isinstance(edit.gate, ConvexGate):
-                self.reads.add(Port.Q)
-        if isinstance(edit.gate, ConvexGate):
+        if delta.gate.is_prefix:
             return
+        if delta.gate.is_of_logits:
+            self.reads.add(Port.Q)
         side = self.sequential if edit.insertion is Insertion.SEQUENTIAL else self.parallel
         side.setdefault(edit.write, []).append(delta)
         if edit.read is not None and edit.insertion is Insertion.PARALLEL:
@@ -93,7 +87,7 @@ class DeltaSet(nn.Module):
         self.attention = nn.ModuleDict()
         self.ffn = nn.ModuleDict()
         self._outside: dict[str, nn.Module] = {}
-        self._shared: dict[int, PhmShared] = {}
+        self._shared: dict[Hashable, SharedDelta] = {}
         generator = torch.Generator().manual_seed(seed)
         for index, edit in enumerate(configuration.edits):
             side = self.attention if edit.site.is_attention else self.ffn
@@ -122,38 +116,34 @@ class DeltaSet(nn.Module):
         generator: torch.Generator,
         frozen: Mapping[str, Tensor] | None,
     ) -> Iterator[tuple[str, nn.Module]]:
-        match edit.form:
-            case Prompt() | EncodedPrompt():
-                self._outside["prompt"] = PromptDelta(edit.form, shape.width, generator)
-                yield f"{index}_prompt", self._outside["prompt"]
-            case Full() | Sparse() | Intrinsic():
-                if frozen is None:
-                    raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
-                self._outside["whole"] = build_whole(edit.form, frozen, generator)
-                yield f"{index}_whole", self._outside["whole"]
-            case Phm(shared=True, n=n) if n not in self._shared:
-                self._shared[n] = PhmShared(n, generator)
-                yield f"{index}_shared", self._shared[n]
-                yield from self._build_at_sublayers(index, edit, shape, generator)
-            case _:
-                yield from self._build_at_sublayers(index, edit, shape, generator)
+        kind = DELTAS[edit.form.name]
+        if issubclass(kind, FormDelta):
+            yield from self._build_at_sublayers(index, edit, shape, generator)
+        elif issubclass(kind, WholeModelDelta):
+            if frozen is None:
+                raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
+            self._outside["whole"] = build_whole(edit.form, frozen, generator)
+            yield f"{index}_whole", self._outside["whole"]
+        else:
+            self._outside["prompt"] = PromptDelta.build(edit.form, shape.width, generator)
+            yield f"{index}_prompt", self._outside["prompt"]
 
     def _build_at_sublayers(
         self, index: int, edit: Edit, shape: BackboneShape, generator: torch.Generator
     ) -> Iterator[tuple[str, nn.Module]]:
-        stacks: dict[Site, PrefixStack] = {}
         sublayers = _sublayers(edit, shape)
-        shared = self._shared.get(edit.form.n) if isinstance(edit.form, Phm) and edit.form.shared else None
+        kind = _shared_kind(edit)
         for sublayer, width in sublayers.items():
-            form: FormDelta
-            if isinstance(edit.form, SoftmaxMemory | Bottleneck) and edit.form.reparameterization is not None:
-                alike = [other.layer for other in sublayers if other.site is sublayer.site]
-                if sublayer.site not in stacks:
-                    stacks[sublayer.site] = build_stack(edit, len(alike), shape, generator)
-                    yield f"{index}_stack_{sublayer.site}", stacks[sublayer.site]
-                form = build_stacked(edit, stacks[sublayer.site], alike.index(sublayer.layer), shape)
-            else:
-                form = build_form(edit, width, shape, generator, shared=shared)
+            alike = [other.layer for other in sublayers if other.site is sublayer.site]
+            shared: SharedDelta | None = None
+            if kind is not None:
+                key = (kind, index, sublayer.site) if kind.is_of_one_site else (kind, kind.key(edit))
+                if key not in self._shared:
+                    self._shared[key] = build_shared(edit, len(alike), shape, generator)
+                    yield f"{index}_{kind.label(sublayer.site)}", self._shared[key]
+                shared = self._shared[key]
+            place = alike.index(sublayer.layer)
+            form = build_form(edit, width, shape, generator, shared=shared, index=place)
             delta = PortDelta(edit, form, shape, generator)
             self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
             yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta
@@ -174,6 +164,11 @@ class DeltaSet(nn.Module):
             f"attached {attached:,} parameters but the configuration counts {self.counts.trained:,}; the difference "
             f"sits at {where}. This is a bug in trial_runner/deltas or search_space/counting/counts.py."
         )
+
+
+def _shared_kind(edit: Edit) -> type[SharedDelta] | None:
+    kind = DELTAS[edit.form.name]
+    return kind.shares(edit.form) if issubclass(kind, FormDelta) else None
 
 
 def _sublayers(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:

@@ -3,15 +3,32 @@
 import torch
 from torch import Tensor, nn
 
+from search_space.edit import Edit
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.form_delta import FormDelta, PeftKind, Place
+from trial_runner.deltas.gates import gate_of
 
-class DiagonalDelta(nn.Module):
+
+class DiagonalDelta(FormDelta):
     """``z * w``: w is 1 at the start where the product replaces what is read ((IA)^3), 0 where it is added."""
+
+    unmergeable = None
+    peft = PeftKind.IA3
 
     def __init__(self, width: int, *, replaces: bool) -> None:
         """Start at one or zero."""
         super().__init__()
         self.scale = nn.Parameter(torch.full((width,), float(replaces), dtype=torch.float64))
 
-    def forward(self, z: Tensor) -> Tensor:
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "DiagonalDelta":
+        """See `FormDelta`."""
+        return cls(place.blocks.out_width, replaces=gate_of(edit).replaces)
+
+    def affine(self) -> Affine:
+        """See `FormDelta`."""
+        return Affine(diagonal=self.scale.detach().double())
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D)`` to ``(B, T, D)``."""
         return z * self.scale.to(z.dtype)

@@ -1,25 +1,260 @@
-"""The trainable parts of gates."""
+"""What gates do to a contribution and train: one class for each, by name in `GATE_DELTAS`.
+
+What branches on a gate elsewhere asks its class here. The trained numbers are parts of the edit's module.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
-from trial_runner.deltas.blocks import Blocks, block_product, remainder_normal
+from search_space.edit import Edit
+from search_space.gates import (
+    Add,
+    ConvexGate,
+    ConvexInducerGate,
+    FixedScale,
+    Gate,
+    InducerGate,
+    LearnedScale,
+    Multiply,
+    Prepend,
+    SigmoidGate,
+    TanhGate,
+    WeightedGate,
+)
+from trial_runner.deltas.blocks import Blocks, block_product, blocks_of, remainder_normal
+
+if TYPE_CHECKING:
+    from trial_runner.deltas.port_delta import PortDelta
+
+Part = tuple[str, Tensor | nn.Module]
 
 
-def learned_scale(per: ScalePer, write: Port, shape: BackboneShape) -> nn.Parameter:
-    """A trained scale of what is written, all ones: ``()``, ``(D_out,)`` or ``(H, 1)``, at the heads ``(H, d_h)``."""
+class GateDelta:
+    """How a contribution joins the port that it is written to: added.
+
+    Attributes:
+        is_linear: Whether it multiplies by numbers that are the same for every token and head.
+        replaces: Whether the form's output comes in the place of the port.
+        is_of_logits: Whether its weight is of log-sum-exps of the attention logits.
+        is_prefix: Whether it is such a one whose rows stand before the keys, which does all that it is.
+        is_inducer: Whether it is such a one with one virtual key per query.
+        shrinks_heads: Whether what it takes of the weight, the base heads lose.
+    """
+
+    is_linear: ClassVar[bool] = False
+    replaces: ClassVar[bool] = False
+    is_of_logits: ClassVar[bool] = False
+    is_prefix: ClassVar[bool] = False
+    is_inducer: ClassVar[bool] = False
+    shrinks_heads: ClassVar[bool] = False
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """What is trained or fixed, by its name in the edit's module; initial values are drawn on the CPU."""
+        yield from ()
+
+    @staticmethod
+    def weight(delta: "PortDelta", z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """Factor of each token and head, ``(B, T, [H,] 1)``, of what is read and the weight that the logits give."""
+        return weight
+
+    @staticmethod
+    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+        """The contribution times what is the same for all tokens."""
+        return out
+
+    @staticmethod
+    def factor(delta: "PortDelta") -> Tensor:
+        """What a linear one multiplies with: a number ``()`` or one per channel ``(D_out,)``, in float64."""
+        return torch.tensor(1.0, dtype=torch.float64)
+
+    @staticmethod
+    def fixed_factor(gate: Gate) -> float:
+        """The part of it that is not trained."""
+        return 1.0
+
+    @staticmethod
+    def own_logits(delta: "PortDelta", query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+        """Log-sum-exp of the logits of the edit's own keys; see `PortDelta.own_logits`.
+
+        An inducer has one key per query, ``q + MLP_k(q)``, whose MLP takes q before its rotation (Chen et al. 2022).
+        """
+        wide = torch.promote_types(query.dtype, torch.float32)
+        offset = delta.key_offset(projected)
+        keys = query if offset is None else query + offset.to(query.dtype)
+        return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
+
+
+class AddDelta(GateDelta):
+    """``h + Delta``."""
+
+    is_linear = True
+
+
+class MultiplyDelta(GateDelta):
+    """``h * l``."""
+
+    is_linear = True
+    replaces = True
+
+
+class FixedScaleDelta(GateDelta):
+    """``h + s Delta``, s a constant."""
+
+    is_linear = True
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        yield "fixed_scale", torch.tensor(FixedScaleDelta.fixed_factor(edit.gate), dtype=torch.float64)
+
+    @staticmethod
+    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+        """See `GateDelta`."""
+        return out if delta.fixed_scale is None else out * delta.fixed_scale
+
+    @staticmethod
+    def factor(delta: "PortDelta") -> Tensor:
+        """See `GateDelta`."""
+        return torch.tensor(FixedScaleDelta.fixed_factor(delta.edit.gate), dtype=torch.float64)
+
+    @staticmethod
+    def fixed_factor(gate: Gate) -> float:
+        """See `GateDelta`."""
+        return gate.value if isinstance(gate, FixedScale) else 1.0
+
+
+class LearnedScaleDelta(GateDelta):
+    """``h + s Delta``, s trained from ones: ``()``, ``(D_out,)`` or ``(H, 1)``, at the heads ``(H, d_h)``."""
+
+    is_linear = True
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        per = edit.gate.per if isinstance(edit.gate, LearnedScale) else ScalePer.SUBLAYER
+        yield "scale", nn.Parameter(torch.ones(_size_of_scale(per, edit.write, shape), dtype=torch.float64))
+
+    @staticmethod
+    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+        """See `GateDelta`."""
+        return out if delta.scale is None else out * delta.scale.to(out.dtype)
+
+    @staticmethod
+    def factor(delta: "PortDelta") -> Tensor:
+        """See `GateDelta`."""
+        return GateDelta.factor(delta) if delta.scale is None else delta.scale.detach().double()
+
+
+def _size_of_scale(per: ScalePer, write: Port, shape: BackboneShape) -> tuple[int, ...]:
     match per:
         case ScalePer.SUBLAYER:
-            size: tuple[int, ...] = ()
+            return ()
         case ScalePer.HEAD:
-            size = (shape.query_heads, 1)
+            return (shape.query_heads, 1)
         case ScalePer.CHANNEL if write is Port.HEAD:
-            size = (shape.query_heads, shape.head_width)
+            return (shape.query_heads, shape.head_width)
         case ScalePer.CHANNEL:
-            size = (shape.port_width(write),)
-    return nn.Parameter(torch.ones(size, dtype=torch.float64))
+            return (shape.port_width(write),)
+
+
+class TanhDelta(GateDelta):
+    """``h + tanh(g) Delta``."""
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        yield "factor", TanhFactor()
+
+    @staticmethod
+    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+        """See `GateDelta`."""
+        return out if delta.factor is None else out * delta.factor().to(out.dtype)
+
+
+class SigmoidDelta(GateDelta):
+    """``h + sigmoid(z w + b) Delta``."""
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        yield "factor", SigmoidFactor(blocks_of(edit, shape))
+
+    @staticmethod
+    def weight(delta: "PortDelta", z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """See `GateDelta`."""
+        return weight if delta.factor is None else delta.factor(z)
+
+
+class ConvexDelta(GateDelta):
+    """``(1 - lambda) h + lambda Delta`` of a table, whose rows stand before the keys."""
+
+    is_of_logits = True
+    is_prefix = True
+
+
+class WeightedDelta(GateDelta):
+    """``h + lambda Delta`` of a table."""
+
+    is_of_logits = True
+
+    @staticmethod
+    def own_logits(delta: "PortDelta", query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+        """Over the rows of the table."""
+        wide = torch.promote_types(query.dtype, torch.float32)
+        keys = delta.table()[0].to(query.dtype)  # (N, R, d_h)
+        keys = keys.repeat_interleave(query.shape[-2] // keys.shape[0], dim=0)
+        logits = torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling
+        is_real = getattr(delta.form, "is_real", None)
+        if is_real is not None:
+            logits = logits.masked_fill(~is_real, -torch.inf)
+        return torch.logsumexp(logits, dim=-1)
+
+
+class InducerDelta(GateDelta):
+    """``h + lambda Delta`` of an inducer."""
+
+    is_of_logits = True
+    is_inducer = True
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        match edit.gate:
+            case InducerGate(key_width=int(hidden)) | ConvexInducerGate(key_width=int(hidden)):
+                yield "keys", InducerKeys(shape, hidden, generator)
+
+
+class ConvexInducerDelta(InducerDelta):
+    """``(1 - lambda) h + lambda Delta`` of an inducer."""
+
+    shrinks_heads = True
+
+
+GATE_DELTAS: Mapping[str, type[GateDelta]] = {
+    Add.name: AddDelta,
+    FixedScale.name: FixedScaleDelta,
+    LearnedScale.name: LearnedScaleDelta,
+    TanhGate.name: TanhDelta,
+    SigmoidGate.name: SigmoidDelta,
+    ConvexGate.name: ConvexDelta,
+    WeightedGate.name: WeightedDelta,
+    InducerGate.name: InducerDelta,
+    ConvexInducerGate.name: ConvexInducerDelta,
+    Multiply.name: MultiplyDelta,
+    Prepend.name: GateDelta,
+}
+"""Every gate by its name; rows that come before others have nothing to join."""
+
+
+def gate_of(edit: Edit) -> type[GateDelta]:
+    """What the gate of an edit does."""
+    return GATE_DELTAS[edit.gate.name]
 
 
 class TanhFactor(nn.Module):

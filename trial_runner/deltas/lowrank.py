@@ -1,13 +1,23 @@
 """LoRA: ``z A B`` with B = 0 at the start."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
+from search_space.edit import Edit
+from search_space.forms import Form, LowRank
+from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import Blocks, block_product, output_product, uniform
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place
 
 
-class LowRankDelta(nn.Module):
+class LowRankDelta(FormDelta):
     """A linear map of low rank, once or per head; A is uniform in +-1/sqrt(D_in) (Hu et al. 2022, released code)."""
+
+    paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
+    unmergeable = None
+    peft = PeftKind.LORA
 
     def __init__(self, blocks: Blocks, width: int, generator: torch.Generator, *, has_bias: bool = False) -> None:
         """Draw A; B and the bias start at zero."""
@@ -18,12 +28,28 @@ class LowRankDelta(nn.Module):
         zeros = torch.zeros(blocks.output_bias_shape, dtype=torch.float64)
         self.bias = nn.Parameter(zeros) if has_bias else None
 
-    def forward(self, z: Tensor, weight: Tensor | None = None) -> Tensor:
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "LowRankDelta":
+        """See `FormDelta`."""
+        return cls(place.blocks, place.width, generator, has_bias=cls.has_bias(edit.form))
+
+    @classmethod
+    def has_bias(cls, form: Form) -> bool:
+        """See `FormDelta`."""
+        return isinstance(form, LowRank) and form.bias
+
+    def affine(self) -> Affine:
+        """See `FormDelta`."""
+        shift = None if self.bias is None else self.bias.detach().double()
+        return Affine(down=self.a.detach().double(), up=self.b.detach().double(), shift=shift)
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
 
         Args:
             z: What is read.
             weight: Factor of ``z A``, ``(B, T, H, 1)``; the bias goes without it.
+            scaling: Of no map without a nonlinearity.
         """
         out = output_product(block_product(z, self.a, self.blocks), self.b, self.blocks, weight)
         return out if self.bias is None else out + self.blocks.spread_output_bias(self.bias).to(out.dtype)

@@ -1,24 +1,52 @@
 """Compacter: bottlenecks whose matrices are sums of Kronecker products."""
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Phm
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.forms import Form, Phm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import normal, product, uniform
+from trial_runner.deltas.form_delta import FormDelta, Place, SharedDelta
+from trial_runner.errors import AttachError
 
 # of the released code: a rule that the whole model shares, and one of a projection alone
 _SHARED_DEVIATION = 1e-4
 _OWN_DEVIATION = 0.01
 
 
-class PhmShared(nn.Module):
+class PhmShared(SharedDelta):
     """The small factors C ``(n, n, n)`` that all edits of a configuration share; drawn from N(0, 0.0001^2)."""
 
     def __init__(self, n: int, generator: torch.Generator) -> None:
         """Draw the factors."""
         super().__init__()
         self.rule = nn.Parameter(normal((n, n, n), _SHARED_DEVIATION, generator))
+
+    @classmethod
+    def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "PhmShared":
+        """See `SharedDelta`."""
+        return cls(_phm(edit).n, generator)
+
+    @classmethod
+    def key(cls, edit: Edit) -> Hashable:
+        """See `SharedDelta`."""
+        return _phm(edit).n
+
+    @classmethod
+    def label(cls, site: Site) -> str:
+        """See `SharedDelta`."""
+        return "shared"
+
+
+def _phm(edit: Edit) -> Phm:
+    if not isinstance(edit.form, Phm):
+        raise AttachError(f"Kronecker products need a form of them; got {edit.form.name}. This is a bug.")
+    return edit.form
 
 
 class PhmMatrix(nn.Module):
@@ -64,7 +92,7 @@ def _glorot(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return uniform(shape, (6 / (shape[-2] + shape[-1])) ** 0.5, generator)
 
 
-class PhmDelta(nn.Module):
+class PhmDelta(FormDelta):
     """``act(z W_down + b_down) W_up + b_up`` with matrices of Kronecker products; biases start at zero.
 
     Args:
@@ -75,6 +103,8 @@ class PhmDelta(nn.Module):
         generator: Draws the initial values.
         shared: Holds C where the configuration shares it; None gives each projection an own one.
     """
+
+    unmergeable = "its activation is not linear"
 
     def __init__(
         self,
@@ -93,7 +123,31 @@ class PhmDelta(nn.Module):
         self.down_bias = nn.Parameter(torch.zeros(width, dtype=torch.float64)) if form.bias else None
         self.up_bias = nn.Parameter(torch.zeros(out_width, dtype=torch.float64)) if form.bias else None
 
-    def forward(self, z: Tensor) -> Tensor:
+    @classmethod
+    def shares(cls, form: Form) -> type[PhmShared] | None:
+        """See `FormDelta`."""
+        return PhmShared if isinstance(form, Phm) and form.shared else None
+
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "PhmDelta":
+        """See `FormDelta`.
+
+        Raises:
+            AttachError: If the factors that it shares are missing.
+        """
+        form, blocks, shared = _phm(edit), place.blocks, place.shared
+        if not form.shared:
+            return cls(form, blocks.in_width, place.width, blocks.out_width, generator)
+        if not isinstance(shared, PhmShared) or shared.rule.shape[0] != form.n:
+            raise AttachError(f"a phm form that shares its factors needs those of n {form.n}. This is a bug.")
+        return cls(form, blocks.in_width, place.width, blocks.out_width, generator, shared)
+
+    @property
+    def shared(self) -> PhmShared | None:
+        """See `FormDelta`."""
+        return self.down.shared
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""
         hidden = product(z, self.down())  # (B, T, R)
         if self.down_bias is not None:

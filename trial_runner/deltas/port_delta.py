@@ -5,23 +5,10 @@ from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
-from search_space.gates import (
-    ConvexInducerGate,
-    FixedScale,
-    InducerGate,
-    LearnedScale,
-    Multiply,
-    SigmoidGate,
-    TanhGate,
-    WeightedGate,
-)
-from trial_runner.deltas import FormDelta, blocks_of
-from trial_runner.deltas.bottleneck import BottleneckDelta
-from trial_runner.deltas.gates import InducerKeys, SigmoidFactor, TanhFactor, learned_scale
-from trial_runner.deltas.lowrank import LowRankDelta
-from trial_runner.deltas.phm import PhmDelta, PhmShared
-from trial_runner.deltas.softmax_memory import PrefixStack, SoftmaxMemoryDelta, StackedBottleneck, StackedPrefix
-from trial_runner.errors import AttachError
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.blocks import blocks_of
+from trial_runner.deltas.form_delta import FormDelta
+from trial_runner.deltas.gates import gate_of
 
 
 class PortDelta(nn.Module):
@@ -34,6 +21,7 @@ class PortDelta(nn.Module):
         generator: Draws the gate's initial values.
 
     Attributes:
+        gate: What the gate does.
         scale: The trained scale, ones at the start; None without one.
         factor: The trained gate of a number per sublayer or token; None without one.
         keys: MLP_k of an inducer; None without one.
@@ -41,29 +29,21 @@ class PortDelta(nn.Module):
     """
 
     fixed_scale: Tensor | None
+    scale: nn.Parameter | None
+    factor: nn.Module | None
+    keys: nn.Module | None
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:
         """Join a form's module with the edit's gate."""
         super().__init__()
         self.edit = edit
         self.form = form
-        self.scale: nn.Parameter | None = None
-        self.factor: TanhFactor | SigmoidFactor | None = None
-        self.keys: InducerKeys | None = None
+        self.gate = gate_of(edit)
+        self.scale = self.factor = self.keys = None
         self.register_buffer("fixed_scale", None, persistent=False)
-        blocks = blocks_of(edit, shape)
-        self._is_summed = blocks.is_summed
-        match edit.gate:
-            case FixedScale(value=value):
-                self.fixed_scale = torch.tensor(value, dtype=torch.float64)
-            case LearnedScale(per=per):
-                self.scale = learned_scale(per, edit.write, shape)
-            case TanhGate():
-                self.factor = TanhFactor()
-            case SigmoidGate():
-                self.factor = SigmoidFactor(blocks)
-            case InducerGate(key_width=int(hidden)) | ConvexInducerGate(key_width=int(hidden)):
-                self.keys = InducerKeys(shape, hidden, generator)
+        self._is_summed = blocks_of(edit, shape).is_summed
+        for name, part in self.gate.parts(edit, shape, generator):
+            setattr(self, name, part)
 
     def delta(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """The edit's contribution, to be added to the port it writes.
@@ -77,18 +57,14 @@ class PortDelta(nn.Module):
         Returns:
             ``(B, T, D_out)``, ``(B, T, H, d_h)`` at the heads, ``(D_out,)`` for constants.
         """
-        if isinstance(self.edit.gate, Multiply) and z is not None:
-            return self._output(z) - z
-        if isinstance(self.factor, SigmoidFactor):
-            weight = self.factor(z)
-        out = self._output(z, weight if self._is_summed else None, scaling)
+        if self.gate.replaces and z is not None:
+            replaced: Tensor = self.form(z)
+            return replaced - z
+        weight = self.gate.weight(self, z, weight)
+        out: Tensor = self.form(z, weight if self._is_summed else None, scaling)
         if weight is not None and not self._is_summed:
             out = out * weight.to(out.dtype)
-        if isinstance(self.factor, TanhFactor):
-            out = out * self.factor().to(out.dtype)
-        if self.scale is not None:
-            out = out * self.scale.to(out.dtype)
-        return out if self.fixed_scale is None else out * self.fixed_scale
+        return self.gate.scaled(self, out)
 
     def compose(
         self, h: Tensor, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None
@@ -97,9 +73,14 @@ class PortDelta(nn.Module):
 
         What else a convex inducer does to its heads, ``(1 - lambda) h``, is for the attention to do.
         """
-        if isinstance(self.edit.gate, Multiply):
-            return self._output(h)
+        if self.gate.replaces:
+            replaced: Tensor = self.form(h)
+            return replaced
         return h + self.delta(z, weight, scaling).to(h.dtype)
+
+    def affine(self) -> Affine:
+        """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
+        return self.form.affine().times(self.gate.factor(self))
 
     def key_offset(self, q: Tensor) -> Tensor | None:
         """``MLP_k(q)`` of an inducer, ``(B, T, H, d_h)`` to the same; None where the key is the query itself.
@@ -113,56 +94,15 @@ class PortDelta(nn.Module):
         return offset
 
     def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N, R, d_h)`` of a prefix.
-
-        Raises:
-            AttachError: If the form is no table.
-        """
-        if not isinstance(self.form, SoftmaxMemoryDelta | StackedPrefix):
-            raise AttachError(f"the gate {self.edit.gate.name} needs a softmax memory; got {self.edit.form.name}.")
+        """Keys and values ``(N, R, d_h)`` of a prefix."""
         return self.form.table()
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.
-
-        Of a table it goes over the rows. An inducer has one key per query, ``q + MLP_k(q)``, whose MLP takes q before
-        its rotation (Chen et al. 2022).
 
         Args:
             query: As it meets the base keys, ``(B, T, H, d_h)``.
             projected: The same before its normalisation and rotation.
             scaling: Factor of the logits.
         """
-        wide = torch.promote_types(query.dtype, torch.float32)
-        if isinstance(self.edit.gate, WeightedGate):
-            keys = self.table()[0].to(query.dtype)  # (N, R, d_h)
-            keys = keys.repeat_interleave(query.shape[-2] // keys.shape[0], dim=0)
-            logits = torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling
-            is_real = getattr(self.form, "is_real", None)
-            if is_real is not None:
-                logits = logits.masked_fill(~is_real, -torch.inf)
-            return torch.logsumexp(logits, dim=-1)
-        offset = self.key_offset(projected)
-        keys = query if offset is None else query + offset.to(query.dtype)
-        return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
-
-    def shared_module(self) -> PhmShared | PrefixStack | None:
-        """The module that this edit shares with its like at other sublayers; its parameters are not listed here."""
-        match self.form:
-            case StackedPrefix() | StackedBottleneck():
-                return self.form.stack
-            case PhmDelta():
-                return self.form.down.shared
-            case _:
-                return None
-
-    def _output(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """What the form computes; some know a weight of heads that are summed, or read queries scaled."""
-        match self.form:
-            case BottleneckDelta() | SoftmaxMemoryDelta() | StackedBottleneck() | StackedPrefix():
-                out: Tensor = self.form(z, weight, scaling)
-            case LowRankDelta():
-                out = self.form(z, weight)
-            case _:
-                out = self.form(z)
-        return out
+        return self.gate.own_logits(self, query, projected, scaling)

@@ -1,19 +1,27 @@
 """Prompts: trained rows that stand before the embedded input of a model."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import EncodedPrompt, Prompt, PromptEncoder
+from search_space.forms import EncodedPrompt, Form, Prompt, PromptEncoder, SizedForm
+from trial_runner.deltas.form_delta import DeltaModule, Padding, PeftKind
+from trial_runner.errors import AttachError
 
 _DEVIATION = 0.02
 
 
-class PromptDelta(nn.Module):
+class PromptDelta(DeltaModule):
     """The rows of a prompt: a trained table, or what a small network makes of one.
 
     A plain prompt starts as N(0, 0.02^2) (released code of He et al. 2022). Under an encoder, the table starts as
     N(0, 1) and the network as PyTorch's layers do.
     """
+
+    paddings: ClassVar = {"table": Padding(axis=-2, in_front=True)}
+    unmergeable = "its rows are tokens of every layer"
+    peft = PeftKind.PROMPT
 
     def __init__(self, form: Prompt | EncodedPrompt, width: int, generator: torch.Generator) -> None:
         """Draw the numbers.
@@ -33,6 +41,28 @@ class PromptDelta(nn.Module):
             kind = _MlpEncoder if form.encoder is PromptEncoder.MLP else _LstmEncoder
             self.encoder = kind(width, form.hidden)
             _reset(self.encoder, generator)
+
+    @classmethod
+    def build(cls, form: Form, width: int, generator: torch.Generator) -> "PromptDelta":
+        """The rows of a form before an input of a width; initial values are drawn on the CPU.
+
+        Raises:
+            AttachError: If it is no prompt.
+        """
+        if not isinstance(form, Prompt | EncodedPrompt):
+            raise AttachError(f"rows before the input need a prompt; got {form.name}. This is a bug.")
+        return cls(form, width, generator)
+
+    @classmethod
+    def folded(cls, form: Form) -> Form:
+        """See `DeltaModule`."""
+        return Prompt(width=form.width) if isinstance(form, SizedForm) else form
+
+    @torch.no_grad()
+    def take(self, source: nn.Module) -> None:
+        """See `DeltaModule`."""
+        if isinstance(source, PromptDelta):
+            self.table.copy_(source.rows())
 
     def rows(self) -> Tensor:
         """``(l, D)``, all that need be stored."""

@@ -1,37 +1,47 @@
-"""Prefixes and other softmax memories, ``softmax(z P_k^T / sqrt(D_in)) P_v``, and the MLP that produces tables."""
+"""Prefixes and other softmax memories, ``softmax(z P_k^T / sqrt(D_in)) P_v``."""
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Bottleneck
-from trial_runner.deltas.activations import ACTIVATIONS
+from search_space.edit import Edit
+from search_space.forms import Form
 from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
+from trial_runner.deltas.form_delta import FormDelta, Padding, Place
+from trial_runner.deltas.prefix_stack import PrefixStack
 
 _DEVIATION = 0.02
+_TABLE = Padding(axis=-2, in_front=True, marks="is_real")
 
 
-class SoftmaxMemoryDelta(nn.Module):
-    """A trained table of R keys and values, once or per head, drawn from N(0, 0.02^2).
+class TableDelta(FormDelta):
+    """A softmax over a table of R keys and values, whoever holds it.
 
     Attributes:
+        blocks: How it is split over heads.
         offset: Added to the keys and values that `table` returns; None for nothing. Not a part of the state.
         is_real: Which rows are the table's own, ``(R,)``, while it is padded to those of others; None for all.
     """
 
+    unmergeable = "its softmax is not linear"
+    is_table = True
     is_real: Tensor | None
 
-    def __init__(self, blocks: Blocks, width: int, generator: torch.Generator) -> None:
-        """Draw the table."""
+    def __init__(self, blocks: Blocks) -> None:
+        """Without an offset."""
         super().__init__()
-        self.register_buffer("is_real", None, persistent=False)
         self.blocks = blocks
-        self.keys = nn.Parameter(normal(blocks.shape(width, blocks.in_width), _DEVIATION, generator))
-        self.values = nn.Parameter(normal(blocks.shape(width, blocks.out_width), _DEVIATION, generator))
         self.offset: tuple[Tensor, Tensor] | None = None
+
+    def own_table(self) -> tuple[Tensor, Tensor]:
+        """Keys ``(N, R, D_in)`` and values ``(N, R, D_out)`` without the offset."""
+        raise NotImplementedError
 
     def table(self) -> tuple[Tensor, Tensor]:
         """Keys ``(N, R, D_in)`` and values ``(N, R, D_out)``, for the convex gate."""
-        return _shifted((self.keys, self.values), self.offset)
+        keys, values = self.own_table()
+        return (keys, values) if self.offset is None else (keys + self.offset[0], values + self.offset[1])
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
@@ -42,134 +52,79 @@ class SoftmaxMemoryDelta(nn.Module):
             scaling: Factor of the logits; None means 1/sqrt(D_in).
         """
         keys, values = self.table()
-        return output_product(_softmax(z, keys, self, scaling), values, self.blocks, weight)
+        return output_product(self._shares_of_rows(z, keys, scaling), values, self.blocks, weight)
+
+    def _shares_of_rows(self, z: Tensor, keys: Tensor, scaling: float | None) -> Tensor:
+        """How much of each row is taken, ``(B, T, [H,] R)``."""
+        factor = self.blocks.in_width**-0.5 if scaling is None else scaling
+        logits = block_product(z, keys.transpose(-1, -2), self.blocks) * factor
+        if self.is_real is not None:
+            logits = logits.masked_fill(~self.is_real, -torch.inf)
+        wide = torch.promote_types(logits.dtype, torch.float32)
+        return torch.softmax(logits, dim=-1, dtype=wide).to(logits.dtype)
 
 
-def _shifted(table: tuple[Tensor, Tensor], offset: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
-    """Keys and values with what is added to them."""
-    return table if offset is None else (table[0] + offset[0], table[1] + offset[1])
+class SoftmaxMemoryDelta(TableDelta):
+    """A trained table, once or per head, drawn from N(0, 0.02^2)."""
 
+    paddings: ClassVar = {"keys": _TABLE, "values": _TABLE}
 
-def _softmax(z: Tensor, keys: Tensor, memory: "SoftmaxMemoryDelta | StackedPrefix", scaling: float | None) -> Tensor:
-    """How much of each row is taken, ``(B, T, [H,] R)``."""
-    blocks = memory.blocks
-    logits = block_product(z, keys.transpose(-1, -2), blocks) * (blocks.in_width**-0.5 if scaling is None else scaling)
-    if memory.is_real is not None:
-        logits = logits.masked_fill(~memory.is_real, -torch.inf)
-    wide = torch.promote_types(logits.dtype, torch.float32)
-    return torch.softmax(logits, dim=-1, dtype=wide).to(logits.dtype)
-
-
-class PrefixStack(nn.Module):
-    """The MLP that produces the prefixes of all layers of one attention kind (Li & Liang 2021).
-
-    ``Embedding(l, d) -> Linear(d, mid) -> tanh -> Linear(mid, 2 L d_kv)``, the last axis viewed as (layer, key or
-    value, head, d_h). The embedding starts as N(0, 1), the layers as PyTorch's do.
-
-    Attributes:
-        is_real: As of `SoftmaxMemoryDelta`.
-    """
-
-    is_real: Tensor | None
-
-    def __init__(self, *, length: int, width: int, hidden: int, layers: int, heads: int, head_width: int) -> None:
-        """Make the stack; `reset` draws its numbers."""
-        super().__init__()
-        self._heads = (heads, head_width)
+    def __init__(self, blocks: Blocks, width: int, generator: torch.Generator) -> None:
+        """Draw the table."""
+        super().__init__(blocks)
         self.register_buffer("is_real", None, persistent=False)
-        self.embedding = nn.Parameter(torch.zeros(length, width, dtype=torch.float64))
-        self.middle = nn.Linear(width, hidden, dtype=torch.float64)
-        self.outer = nn.Linear(hidden, 2 * layers * heads * head_width, dtype=torch.float64)
+        self.keys = nn.Parameter(normal(blocks.shape(width, blocks.in_width), _DEVIATION, generator))
+        self.values = nn.Parameter(normal(blocks.shape(width, blocks.out_width), _DEVIATION, generator))
 
-    def reset(self, generator: torch.Generator) -> None:
-        """Draw all numbers from one generator."""
-        with torch.no_grad():
-            self.embedding.normal_(generator=generator)
-            for layer in (self.middle, self.outer):
-                bound = layer.in_features**-0.5
-                layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.uniform_(-bound, bound, generator=generator)
+    @classmethod
+    def shares(cls, form: Form) -> type[PrefixStack] | None:
+        """See `FormDelta`."""
+        return None if form.reparameterization is None else PrefixStack
 
-    def table(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N_kv, l, d_h)`` of one layer."""
-        heads, head_width = self._heads
-        hidden = torch.tanh(self.middle(self.embedding))  # (l, mid)
-        size = 2 * heads * head_width
-        rows = slice(layer * size, (layer + 1) * size)
-        flat = torch.nn.functional.linear(hidden, self.outer.weight[rows], self.outer.bias[rows])
-        keys, values = flat.view(-1, 2, heads, head_width).permute(1, 2, 0, 3)
-        return keys, values
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> TableDelta:
+        """See `FormDelta`."""
+        if isinstance(place.shared, PrefixStack):
+            return StackedPrefix(place.shared, place.index, place.blocks)
+        return cls(place.blocks, place.width, generator)
+
+    @torch.no_grad()
+    def take(self, source: nn.Module) -> None:
+        """See `DeltaModule`."""
+        if isinstance(source, StackedPrefix):
+            keys, values = source.table()
+            self.keys.copy_(keys)
+            self.values.copy_(values)
+
+    def own_table(self) -> tuple[Tensor, Tensor]:
+        """See `TableDelta`."""
+        return self.keys, self.values
 
 
-class StackedPrefix(nn.Module):
-    """One layer's view of a `PrefixStack`; it has no parameters of its own.
-
-    Attributes:
-        offset: As of `SoftmaxMemoryDelta`.
-    """
+class StackedPrefix(TableDelta):
+    """One layer's view of a `PrefixStack`; it has no parameters of its own."""
 
     def __init__(self, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
         """Keep the stack without registering it a second time."""
-        super().__init__()
-        self.blocks = blocks
+        super().__init__(blocks)
         self._stack = (stack,)
-        self.layer = layer
-        self.offset: tuple[Tensor, Tensor] | None = None
+        self._layer = layer
 
     @property
-    def stack(self) -> PrefixStack:
-        """What makes the table."""
+    def shared(self) -> PrefixStack:
+        """See `FormDelta`."""
         return self._stack[0]
 
     @property
-    def is_real(self) -> Tensor | None:
-        """As of `SoftmaxMemoryDelta`."""
+    def layer(self) -> int:
+        """See `FormDelta`."""
+        return self._layer
+
+    @property
+    def is_real(self) -> Tensor | None:  # type: ignore[override]
+        """See `TableDelta`."""
         return self._stack[0].is_real
 
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N_kv, l, d_h)``."""
-        return _shifted(self._stack[0].table(self.layer), self.offset)
-
-    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, H, d_h)`` to ``(B, T, H, d_h)``: the prefix without its gate; see `SoftmaxMemoryDelta.forward`."""
-        keys, values = self.table()
-        return output_product(_softmax(z, keys, self, scaling), values, self.blocks, weight)
-
-
-class StackedBottleneck(nn.Module):
-    """A multi-head adapter whose matrices are one layer's table of a `PrefixStack`; it has no parameters of its own.
-
-    ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
-    """
-
-    def __init__(self, form: Bottleneck, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
-        """Keep the stack without registering it a second time."""
-        super().__init__()
-        self.blocks = blocks
-        self._activation = ACTIVATIONS[form.activation]
-        self._stack = (stack,)
-        self.layer = layer
-
-    @property
-    def stack(self) -> PrefixStack:
-        """What makes the matrices."""
-        return self._stack[0]
-
-    def table(self) -> tuple[Tensor, Tensor]:
-        """The down matrices transposed and the up matrices, both ``(N, R, d_h)``."""
-        down, up = self._stack[0].table(self.layer)
-        is_real = self._stack[0].is_real
-        return down, up if is_real is None else up * is_real.to(up.dtype).unsqueeze(-1)
-
-    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, H, d_h)`` to ``(B, T, H, d_h)``.
-
-        Args:
-            z: Queries.
-            weight: Factor of the hidden units, ``(B, T, H, 1)``; None is 1.
-            scaling: Factor of the queries; None means 1/sqrt(d_h).
-        """
-        keys, values = self.table()
-        z = z * (self.blocks.in_width**-0.5 if scaling is None else scaling)
-        hidden = self._activation(block_product(z, keys.transpose(-1, -2), self.blocks))  # (B, T, H, R)
-        return output_product(hidden, values, self.blocks, weight)
+    def own_table(self) -> tuple[Tensor, Tensor]:
+        """See `TableDelta`."""
+        return self._stack[0].table(self._layer)

@@ -1,10 +1,8 @@
 """Edits that are affine maps beside a linear layer, and the linear layers they are beside.
 
 A linear layer computes ``z W + b``. An affine edit ``z -> z * d + (z P) Q + c`` of what the layer writes, of what it
-reads, or in parallel to it makes another linear layer of it. Shapes: W ``(D_in, D_out)``, P ``(D, R)``, Q ``(R, D)``.
+reads, or in parallel to it makes another linear layer of it. Shapes: as of `trial_runner.deltas.affine`.
 """
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +11,9 @@ from search_space.backbones import PortLocation
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port
 from search_space.edit import Edit
-from search_space.forms import Constant, Diagonal, LowRank
-from search_space.gates import Add, FixedScale, LearnedScale, Multiply
-from trial_runner.deltas.constant import ConstantDelta
-from trial_runner.deltas.diagonal import DiagonalDelta
-from trial_runner.deltas.lowrank import LowRankDelta
-from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas import DELTAS
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.gates import gate_of
 from trial_runner.errors import ExportError
 
 WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
@@ -41,8 +36,8 @@ _STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
 
 def is_linear(edit: Edit) -> bool:
     """Whether an edit's contribution is a linear map of what it reads, or a constant."""
-    fits = isinstance(edit.form, LowRank | Diagonal | Constant) and edit.heads is Heads.SINGLE
-    return fits and isinstance(edit.gate, Add | FixedScale | LearnedScale | Multiply)
+    is_mergeable = DELTAS[edit.form.name].unmergeable is None
+    return is_mergeable and edit.heads is Heads.SINGLE and gate_of(edit).is_linear
 
 
 def reads_input(edit: Edit, shape: BackboneShape) -> bool:
@@ -51,64 +46,6 @@ def reads_input(edit: Edit, shape: BackboneShape) -> bool:
     if shape.norm is NormPlacement.POST and read is not None:
         read = _STREAMS.get(read, read)
     return read is not None and read is _INPUTS.get(edit.write)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affine:
-    """``z -> z * diagonal + (z down) up + shift``; a part that is None is nothing. In float64.
-
-    Attributes:
-        diagonal: ``(D,)`` or a single number ``()``.
-        down: ``(D_in, R)``, with ``up``.
-        up: ``(R, D_out)``.
-        shift: ``(D_out,)``.
-    """
-
-    diagonal: Tensor | None = None
-    down: Tensor | None = None
-    up: Tensor | None = None
-    shift: Tensor | None = None
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """The linear part of rows ``(N, D_in)``, ``(N, D_out)``."""
-        parts = [] if self.diagonal is None else [rows * self.diagonal]
-        if self.down is not None and self.up is not None:
-            parts.append((rows @ self.down) @ self.up)
-        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(rows)
-
-    def before(self, matrix: Tensor) -> Tensor:
-        """The matrix of the map that is this one, then ``matrix`` ``(D_out, N)``."""
-        parts = [] if self.diagonal is None else [self.diagonal.unsqueeze(-1) * matrix]
-        if self.down is not None and self.up is not None:
-            parts.append(self.down @ (self.up @ matrix))
-        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(matrix)
-
-
-def affine_of(delta: PortDelta) -> Affine:
-    """The contribution of a linear edit at one sublayer, its gate included; of the gate ``mul`` the whole map.
-
-    Raises:
-        ExportError: If the edit is not linear.
-    """
-    form, factor = delta.form, _factor(delta)
-    match form:
-        case LowRankDelta():
-            shift = None if form.bias is None else form.bias.detach().double() * factor
-            return Affine(down=form.a.detach().double(), up=form.b.detach().double() * factor, shift=shift)
-        case DiagonalDelta():
-            return Affine(diagonal=form.scale.detach().double() * factor)
-        case ConstantDelta():
-            return Affine(shift=form.bias.detach().double() * factor)
-        case _:
-            raise ExportError(f"an edit must be linear to be an affine map; got {delta.edit.form.name}. This is a bug.")
-
-
-def _factor(delta: PortDelta) -> Tensor:
-    """What the gate multiplies the contribution with: a number ``()`` or one per channel ``(D_out,)``."""
-    if delta.scale is not None:
-        return delta.scale.detach().double()
-    value = delta.edit.gate.value if isinstance(delta.edit.gate, FixedScale) else 1.0
-    return torch.tensor(value, dtype=torch.float64)
 
 
 class LinearSlice:
@@ -135,7 +72,7 @@ class LinearSlice:
 
     def add(self, beside: Affine) -> None:
         """A map of the same input, in parallel."""
-        self.matrix = self.matrix + _matrix(beside, self.matrix)
+        self.matrix = self.matrix + beside.matrix(self.matrix)
         self.bias = self.bias if beside.shift is None else self.bias + beside.shift
 
     def follow(self, after: Affine, *, replaces: bool) -> None:
@@ -165,13 +102,3 @@ class LinearSlice:
             raise ExportError(
                 "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
             )
-
-
-def _matrix(affine: Affine, like: Tensor) -> Tensor:
-    """``(D_in, D_out)`` of the linear part."""
-    matrix = torch.zeros_like(like)
-    if affine.diagonal is not None:
-        matrix += torch.diag(affine.diagonal.expand(like.shape[1]))
-    if affine.down is not None and affine.up is not None:
-        matrix += affine.down @ affine.up
-    return matrix

@@ -13,25 +13,12 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms import (
-    Bottleneck,
-    Constant,
-    EncodedPrompt,
-    Full,
-    Intrinsic,
-    LowRank,
-    Phm,
-    Prompt,
-    SoftmaxMemory,
-    Sparse,
-)
-from search_space.gates import Multiply
 from trial_runner.backbones import Backbone
+from trial_runner.deltas import DELTAS, FormDelta
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
-from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 from trial_runner.export.heads import TaskHead, write_head
-from trial_runner.export.linear import READ_BY, WRITTEN, LinearSlice, affine_of, is_linear, reads_input
+from trial_runner.export.linear import READ_BY, WRITTEN, LinearSlice, is_linear, reads_input
 from trial_runner.huggingface import hub_access, quiet_transformers
 
 
@@ -52,15 +39,9 @@ def unmergeable(configuration: Configuration, shape: BackboneShape) -> dict[str,
 
 
 def _obstacle(edit: Edit, shape: BackboneShape) -> str | None:
-    match edit.form:
-        case Prompt() | EncodedPrompt():
-            return "its rows are tokens of every layer"
-        case SoftmaxMemory():
-            return "its softmax is not linear"
-        case Bottleneck() | Phm():
-            return "its activation is not linear"
-        case Full() | Sparse() | Intrinsic() | Constant():
-            return None
+    kind = DELTAS[edit.form.name]
+    if kind.unmergeable is not None or edit.read is None:
+        return kind.unmergeable
     if not is_linear(edit):
         return "its map is not the same for every token and head"
     place = edit.write if edit.write in WRITTEN else READ_BY.get(edit.write)
@@ -69,7 +50,8 @@ def _obstacle(edit: Edit, shape: BackboneShape) -> str | None:
     if edit.insertion is Insertion.PARALLEL and not reads_input(edit, shape):
         return f"the layer that writes {edit.write} does not read {edit.read}"
     site = Site.ATTENTION if edit.site.is_attention else edit.site
-    if isinstance(edit.form, LowRank) and edit.form.bias and (site, place) not in shape.biased_ports:
+    has_bias = issubclass(kind, FormDelta) and kind.has_bias(edit.form)
+    if has_bias and (site, place) not in shape.biased_ports:
         return f"its bias needs one in the layer that writes {place}"
     return None
 
@@ -113,25 +95,21 @@ def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, plan
         location = table.ports[sublayer.stack, sublayer.site, port]
         linear = LinearSlice(block.get_submodule(location.module), location)
         for delta in plan.parallel.get(port, ()):
-            linear.add(affine_of(delta))
+            linear.add(delta.affine())
         for delta in plan.sequential.get(port, ()):
-            linear.follow(affine_of(delta), replaces=_replaces(delta))
+            linear.follow(delta.affine(), replaces=delta.gate.replaces)
         for delta in reversed(plan.sequential.get(read, ()) if read is not port else ()):
-            linear.precede(affine_of(delta), replaces=_replaces(delta))
+            linear.precede(delta.affine(), replaces=delta.gate.replaces)
         linear.store()
     if plan.touches(Port.NORM):
         location = table.ports[sublayer.stack, sublayer.site, Port.NORM]
         _merge_norm(block.get_submodule(location.module), plan)
 
 
-def _replaces(delta: PortDelta) -> bool:
-    return isinstance(delta.edit.gate, Multiply)
-
-
 def _merge_norm(norm: nn.Module, plan: SublayerPlan) -> None:
     """Constants move the bias of a LayerNorm; nothing else writes one."""
     for delta in plan.sequential.get(Port.NORM, ()):
-        bias, shift = norm.bias, affine_of(delta).shift
+        bias, shift = norm.bias, delta.affine().shift
         if not isinstance(bias, Tensor) or shift is None:
             raise ExportError("a constant must have a bias to move; this LayerNorm has none. This is a bug.")
         bias.copy_(bias.double() + shift)

@@ -6,7 +6,6 @@ here needs peft.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import torch
@@ -18,15 +17,15 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Positions, StackKind
 from search_space.edit import Edit
-from search_space.forms import Diagonal, EncodedPrompt, LowRank, Prompt
-from search_space.gates import FixedScale
 from trial_runner.backbones.locate import source_of
+from trial_runner.deltas import DELTAS, FormDelta
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
-from trial_runner.export.linear import READ_BY, WRITTEN, affine_of, is_linear, reads_input
+from trial_runner.export.linear import READ_BY, WRITTEN, is_linear, reads_input
 from trial_runner.export.merging import named_edit
 from trial_runner.export.trained import TrainedDelta
 
@@ -38,50 +37,46 @@ _TRANSPOSED = ("gpt2",)
 Config = dict[str, object]
 
 
-class _Kind(StrEnum):
-    """Adapters of peft that edits can be."""
-
-    LORA = "LORA"
-    IA3 = "IA3"
-    PROMPT = "PROMPT_TUNING"
-
-
 def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
     """The edits that keep a configuration from being one adapter of peft, by name, and why; empty if it is one."""
     found: dict[str, str] = {}
-    kinds: dict[_Kind, str] = {}
+    kinds: dict[PeftKind, str] = {}
     sides: dict[Port, Port] = {}
     for index, edit in enumerate(configuration.edits):
         name, kind = named_edit(index, edit), _kind(edit, shape)
-        if not isinstance(kind, _Kind):
+        if not isinstance(kind, PeftKind):
             found[name] = kind
             continue
         first = kinds.setdefault(kind, name)
         if len(kinds) > 1:
             found[name] = f"peft holds one kind of adapter at a time; the first is {next(iter(kinds.values()))}"
-        elif kind is _Kind.PROMPT and first != name:
+        elif kind is PeftKind.PROMPT and first != name:
             found[name] = "peft holds one prompt"
-        elif kind is _Kind.IA3 and sides.setdefault(READ_BY.get(edit.write, edit.write), edit.write) is not edit.write:
+        elif (
+            kind is PeftKind.IA3 and sides.setdefault(READ_BY.get(edit.write, edit.write), edit.write) is not edit.write
+        ):
             found[name] = "peft scales what a layer reads or what it writes, not both"
     if not configuration.edits:
         found["nothing"] = "the configuration has no edit, only a head"
     return found
 
 
-def _kind(edit: Edit, shape: BackboneShape) -> _Kind | str:
+def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
     """Kind of adapter, or why it is none."""
-    match edit.form:
-        case Prompt() | EncodedPrompt():
+    kind = DELTAS[edit.form.name]
+    has_bias = issubclass(kind, FormDelta) and kind.has_bias(edit.form)
+    match kind.peft:
+        case PeftKind.PROMPT:
             if shape.kind is StackKind.DECODER or shape.positions is Positions.BIAS:
-                return _Kind.PROMPT
+                return PeftKind.PROMPT
             return "peft gives a prompt the first positions, which the tokens have here"
-        case LowRank(bias=True):
+        case PeftKind.LORA if has_bias:
             return "peft's low-rank maps have no bias"
-        case LowRank() if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
-            return _Kind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
-        case Diagonal() if edit.insertion is Insertion.SEQUENTIAL:
+        case PeftKind.LORA if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
+            return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
+        case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
             if edit.write in (*WRITTEN, *READ_BY):
-                return _Kind.IA3
+                return PeftKind.IA3
             return "peft scales what a linear layer reads or writes"
         case _:
             return "peft has no such adapter"
@@ -108,9 +103,9 @@ def write_peft(
         raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
     modules = list(_modules(trained.deltas, family, shape))
     match _kind(trained.configuration.edits[0], shape):
-        case _Kind.LORA:
+        case PeftKind.LORA:
             config, tensors = _lora(modules)
-        case _Kind.IA3:
+        case PeftKind.IA3:
             config, tensors = _ia3(modules)
         case _:
             config, tensors = _prompt(trained.deltas)
@@ -166,8 +161,8 @@ def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
     ranks: dict[str, int] = {}
     alphas: dict[str, float] = {}
     for path, some in _by_path(places).items():
-        gate = some[0].delta.edit.gate
-        scale = gate.value if len(some) == 1 and isinstance(gate, FixedScale) else 1.0
+        first = some[0].delta
+        scale = first.gate.fixed_factor(first.edit.gate) if len(some) == 1 else 1.0
         downs, ups = zip(*(_matrices(place, scale) for place in some), strict=True)
         ranks[path] = sum(down.shape[0] for down in downs)
         alphas[path] = scale * ranks[path]
@@ -175,7 +170,7 @@ def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
         tensors[f"{_PREFIX}{path}.lora_B.weight"] = torch.cat(ups, dim=1).contiguous()
     most = max(ranks.values())
     config: Config = {
-        "peft_type": _Kind.LORA,
+        "peft_type": PeftKind.LORA,
         "r": most,
         "lora_alpha": max(alphas.values()),
         "lora_dropout": 0.0,
@@ -189,7 +184,7 @@ def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
 
 def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
     """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
-    affine = affine_of(place.delta)
+    affine = place.delta.affine()
     if affine.down is None or affine.up is None:
         raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
     dtype = next(place.delta.parameters()).dtype
@@ -205,7 +200,7 @@ def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
     for path, some in _by_path(places).items():
         vectors = torch.ones(some[0].location.parts, next(some[0].delta.parameters()).numel(), dtype=torch.float64)
         for place in some:
-            diagonal = affine_of(place.delta).diagonal
+            diagonal = place.delta.affine().diagonal
             if diagonal is not None:
                 vectors[0 if place.is_input else place.location.part] = diagonal.cpu()
         vector = vectors.flatten().to(next(some[0].delta.parameters()).dtype)
@@ -213,7 +208,7 @@ def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
         tensors[f"{_PREFIX}{path}.ia3_l"] = vector.unsqueeze(0 if is_input else 1).contiguous()
         inputs += [path] if is_input else []
     config: Config = {
-        "peft_type": _Kind.IA3,
+        "peft_type": PeftKind.IA3,
         "target_modules": sorted(_by_path(places)),
         "feedforward_modules": sorted(inputs),
     }
@@ -225,7 +220,7 @@ def _prompt(deltas: DeltaSet) -> tuple[Config, dict[str, Tensor]]:
         raise ExportError("a prompt must have rows; got none. This is a bug.")
     rows = deltas.prompt.rows().detach().cpu().contiguous()
     config: Config = {
-        "peft_type": _Kind.PROMPT,
+        "peft_type": PeftKind.PROMPT,
         "task_type": "FEATURE_EXTRACTION",
         "num_virtual_tokens": rows.shape[0],
         "token_dim": rows.shape[1],

@@ -10,23 +10,19 @@ import torch
 from torch import Tensor
 
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta
 from trial_runner.errors import ExportError
 
 PREFIX = "deltas."
-_PLACES, _CHANGES, _SEEDS = "places", "changes", "seeds"
 
 
 def stored_tensors(deltas: DeltaSet) -> dict[str, Tensor]:
     """Everything that must be stored of a folded delta set, copied to the CPU."""
-    path = _whole_path(deltas)
+    path, whole = _whole_path(deltas), deltas.whole
     tensors: dict[str, Tensor] = dict(deltas.named_parameters())
-    if isinstance(deltas.whole, SparseDelta):
-        tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(path)}
-        places, changes = deltas.whole.kept()
-        tensors |= {f"{path}{_PLACES}": places, f"{path}{_CHANGES}": changes}
-    if isinstance(deltas.whole, IntrinsicDelta):
-        tensors[f"{path}{_SEEDS}"] = deltas.whole.seeds
+    if whole is not None:
+        if not whole.stores_parameters:
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(path)}
+        tensors |= {f"{path}{name}": tensor for name, tensor in whole.own_tensors().items()}
     return {f"{PREFIX}{name}": tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
@@ -43,16 +39,15 @@ def load_tensors(deltas: DeltaSet, tensors: Mapping[str, Tensor]) -> None:
         ExportError: If a tensor is missing, unknown or of another shape.
     """
     given = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items() if _is_delta(name)}
-    path = _whole_path(deltas)
-    try:
-        if isinstance(deltas.whole, SparseDelta):
-            _fix(deltas.whole, given.pop(f"{path}{_PLACES}"), given.pop(f"{path}{_CHANGES}"))
-        if isinstance(deltas.whole, IntrinsicDelta):
-            deltas.whole.seeds = given.pop(f"{path}{_SEEDS}")
-    except (KeyError, IndexError, RuntimeError) as error:
-        raise ExportError(f"an export must hold whole tensors; got a problem with {error}.") from error
-    skipped = path if isinstance(deltas.whole, SparseDelta) else None
-    named = {name: one for name, one in deltas.named_parameters() if skipped is None or not name.startswith(skipped)}
+    path, whole = _whole_path(deltas), deltas.whole
+    named = dict(deltas.named_parameters())
+    if whole is not None:
+        try:
+            whole.take_own({name: given.pop(f"{path}{name}") for name in whole.own_names})
+        except (KeyError, IndexError, RuntimeError) as error:
+            raise ExportError(f"an export must hold whole tensors; got a problem with {error}.") from error
+        if not whole.stores_parameters:
+            named = {name: one for name, one in named.items() if not name.startswith(path)}
     if set(named) != set(given):
         odd = sorted(set(named) ^ set(given))
         raise ExportError(f"an export must hold the tensors of its configuration; {len(odd)} differ, such as {odd[0]}.")
@@ -70,12 +65,3 @@ def _is_delta(name: str) -> bool:
 def _whole_path(deltas: DeltaSet) -> str:
     """Where the change of the whole model is in a delta set, with a dot at the end."""
     return next((f"{name}." for name, module in deltas.named_modules() if module is deltas.whole), "")
-
-
-def _fix(sparse: SparseDelta, places: Tensor, changes: Tensor) -> None:
-    """Put kept changes in their places, where the second stage of diff pruning leaves them."""
-    device = sparse.change.device
-    sparse.change.zero_()
-    sparse.change[places.to(device)] = changes.to(device, sparse.change.dtype)
-    sparse.mask.zero_()[places.to(device)] = True
-    sparse.is_fixed.fill_(True)

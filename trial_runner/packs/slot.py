@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import GATE_RATE_FACTOR, SparseDelta
+from trial_runner.deltas.whole_model import GATE_RATE_FACTOR
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.requests import TrialRequest
 from trial_runner.seeds import derived_seed
@@ -62,8 +62,7 @@ class TrialSlot:
     def __post_init__(self) -> None:
         """Make the optimiser."""
         rates = self.request.learning_rates
-        sparse = self._sparse()
-        gates = [] if sparse is None else sparse.gates
+        gates = [] if self.deltas.whole is None else self.deltas.whole.gates
         apart = {id(gate) for gate in gates}
         sides = (
             (self.deltas.attention.parameters(), rates.attention),
@@ -102,9 +101,8 @@ class TrialSlot:
     @contextmanager
     def training(self) -> Iterator[None]:
         """Put the deltas into training mode, with randomness of the trial's own seed and step."""
-        sparse = self._sparse()
-        if sparse is not None:
-            sparse.before_step(derived_seed(self.request.seed, "gates", self.step))
+        if self.deltas.whole is not None:
+            self.deltas.whole.before_step(derived_seed(self.request.seed, "gates", self.step))
         self.deltas.train()
         try:
             yield
@@ -112,7 +110,7 @@ class TrialSlot:
             self.deltas.eval()
 
     def update(self, loss: Tensor) -> str | None:
-        """One optimiser step on a loss, to which the penalty of diff pruning is added.
+        """One optimiser step on a loss, to which the penalty of a change of the whole model is added.
 
         Returns:
             Why the trial cannot go on, or None.
@@ -122,8 +120,9 @@ class TrialSlot:
             return f"the training loss is {value} at step {self.step + 1}"
         plan = self.request.plan
         self.optimizer.zero_grad(set_to_none=True)
-        sparse = self._sparse()
-        total = loss if sparse is None else loss + sparse.penalty().to(loss.dtype)
+        whole = self.deltas.whole
+        penalty = None if whole is None else whole.penalty()
+        total = loss if penalty is None else loss + penalty.to(loss.dtype)
         total.backward()  # type: ignore[no-untyped-call]
         largest = math.inf if plan.clip_norm is None else plan.clip_norm
         norm = float(nn.utils.clip_grad_norm_(self.parameters, largest))
@@ -135,8 +134,8 @@ class TrialSlot:
         self.optimizer.step()
         self.step += 1
         self.count_loss(value)
-        if sparse is not None and sparse.after_step(self.step, plan.steps):
-            for parameter in sparse.parameters():
+        if whole is not None and whole.after_step(self.step, plan.steps):
+            for parameter in whole.parameters():
                 self.optimizer.state.pop(parameter, None)
         return None
 
@@ -222,7 +221,3 @@ class TrialSlot:
             for name, buffer in module.named_buffers():
                 if name in persistent:
                     yield f"buffers.{prefix}.{name}", buffer
-
-    def _sparse(self) -> SparseDelta | None:
-        whole = self.deltas.whole
-        return whole if isinstance(whole, SparseDelta) else None

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Port
 from search_space.edit import Edit
-from search_space.gates import ConvexGate
 from trial_runner.attachment.attention import Prefix
-from trial_runner.deltas.delta_set import LSE_GATES, DeltaSet, SublayerPlan
+from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
+from trial_runner.deltas.gates import gate_of
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.deltas.softmax_memory import PrefixStack
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_prompt import PackedPrompt
 from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows
@@ -58,6 +57,8 @@ class Group:
 
     Attributes:
         edit: That of the first slot; the others differ in width and fixed scale alone.
+        gate: What its gate does.
+        is_table: Whether their forms are tables of keys and values.
         places: The slots.
     """
 
@@ -65,6 +66,8 @@ class Group:
         """Join the modules with the slots."""
         first = stack.modules[0]
         self.edit: Edit = first.edit  # type: ignore[assignment]
+        self.gate = gate_of(self.edit)
+        self.is_table = first.form.is_table  # type: ignore[union-attr]
         self.stack = stack
         self.places = stack.places
         self._slots = slots
@@ -169,7 +172,7 @@ class PackedPlan:
 
     def prefix(self) -> Prefix | None:
         """What stands before the keys of each slot; shorter prefixes, and none, are padded in front and masked."""
-        groups = [group for group in self.lse if isinstance(group.edit.gate, ConvexGate)]
+        groups = [group for group in self.lse if group.gate.is_prefix]
         if not groups:
             return None
         tables = [group.table() for group in groups]
@@ -250,15 +253,13 @@ class PackedDeltas:
         packed = PackedPlan(slots=self._slots)
         for plan in plans:
             packed.reads |= plan.reads
-        packed.lse.extend(self._grouped([[one for one in plan.lse if _is_convex(one)] for plan in plans]))
+        packed.lse.extend(self._grouped([[one for one in plan.lse if one.gate.is_prefix] for plan in plans]))
         for side in ("parallel", "sequential"):
             edits: list[dict[Port, list[PortDelta]]] = [getattr(plan, side) for plan in plans]
             for port in dict.fromkeys(port for some in edits for port in some):
                 rounds = [Round(groups, self._slots) for groups in self._turns([some.get(port, []) for some in edits])]
                 getattr(packed, side)[port] = rounds
-                packed.lse.extend(
-                    group for one in rounds for group in one.groups if isinstance(group.edit.gate, LSE_GATES)
-                )
+                packed.lse.extend(group for one in rounds for group in one.groups if group.gate.is_of_logits)
         return packed
 
     def _turns(self, lists: Sequence[Sequence[PortDelta]]) -> Iterator[list[Group]]:
@@ -271,7 +272,7 @@ class PackedDeltas:
         alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
             for delta in some:
-                shared = delta.shared_module()
+                shared = delta.form.shared
                 lent = None if shared is None else id(self._lent[id(shared)][0])
                 alike.setdefault((structure(delta), lent), []).append((place, delta))
         return [self._group(members) for members in alike.values()]
@@ -283,7 +284,7 @@ class PackedDeltas:
         return Group(stack, self._slots, self._lending(modules))
 
     def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
-        shared = [module.shared_module() for module in modules]
+        shared = [module.form.shared for module in modules]
         if shared[0] is None or self._lent[id(shared[0])][0].is_single:
             return None
         stack = self._lent[id(shared[0])][0]
@@ -301,10 +302,10 @@ def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
     seen = set[int]()
     for sublayer, plan in deltas.plans.items():
         for delta in _edits(plan):
-            shared = delta.shared_module()
+            shared = delta.form.shared
             if shared is not None and id(shared) not in seen:
                 seen.add(id(shared))
-                where = sublayer.site if isinstance(shared, PrefixStack) else id(shared) in at_attention
+                where = sublayer.site if shared.is_of_one_site else id(shared) in at_attention
                 yield (where, shared_structure(shared)), shared
 
 
@@ -316,11 +317,7 @@ def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
 
 
 def _shared_of(delta: PortDelta) -> nn.Module:
-    shared = delta.shared_module()
+    shared = delta.form.shared
     if shared is None:
         raise AttachError(f"{delta.edit.form.name} must share a module with its like; it has none. This is a bug.")
     return shared
-
-
-def _is_convex(delta: PortDelta) -> bool:
-    return isinstance(delta.edit.gate, ConvexGate)

@@ -13,19 +13,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 from torch.utils._pytree import tree_map_only
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Padding:
-    """How a tensor is widened to the widest of its like.
-
-    Attributes:
-        axis: Its width, counted from the last axis.
-        in_front: Whether the zeros stand before its own entries; rows of tables keep their distance from what follows.
-    """
-
-    axis: int
-    in_front: bool = False
-
+from trial_runner.deltas.form_delta import Padding
 
 _NO_PADDING: Mapping[str, Padding] = {}
 
@@ -179,17 +167,14 @@ def _holding(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]
 def _real_rows(own: Sequence[Mapping[str, Tensor]], paddings: Mapping[str, Padding]) -> dict[str, Tensor]:
     """Buffers that say which rows of padded tables are real; none where all tables are of one length."""
     found: dict[str, Tensor] = {}
-    for name, source in _TABLES.items():
-        if source not in own[0] or source not in paddings:
+    for name, padding in paddings.items():
+        if padding.marks is None:
             continue
-        lengths = [one[source].shape[paddings[source].axis] for one in own]
+        lengths = [one[name].shape[padding.axis] for one in own]
         if len(set(lengths)) > 1:
-            found[name] = last_rows(lengths, max(lengths), own[0][source].device)
+            path, dot, _ = name.rpartition(".")
+            found[f"{path}{dot}{padding.marks}"] = last_rows(lengths, max(lengths), own[0][name].device)
     return found
-
-
-_TABLES = {"form.is_real": "form.keys", "is_real": "embedding"}
-"""Which tensor's rows a buffer of real rows is about."""
 
 
 def last_rows(lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:

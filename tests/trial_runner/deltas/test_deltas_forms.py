@@ -12,7 +12,7 @@ from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, Multiply
-from trial_runner.deltas import build_form, build_stack, build_stacked
+from trial_runner.deltas import build_form, build_shared
 from trial_runner.deltas.phm import PhmMatrix, PhmShared
 
 SHAPE = BackboneShape(
@@ -174,12 +174,12 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads: 
     """``relu(q P_k^T / sqrt(d_h)) P_v`` with the rows of a prefix's MLP (He et al. 2022, released code)."""
     form = Bottleneck(width=3, heads=heads, bias=False, reparameterization=6)
     edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=Add())
-    stack = disturbed(build_stack(edit, 2, SHAPE, torch.Generator()))
+    stack = disturbed(build_shared(edit, 2, SHAPE, torch.Generator()))
     q, blocks = draw(BATCH, TOKENS, HEADS, 4), SHAPE.heads(heads)
     hidden = torch.tanh(stack.embedding @ stack.middle.weight.T + stack.middle.bias)
     tables = (hidden @ stack.outer.weight.T + stack.outer.bias).view(3, 2, 2, blocks, 4)  # (R, L, 2, N, d_h)
     for layer in range(2):
-        out = build_stacked(edit, stack, layer, SHAPE)(q)
+        out = build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=layer)(q)
         for head in range(HEADS):
             keys, values = tables[:, layer, :, head * blocks // HEADS].unbind(dim=1)
             assert_equal(out[:, :, head], torch.relu(q[:, :, head] / 2 @ keys.T) @ values)
@@ -188,7 +188,9 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads: 
 def test_a_bottleneck_with_the_weights_of_a_table_equals_the_reparameterized_one() -> None:
     form = Bottleneck(width=3, heads=Heads.QUERY, bias=False, reparameterization=6)
     edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=Add())
-    stacked = build_stacked(edit, disturbed(build_stack(edit, 2, SHAPE, torch.Generator())), 1, SHAPE)
+    stacked = build_form(
+        edit, 3, SHAPE, torch.Generator(), shared=disturbed(build_shared(edit, 2, SHAPE, torch.Generator())), index=1
+    )
     plain = build_form(edit, 3, SHAPE, torch.Generator())
     keys, values = stacked.table()
     with torch.no_grad():
@@ -251,8 +253,11 @@ def test_a_phm_form_with_rules_of_its_own_uses_no_shared_one() -> None:
 def test_an_offset_moves_a_table_and_is_no_part_of_the_state() -> None:
     form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=6)
     edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate())
-    stack = build_stack(edit, 2, SHAPE, torch.Generator().manual_seed(0))
-    for memory in (build_form(edit, 3, SHAPE, torch.Generator()), build_stacked(edit, stack, 1, SHAPE)):
+    stack = build_shared(edit, 2, SHAPE, torch.Generator().manual_seed(0))
+    for memory in (
+        build_form(edit, 3, SHAPE, torch.Generator()),
+        build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=1),
+    ):
         keys, values = memory.table()
         names = set(memory.state_dict())
         memory.offset = draw(2, 3, 4), draw(2, 3, 4, seed=1)

@@ -39,7 +39,7 @@ from search_space.gates import (
 )
 from search_space.rules import READS
 from search_space.validity import check_on
-from trial_runner.deltas import build_form, build_stack, build_stacked
+from trial_runner.deltas import build_form, build_shared
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
@@ -223,11 +223,11 @@ def reparameterized() -> Iterator[Edit]:
 @pytest.mark.parametrize("edit", tuple(reparameterized()), ids=lambda edit: f"{edit.form.name}-{edit.heads}")
 def test_tables_from_an_mlp_are_counted_once_for_all_their_layers(edit: Edit) -> None:
     layers = len(SHAPE.sublayers(edit.site))
-    stack = build_stack(edit, layers, SHAPE, torch.Generator().manual_seed(0))
+    stack = build_shared(edit, layers, SHAPE, torch.Generator().manual_seed(0))
     assert sum(parameter.numel() for parameter in stack.parameters()) == count_edits((edit,), SHAPE).trained
     blocks = SHAPE.heads(edit.heads)
     for index in range(layers):
-        form = build_stacked(edit, stack, index, SHAPE)
+        form = build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=index)
         assert not list(form.parameters()), "the stack is registered by who owns it"
         for part in form.table():
             assert part.shape == (blocks, 3, SHAPE.head_width)
@@ -240,5 +240,5 @@ def test_what_cannot_be_built_is_refused() -> None:
         with pytest.raises(AttachError, match="n 2"):
             build_form(edit, 4, SHAPE, generator, shared=shared)
     plain = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=LowRank(width=2), gate=Add())
-    with pytest.raises(AttachError, match="reparameterization"):
-        build_stack(plain, 1, SHAPE, generator)
+    with pytest.raises(AttachError, match="share something"):
+        build_shared(plain, 1, SHAPE, generator)

@@ -27,7 +27,7 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.deltas.softmax_memory import PrefixStack
+from trial_runner.deltas.prefix_stack import PrefixStack
 
 # This release of peft asks transformers for a property by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")

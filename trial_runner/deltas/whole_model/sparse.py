@@ -1,10 +1,14 @@
 """Diff pruning: ``theta_0 + z w`` with gates z that learn which weights are changed (Guo et al. 2021)."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Sparse
+from search_space.forms import Form, Sparse
 from trial_runner.deltas.whole_model.flat import FrozenWeights
+from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
+from trial_runner.errors import AttachError
 
 GATE_RATE_FACTOR = 10_000.0
 """Learning rate of the gates over that of the changes: 0.1 and 1e-5 in Guo et al. 2021."""
@@ -31,13 +35,16 @@ def open_probability(alpha: Tensor) -> Tensor:
     return torch.sigmoid(alpha)
 
 
-class SparseDelta(nn.Module):
+class SparseDelta(WholeModelDelta):
     """A sparse change of a model's weights, in two stages.
 
     First every weight has a change w, a gate of its own and one that it shares with its tensor; the gates are random
     in training steps. When half of the steps (rounded up) are done, the ``width`` largest ``|z w|`` of the model are
     kept, become the new w there, and go on training without gates.
     """
+
+    stores_parameters = False
+    own_names = ("places", "changes")
 
     def __init__(self, form: Sparse, frozen: FrozenWeights) -> None:
         """Start with changes of zero and gates that are open."""
@@ -52,6 +59,13 @@ class SparseDelta(nn.Module):
         self.is_fixed: Tensor
         self.register_buffer("mask", torch.ones_like(self.change, dtype=torch.bool))  # (D,)
         self.register_buffer("is_fixed", torch.zeros((), dtype=torch.bool))
+
+    @classmethod
+    def build(cls, form: Form, frozen: FrozenWeights, generator: torch.Generator) -> "SparseDelta":
+        """See `WholeModelDelta`."""
+        if not isinstance(form, Sparse):
+            raise AttachError(f"diff pruning needs a form of it; got {form.name}. This is a bug.")
+        return cls(form, frozen)
 
     @property
     def gates(self) -> list[nn.Parameter]:
@@ -104,6 +118,18 @@ class SparseDelta(nn.Module):
         """
         places = self.mask.nonzero().flatten()
         return places, self._gated_change().detach()[places]
+
+    def own_tensors(self) -> dict[str, Tensor]:
+        """See `WholeModelDelta`."""
+        return dict(zip(self.own_names, self.kept(), strict=True))
+
+    def take_own(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put kept changes in their places, where the second stage leaves them."""
+        places = tensors["places"].to(self.change.device)
+        self.change.zero_()
+        self.change[places] = tensors["changes"].to(self.change.device, self.change.dtype)
+        self.mask.zero_()[places] = True
+        self.is_fixed.fill_(True)
 
     def _gated_change(self) -> Tensor:
         """``(D,)``."""

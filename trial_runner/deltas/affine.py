@@ -1,0 +1,55 @@
+"""Affine maps ``z -> z * d + (z P) Q + c``, which a linear layer can hold. Shapes: P ``(D, R)``, Q ``(R, D)``."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine:
+    """``z -> z * diagonal + (z down) up + shift``; a part that is None is nothing. In float64.
+
+    Attributes:
+        diagonal: ``(D,)`` or a single number ``()``.
+        down: ``(D_in, R)``, with ``up``.
+        up: ``(R, D_out)``.
+        shift: ``(D_out,)``.
+    """
+
+    diagonal: Tensor | None = None
+    down: Tensor | None = None
+    up: Tensor | None = None
+    shift: Tensor | None = None
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """The linear part of rows ``(N, D_in)``, ``(N, D_out)``."""
+        parts = [] if self.diagonal is None else [rows * self.diagonal]
+        if self.down is not None and self.up is not None:
+            parts.append((rows @ self.down) @ self.up)
+        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(rows)
+
+    def times(self, factor: Tensor) -> "Affine":
+        """The map times a number ``()``, or one per channel ``(D_out,)``."""
+        return Affine(
+            diagonal=None if self.diagonal is None else self.diagonal * factor,
+            down=self.down,
+            up=None if self.up is None else self.up * factor,
+            shift=None if self.shift is None else self.shift * factor,
+        )
+
+    def before(self, matrix: Tensor) -> Tensor:
+        """The matrix of the map that is this one, then ``matrix`` ``(D_out, N)``."""
+        parts = [] if self.diagonal is None else [self.diagonal.unsqueeze(-1) * matrix]
+        if self.down is not None and self.up is not None:
+            parts.append(self.down @ (self.up @ matrix))
+        return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(matrix)
+
+    def matrix(self, like: Tensor) -> Tensor:
+        """``(D_in, D_out)`` of the linear part."""
+        matrix = torch.zeros_like(like)
+        if self.diagonal is not None:
+            matrix += torch.diag(self.diagonal.expand(like.shape[1]))
+        if self.down is not None and self.up is not None:
+            matrix += self.down @ self.up
+        return matrix
