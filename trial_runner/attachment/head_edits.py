@@ -68,7 +68,7 @@ class HeadEdits:
             behind = SlotRows(normaliser, plan.slots).take(group.places)
             weight = torch.sigmoid(own - behind).unsqueeze(-1).to(heads.dtype)  # (G, B, T, H, 1)
             self._weights[group] = weight
-            if group.gate.shrinks_heads:
+            if group.edit.gate.is_convex:
                 heads = heads * (1 - group.spread(weight))
         return heads
 
@@ -93,7 +93,7 @@ class HeadEdits:
             edit = group.edit
             if edit.insertion is not Insertion.PARALLEL:
                 # what is read may be normalised; what is multiplied is the port itself
-                rows = itself if group.gate.replaces else reads_own
+                rows = itself if edit.gate.multiplies else reads_own
                 return rows.take(group.places), None, None
             is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
             return self._read(group), self._weights.get(group), self._scaling if is_query else None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Form, Init, OwnNorm
+from search_space.gates.gate import Logits
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import (
     Blocks,
@@ -19,7 +20,6 @@ from trial_runner.deltas.blocks import (
     uniform,
 )
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, Place
-from trial_runner.deltas.gates import gate_of
 from trial_runner.deltas.prefix_stack import PrefixStack
 from trial_runner.errors import AttachError
 
@@ -77,7 +77,7 @@ class BottleneckDelta(FormDelta):
         if isinstance(place.shared, PrefixStack):
             return StackedBottleneck(edit.form, place.shared, place.index, place.blocks)
         # an inducer's reads q as it is, to which its key is compared
-        is_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q and not gate_of(edit).is_inducer
+        is_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
         return cls(edit.form, place.blocks, place.width, generator, is_scaled=is_query)
 
     @torch.no_grad()

@@ -37,11 +37,11 @@ class SublayerPlan:
     def add(self, delta: PortDelta) -> None:
         """Take an edit's module in."""
         edit = delta.edit
-        if delta.gate.is_of_logits:
+        if edit.gate.logits is not None:
             self.lse.append(delta)
         if delta.gate.is_prefix:
             return
-        if delta.gate.is_of_logits:
+        if edit.gate.logits is not None:
             self.reads.add(Port.Q)
         side = self.sequential if edit.insertion is Insertion.SEQUENTIAL else self.parallel
         side.setdefault(edit.write, []).append(delta)

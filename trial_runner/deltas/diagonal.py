@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.form_delta import FormDelta, PeftKind, Place
-from trial_runner.deltas.gates import gate_of
 
 
 class DiagonalDelta(FormDelta):
@@ -23,7 +22,7 @@ class DiagonalDelta(FormDelta):
     @classmethod
     def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "DiagonalDelta":
         """See `FormDelta`."""
-        return cls(place.blocks.out_width, replaces=gate_of(edit).replaces)
+        return cls(place.blocks.out_width, replaces=edit.gate.multiplies)
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

@@ -39,19 +39,11 @@ class GateDelta:
 
     Attributes:
         is_linear: Whether it multiplies by numbers that are the same for every token and head.
-        replaces: Whether the form's output comes in the place of the port.
-        is_of_logits: Whether its weight is of log-sum-exps of the attention logits.
-        is_prefix: Whether it is such a one whose rows stand before the keys, which does all that it is.
-        is_inducer: Whether it is such a one with one virtual key per query.
-        shrinks_heads: Whether what it takes of the weight, the base heads lose.
+        is_prefix: Whether its rows stand before the keys, which does all that it is.
     """
 
     is_linear: ClassVar[bool] = False
-    replaces: ClassVar[bool] = False
-    is_of_logits: ClassVar[bool] = False
     is_prefix: ClassVar[bool] = False
-    is_inducer: ClassVar[bool] = False
-    shrinks_heads: ClassVar[bool] = False
 
     @staticmethod
     def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
@@ -90,17 +82,10 @@ class GateDelta:
         return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
 
 
-class AddDelta(GateDelta):
-    """``h + Delta``."""
+class PlainDelta(GateDelta):
+    """``h + Delta``, or ``h * l``."""
 
     is_linear = True
-
-
-class MultiplyDelta(GateDelta):
-    """``h * l``."""
-
-    is_linear = True
-    replaces = True
 
 
 class FixedScaleDelta(GateDelta):
@@ -194,14 +179,11 @@ class SigmoidDelta(GateDelta):
 class ConvexDelta(GateDelta):
     """``(1 - lambda) h + lambda Delta`` of a table, whose rows stand before the keys."""
 
-    is_of_logits = True
     is_prefix = True
 
 
 class WeightedDelta(GateDelta):
     """``h + lambda Delta`` of a table."""
-
-    is_of_logits = True
 
     @staticmethod
     def own_logits(delta: "PortDelta", query: Tensor, projected: Tensor, scaling: float) -> Tensor:
@@ -217,10 +199,7 @@ class WeightedDelta(GateDelta):
 
 
 class InducerDelta(GateDelta):
-    """``h + lambda Delta`` of an inducer."""
-
-    is_of_logits = True
-    is_inducer = True
+    """``h + lambda Delta`` of an inducer, or ``(1 - lambda) h + lambda Delta``."""
 
     @staticmethod
     def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
@@ -230,14 +209,8 @@ class InducerDelta(GateDelta):
                 yield "keys", InducerKeys(shape, hidden, generator)
 
 
-class ConvexInducerDelta(InducerDelta):
-    """``(1 - lambda) h + lambda Delta`` of an inducer."""
-
-    shrinks_heads = True
-
-
 GATE_DELTAS: Mapping[str, type[GateDelta]] = {
-    Add.name: AddDelta,
+    Add.name: PlainDelta,
     FixedScale.name: FixedScaleDelta,
     LearnedScale.name: LearnedScaleDelta,
     TanhGate.name: TanhDelta,
@@ -245,8 +218,8 @@ GATE_DELTAS: Mapping[str, type[GateDelta]] = {
     ConvexGate.name: ConvexDelta,
     WeightedGate.name: WeightedDelta,
     InducerGate.name: InducerDelta,
-    ConvexInducerGate.name: ConvexInducerDelta,
-    Multiply.name: MultiplyDelta,
+    ConvexInducerGate.name: InducerDelta,
+    Multiply.name: PlainDelta,
     Prepend.name: GateDelta,
 }
 """Every gate by its name; rows that come before others have nothing to join."""

@@ -57,7 +57,7 @@ class PortDelta(nn.Module):
         Returns:
             ``(B, T, D_out)``, ``(B, T, H, d_h)`` at the heads, ``(D_out,)`` for constants.
         """
-        if self.gate.replaces and z is not None:
+        if self.edit.gate.multiplies and z is not None:
             replaced: Tensor = self.form(z)
             return replaced - z
         weight = self.gate.weight(self, z, weight)
@@ -73,7 +73,7 @@ class PortDelta(nn.Module):
 
         What else a convex inducer does to its heads, ``(1 - lambda) h``, is for the attention to do.
         """
-        if self.gate.replaces:
+        if self.edit.gate.multiplies:
             replaced: Tensor = self.form(h)
             return replaced
         return h + self.delta(z, weight, scaling).to(h.dtype)

@@ -97,9 +97,9 @@ def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, plan
         for delta in plan.parallel.get(port, ()):
             linear.add(delta.affine())
         for delta in plan.sequential.get(port, ()):
-            linear.follow(delta.affine(), replaces=delta.gate.replaces)
+            linear.follow(delta.affine(), replaces=delta.edit.gate.multiplies)
         for delta in reversed(plan.sequential.get(read, ()) if read is not port else ()):
-            linear.precede(delta.affine(), replaces=delta.gate.replaces)
+            linear.precede(delta.affine(), replaces=delta.edit.gate.multiplies)
         linear.store()
     if plan.touches(Port.NORM):
         location = table.ports[sublayer.stack, sublayer.site, Port.NORM]

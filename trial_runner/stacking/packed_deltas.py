@@ -259,7 +259,7 @@ class PackedDeltas:
             for port in dict.fromkeys(port for some in edits for port in some):
                 rounds = [Round(groups, self._slots) for groups in self._turns([some.get(port, []) for some in edits])]
                 getattr(packed, side)[port] = rounds
-                packed.lse.extend(group for one in rounds for group in one.groups if group.gate.is_of_logits)
+                packed.lse.extend(group for one in rounds for group in one.groups if group.edit.gate.logits is not None)
         return packed
 
     def _turns(self, lists: Sequence[Sequence[PortDelta]]) -> Iterator[list[Group]]:
