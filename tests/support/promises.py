@@ -156,8 +156,8 @@ def _backward(rig: Rig, deltas: DeltaSet) -> Tensor:
         outputs = rig.outputs_of(rig.backbone.model(**rig.inputs).last_hidden_state, rig.inputs)
         direction = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2), dtype=outputs.dtype)
         loss = (outputs * direction).sum()
-        penalty = getattr(deltas.whole, "penalty", None)
-        (loss if penalty is None else loss + penalty()).backward()
+        penalty = None if deltas.whole is None else deltas.whole.penalty()
+        (loss if penalty is None else loss + penalty).backward()
     return outputs.detach()
 
 

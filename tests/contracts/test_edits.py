@@ -1,4 +1,4 @@
-"""The contract of edits: every form and gate, at every site, on every family. What is promised: `contract.promises`."""
+"""The contract of edits: every form and gate, at every site, on every family. What is promised: `support.promises`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +16,8 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, LowRank
 from search_space.gates import GATES, Add
+from trial_runner.deltas import DELTAS
+from trial_runner.deltas.gates import GATE_DELTAS
 
 
 @pytest.fixture(
@@ -29,9 +31,14 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 
 def test_every_form_gate_and_family_has_an_example() -> None:
-    assert set(FORM_EXAMPLES) == set(FORMS), "a form needs an example in contract/examples.py"
-    assert set(GATE_EXAMPLES) == set(GATES), "a gate needs an example in contract/examples.py"
+    assert set(FORM_EXAMPLES) == set(FORMS), "a form needs an example in tests/support/examples.py"
+    assert set(GATE_EXAMPLES) == set(GATES), "a gate needs an example in tests/support/examples.py"
     assert set(BACKBONES) == {family.name for family in FAMILIES}, "a family needs a tiny backbone"
+
+
+def test_every_form_and_gate_has_tensors() -> None:
+    assert set(DELTAS) == set(FORMS), "a form needs its module in trial_runner/deltas, and its word in DELTAS"
+    assert set(GATE_DELTAS) == set(GATES), "a gate needs its class in trial_runner/deltas/gates.py, and in GATE_DELTAS"
 
 
 def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) -> None:
