@@ -6,6 +6,9 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.layers import Layers
 
+Place = tuple[tuple[Port, Port | None], ...]
+"""What each of some edits writes, and what it reads."""
+
 
 class Ends(Protocol):
     """Where an edit acts, and what it reads and writes there; an `Edit` has them."""

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
-from search_space.ends import Ends
+from search_space.dimensions import Port, Positions, Site
+from search_space.ends import Ends, Place
 from search_space.forms.form import Form, FormedEdit
 from search_space.gates import Add
 from search_space.rules import refusal
@@ -20,6 +20,8 @@ class Constant(Form):
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
     title: ClassVar[str] = "constant"
     reads: ClassVar[bool] = False
+    together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.Q, None), (Port.V, None)),)
+    together_at_ffn: ClassVar[tuple[Place, ...]] = (((Port.U, None), (Port.F, None)),)
 
     def check(self, edit: FormedEdit) -> None:
         """Scales and gates of a trained vector say nothing more."""
@@ -31,6 +33,10 @@ class Constant(Form):
         site = Site.ATTENTION if edit.site.is_attention else edit.site
         if (site, edit.write) not in shape.biased_ports:
             raise refusal("V14", f"{site} {edit.write} on {shape.family}", "Choose a port with a bias.")
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """At k it moves every logit of a query alike, and what follows a norm absorbs it (V12)."""
+        return edit.write is Port.NORM or (edit.write is Port.K and shape.positions is not Positions.ROTARY)
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """A number for each channel."""

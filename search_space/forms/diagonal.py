@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Insertion
-from search_space.ends import Ends
+from search_space.dimensions import Insertion, Port, Positions
+from search_space.ends import Ends, Place
 from search_space.forms.form import Form, FormedEdit, order
 from search_space.rules import refusal
 from search_space.symbols import Delta, root, source
@@ -23,12 +23,18 @@ class Diagonal(Form):
     name: ClassVar[str] = "diag"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
     multiplies: ClassVar[bool] = True
+    together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
 
     def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
         """A factor for each channel keeps the width."""
         if edit.read is not None and shape.port_width(edit.read) != shape.port_width(edit.write):
             widths = f"{shape.port_width(edit.read)} and {shape.port_width(edit.write)}"
             raise refusal("V15", f"a diagonal of widths {widths}", "Use another form.")
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """Factors of k are factors of q, and those of the concatenated heads are factors of v (V13)."""
+        at_k = edit.write is edit.read is Port.K and shape.positions is not Positions.ROTARY
+        return at_k or (edit.write is edit.read is Port.CONCAT and shape.query_heads == shape.key_value_heads)
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """A number for each channel."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.ends import Ends, sublayers_of
+from search_space.ends import Ends, Place, sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.gates import Gate
 from search_space.gates.gate import Logits
@@ -41,6 +41,8 @@ class Form(ABC):
         logits: Which gates of log-sum-exps it fits; None for none.
         per_head: Its usual heads where it works per head; None if it cannot.
         dimensions: What a search can choose of it beside its ends, its heads and its bottleneck.
+        together_at_attention: Tensors that a search writes together.
+        together_at_ffn: The same at the FFN.
         heads: In how many blocks it works.
         widened: How many sublayers, counted from the output, have a width that is one step more.
         activation: Nonlinearity; None without one.
@@ -59,6 +61,8 @@ class Form(ABC):
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
     dimensions: ClassVar[tuple[str, ...]] = ()
+    together_at_attention: ClassVar[tuple[Place, ...]] = ()
+    together_at_ffn: ClassVar[tuple[Place, ...]] = ()
 
     heads: Heads = Heads.SINGLE
     widened: int = 0
@@ -85,6 +89,11 @@ class Form(ABC):
         """Its width, or the two widths it has; empty without one."""
         return ""
 
+    @property
+    def smallest(self) -> "Form":
+        """The form with its smallest bottleneck; itself without one, and where the bottleneck is what the form is."""
+        return self
+
     def check_heads(self, edit: FormedEdit) -> None:  # noqa: B027 - most have no such rule
         """Refuse blocks that the form cannot have.
 
@@ -105,6 +114,18 @@ class Form(ABC):
         Raises:
             InvalidEditError: If it breaks a rule of the form.
         """
+
+    @classmethod
+    def has_usual_bias(cls, write: Port) -> bool:
+        """Whether it usually has biases, where it can.
+
+        Not at k, where they would move every logit of a query alike (V12), nor at the heads (He et al. 2022).
+        """
+        return write not in (Port.HEAD, Port.K)
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """Whether another edit of the form, or of another, computes the same or nearly: concat is beside o (V9)."""
+        return edit.write is Port.CONCAT
 
     @abstractmethod
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
@@ -155,6 +176,11 @@ class SizedForm(Form):
     def size(self) -> str:
         """Its width, or the two widths it has."""
         return f"{self.width}–{self.width + self.width_step}" if self.widened else f"{self.width}"
+
+    @property
+    def smallest(self) -> "SizedForm":
+        """The form with its smallest bottleneck; itself where the bottleneck is what the form is."""
+        return self.resized(self.width_step, 0) if self.can_widen else self
 
     def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
         """The largest meaningful width on a backbone; None where nothing bounds it."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.ends import Ends, block_widths
+from search_space.ends import Ends, Place, block_widths
 from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, order
 from search_space.gates.gate import Logits
 from search_space.symbols import Delta, normed_source
@@ -42,6 +42,16 @@ class LowRank(SizedForm):
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("bias",)
+    together_at_attention: ClassVar[tuple[Place, ...]] = (
+        ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
+        ((Port.K, Port.CTX), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+    )
+    together_at_ffn: ClassVar[tuple[Place, ...]] = (
+        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
+        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
+    )
 
     width: int
     widened: int = 0
@@ -51,6 +61,17 @@ class LowRank(SizedForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         check_size(self)
+
+    @classmethod
+    def has_usual_bias(cls, write: Port) -> bool:
+        """LoRA has none."""
+        return False
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """Maps of q, k and v are beside LoRA (V7)."""
+        if edit.write in (Port.Q, Port.K, Port.V):
+            return edit.read is edit.write
+        return edit.write is Port.CONCAT
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """Two matrices and a bias; per head into o, the summed output has one bias."""

@@ -1,7 +1,9 @@
 """What every gate answers (He et al. 2022, "composition function"): how an edit's output joins the tensor it writes."""
 
-from dataclasses import Field
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, replace
 from enum import StrEnum
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from search_space.affine import NOTHING, AffineCount
@@ -59,6 +61,7 @@ class Gate:
         starts_closed: Whether nothing goes through when training begins.
         is_plain: Whether every form with two ends can have it.
         turn: Where it is offered among the gates that fit.
+        searched: The key of a study file that lists the values of each of its fields.
     """
 
     __slots__ = ()
@@ -73,6 +76,22 @@ class Gate:
     starts_closed: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
     turn: ClassVar[int] = 1
+    searched: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def usual(cls) -> "Gate":
+        """The gate with its usual values."""
+        return cls()
+
+    @classmethod
+    def each(cls, values: Mapping[str, Sequence[Any]]) -> "tuple[Gate, ...]":
+        """The gate with each combination of what a search can choose of it.
+
+        Args:
+            values: By the key of a study file.
+        """
+        drawn = product(*(values[key] for key in cls.searched.values()))
+        return tuple(replace(cls.usual(), **dict(zip(cls.searched, one, strict=True))) for one in drawn)
 
     def check(self, edit: GatedEdit) -> None:
         """Refuse an edit that the gate cannot join.

@@ -1,5 +1,6 @@
 """Gates that a softmax gives, whose weights come from the log-sum-exps of attention's logits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -70,6 +71,7 @@ class InducerGate(Gate):
     name: ClassVar[str] = "inducer"
     logits: ClassVar[Logits | None] = Logits.QUERY
     turn: ClassVar[int] = 2
+    searched: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
 
     key_width: int | None = None
 
@@ -131,6 +133,7 @@ class ConvexInducerGate(Gate):
     logits: ClassVar[Logits | None] = Logits.QUERY
     is_convex: ClassVar[bool] = True
     turn: ClassVar[int] = 2
+    searched: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
 
     key_width: int | None = None
 

@@ -1,6 +1,7 @@
 """Gates that scale what is added, by a fixed or by a trained number."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from search_space.errors import InvalidEditError
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.plain import Add
 from search_space.rules import refusal
+
+USUAL_SCALE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,11 @@ class FixedScale(Gate):
     is_plain: ClassVar[bool] = True
 
     value: float
+
+    @classmethod
+    def usual(cls) -> "FixedScale":
+        """That of He et al. 2022 for classification."""
+        return cls(value=USUAL_SCALE)
 
     def __post_init__(self) -> None:
         """Check the range; 4 and 4.0 are one scale, in JSON too."""
@@ -69,6 +77,7 @@ class LearnedScale(Gate):
 
     name: ClassVar[str] = "scale_learned"
     is_plain: ClassVar[bool] = True
+    searched: ClassVar[Mapping[str, str]] = {"per": "scale_per"}
 
     per: ScalePer = ScalePer.SUBLAYER
 

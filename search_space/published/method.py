@@ -7,7 +7,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError, UnknownMethodError
-from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.validity import check_on
 
 Values = Mapping[str, float | str]
@@ -114,7 +113,7 @@ class PublishedMethod:
         Raises:
             InvalidEditError: If the method is not valid on the backbone.
         """
-        edits = tuple(_narrowest(edit) for edit in self.configuration(shape).edits)
+        edits = tuple(replace(edit, form=edit.form.smallest) for edit in self.configuration(shape).edits)
         check_on(edits, shape)
         return Configuration(edits=edits)
 
@@ -125,9 +124,3 @@ class PublishedMethod:
         except InvalidEditError as error:
             return str(error)
         return None
-
-
-def _narrowest(edit: Edit) -> Edit:
-    if not isinstance(edit.form, SoftmaxMemory | Bottleneck | LowRank | Phm):
-        return edit
-    return replace(edit, form=replace(edit.form, width=edit.form.width_step, widened=0))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
@@ -12,56 +11,35 @@ from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
-    EncodedPrompt,
-    Full,
     Init,
-    Intrinsic,
     LowRank,
     OwnNorm,
-    Phm,
-    Prompt,
     SoftmaxMemory,
-    Sparse,
 )
 from search_space.gates import (
     GATES,
-    Add,
     ConvexGate,
-    ConvexInducerGate,
     FixedScale,
     Gate,
     InducerGate,
-    LearnedScale,
-    Multiply,
-    Prepend,
 )
 from search_space.layers import LAYER_CHOICES, AllLayers
 from search_space.published import COMPARED, published_method
-from search_space.space.product import BIASES, EVERYTHING, USUAL, USUAL_SCALE, Values, by_text, gates_by_text
+from search_space.space.product import BIASES, EVERYTHING, USUAL, Values, by_text, gates_by_text
 
-LEARNING_RATES: dict[str, tuple[float, float]] = {
-    SoftmaxMemory.name: (3e-3, 5e-2),
-    Bottleneck.name: (1e-3, 1e-2),
-    LowRank.name: (1e-3, 2e-2),
-    Phm.name: (1e-3, 2e-2),
-    Diagonal.name: (3e-3, 5e-2),
-    Constant.name: (1e-3, 1e-2),
-    Prompt.name: (1e-2, 3e-1),
-    EncodedPrompt.name: (3e-4, 1e-2),
-    Full.name: (1e-5, 5e-4),
-    Sparse.name: (1e-5, 5e-4),
-    Intrinsic.name: (1e-3, 1e-1),
-}
+LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form."""
 
 SEARCHED_FORMS: tuple[str, ...] = tuple(EVERYTHING["form"])
 """Functional forms of the per-sublayer product; those of prompts and of the whole model are published points only."""
 
-SEARCHED_GATES: tuple[str, ...] = tuple(gate.name for gate in GATES.values() if gate not in (Multiply, Prepend))
+SEARCHED_GATES: tuple[str, ...] = tuple(
+    name for name, gate in GATES.items() if gate.outside is None and not gate.multiplies
+)
 """Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
 
 SITES: tuple[str, ...] = ("tied", "separate")
-PLAIN_GATES: tuple[str, ...] = (Add.name, FixedScale.name, LearnedScale.name)
+PLAIN_GATES: tuple[str, ...] = tuple(name for name, gate in GATES.items() if gate.is_plain)
 """Composition functions that fit every form with two ends."""
 
 LAYER_NAMES: tuple[str, ...] = tuple(choice.name for choice in LAYER_CHOICES)
@@ -179,18 +157,8 @@ class SpaceOptions:
     @property
     def gate_values(self) -> dict[str, Gate]:
         """The values of the dimension ``gate``: a learned scale and an inducer come in several."""
-        gates: list[Gate] = []
-        for name in self.gates:
-            kind: Any = GATES[name]
-            if kind is FixedScale:
-                gates.append(FixedScale(value=USUAL_SCALE))
-            elif kind is LearnedScale:
-                gates += [LearnedScale(per=per) for per in self.scale_per]
-            elif kind in (InducerGate, ConvexInducerGate):
-                gates += [kind(key_width=width) for width in self.key_widths]
-            else:
-                gates.append(kind())
-        return gates_by_text(gates)
+        listed = {"scale_per": self.scale_per, "key_widths": self.key_widths}
+        return gates_by_text([gate for name in self.gates for gate in GATES[name].each(listed)])
 
     @property
     def attributes(self) -> Values:

@@ -6,45 +6,22 @@ from dataclasses import replace
 
 from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import affine_count, places, shared_count
-from search_space.dimensions import Heads, Port, Positions, Site
+from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Constant, Diagonal, Form, LowRank, SoftmaxMemory
+from search_space.ends import Place
+from search_space.forms import Form
 from search_space.gates import (
     Add,
-    ConvexGate,
-    ConvexInducerGate,
-    FixedScale,
     Gate,
-    InducerGate,
     LearnedScale,
     Multiply,
-    WeightedGate,
 )
 from search_space.rules import READS
 from search_space.space.options import SpaceOptions
-from search_space.space.product import EVERYTHING, Family, Place, Point, Values, form_values, heads_of, writable
+from search_space.space.product import EVERYTHING, Family, Point, Values, form_values, heads_of, writable
 from search_space.validity import canonical_read, largest_width
 
 ATTENTION, FFN = "attention", "ffn"
-
-_TOGETHER: Mapping[tuple[bool, type[Form]], tuple[Place, ...]] = {
-    (True, LowRank): (
-        ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
-        ((Port.K, Port.CTX), (Port.V, Port.CTX)),
-        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
-        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
-    ),
-    (True, Constant): (((Port.Q, None), (Port.V, None)),),
-    (True, Diagonal): (((Port.K, Port.K), (Port.V, Port.V)),),
-    (False, LowRank): (
-        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
-        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
-    ),
-    (False, Constant): (((Port.U, None), (Port.F, None)),),
-}
-"""Tensors that are written together, and what each edit reads, at attention or not."""
-
-_INDUCERS = (InducerGate, ConvexInducerGate)
 
 
 def site_of(part: str) -> Site:
@@ -84,17 +61,17 @@ def _families(site: Site, values: Values) -> Iterator[Family]:
 
 def _places(site: Site, form: type[Form]) -> Iterator[tuple[Place, Heads]]:
     for write in writable(site):
-        for read in (None,) if form is Constant else READS[write]:
+        for read in READS[write] if form.reads else (None,):
             for heads in _heads(form, write):
                 yield ((write, read),), heads
-    for place in _TOGETHER.get((site.is_attention, form), ()):
+    for place in form.together_at_attention if site.is_attention else form.together_at_ffn:
         yield place, Heads.SINGLE
 
 
 def _heads(form: type[Form], write: Port) -> tuple[Heads, ...]:
     """The kinds of heads in the order of their use; prefixes have a table for every key/value head."""
-    if form is SoftmaxMemory and write is Port.HEAD:
-        return Heads.KEY_VALUE, Heads.QUERY
+    if write is Port.HEAD and form.per_head is not None:
+        return form.per_head, Heads.QUERY if form.per_head is Heads.KEY_VALUE else Heads.KEY_VALUE
     known = heads_of(form, EVERYTHING)
     return tuple(heads for heads in (Heads.SINGLE, Heads.QUERY, Heads.KEY_VALUE) if heads in known)
 
@@ -104,16 +81,11 @@ def _gates(form: type[Form], place: Place, allowed: Mapping[str, Gate]) -> dict[
 
     Constants are added and diagonals multiply what they read whatever is allowed, for there is no other way.
     """
-    if form is Constant:
+    if not form.reads:
         return {Add.name: Add()}
-    if form is Diagonal and all(write is read for write, read in place):
+    if form.multiplies and all(write is read for write, read in place):
         return {Multiply.name: Multiply()}
-    turn = {text: _turn(gate) for text, gate in allowed.items()}
-    return {text: allowed[text] for text in sorted(allowed, key=turn.__getitem__)}
-
-
-def _turn(gate: Gate) -> int:
-    return 0 if isinstance(gate, ConvexGate | WeightedGate) else 2 if isinstance(gate, _INDUCERS) else 1
+    return dict(sorted(allowed.items(), key=lambda gate: gate[1].turn))
 
 
 def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
@@ -121,22 +93,14 @@ def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
     if len(edits) > 1:
         return False
     (edit,) = edits
-    form, write, read = edit.form, edit.write, edit.read
+    write, read = edit.write, edit.read
     if canonical_read(read, shape) is not read:  # V20
         return True
     has_as_many = shape.query_heads == shape.key_value_heads
-    kept = Heads.KEY_VALUE if isinstance(form, SoftmaxMemory) else Heads.QUERY
+    kept = edit.form.per_head or Heads.QUERY
     if write is Port.HEAD and has_as_many and edit.heads is not kept:
         return True
-    if isinstance(form, LowRank) and write in (Port.Q, Port.K, Port.V):  # V7
-        return read is write
-    is_rotary = shape.positions is Positions.ROTARY
-    if isinstance(form, Constant):  # V12
-        return write is Port.NORM or (write is Port.K and not is_rotary)
-    if isinstance(form, Diagonal):  # V13: those at q and at v are kept
-        at_k = write is read is Port.K and not is_rotary
-        return at_k or (write is read is Port.CONCAT and has_as_many)
-    return write is Port.CONCAT  # V9
+    return edit.form.is_near_duplicate(edit, shape)
 
 
 def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int | None:
@@ -164,7 +128,7 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:
     """The edit with the plain gate whose count is the largest of those allowed, if it has a plain one."""
-    is_plain = isinstance(edit.gate, Add | FixedScale) or edit.gate == LearnedScale()
-    if isinstance(edit.form, Constant) or not is_plain:
+    is_plain = edit.gate.is_plain and edit.gate.text == edit.gate.name
+    if not edit.form.reads or not is_plain:
         return edit
     return replace(edit, gate=LearnedScale() if LearnedScale.name in options.gate_values else Add())

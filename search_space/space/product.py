@@ -5,38 +5,24 @@ element of the product: edits of one width, and the texts of the decisions that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
+from search_space.ends import Place
 from search_space.errors import InvalidEditError
-from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates import (
-    Add,
-    ConvexGate,
-    ConvexInducerGate,
-    FixedScale,
-    Gate,
-    InducerGate,
-    LearnedScale,
-    Multiply,
-    SigmoidGate,
-    TanhGate,
-    WeightedGate,
-)
+from search_space.forms import FORMS, Form, Init, OwnNorm, SizedForm
+from search_space.gates import GATES, FixedScale, Gate
 from search_space.layers import AllLayers, Layers
 from search_space.validity import check_on
 
 Values = Mapping[str, Mapping[str, Any]]
 """Values of some dimensions, each by its text."""
-
-Place = tuple[tuple[Port, Port | None], ...]
-"""What each of some edits writes, and what it reads."""
 
 Outcome = tuple[Edit, ...] | InvalidEditError
 """The edits of an element of the product, or why it is not legal."""
@@ -45,19 +31,9 @@ Path = tuple[tuple[str, str], ...]
 """Text of every decision by its dimension, in their order."""
 
 NONE, USUAL = "none", "usual"
-USUAL_SCALE = 2.0
 
-OPEN_DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    SoftmaxMemory.name: ("reparameterization",),
-    Bottleneck.name: ("activation", "norm", "bias", "init", "reparameterization"),
-    LowRank.name: ("bias",),
-    Phm.name: ("activation", "bias", "products", "factors", "sharing"),
-    Diagonal.name: (),
-    Constant.name: (),
-}
-"""What each form of the per-sublayer product leaves open beside its bottleneck and its heads."""
-
-_WITH_HEADS = (SoftmaxMemory, Bottleneck, LowRank)
+_GATE_FIELDS = {"scale_per": tuple(ScalePer), "key_widths": (None, 2)}
+_INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside is None)
 _FIELDS = {"products": "n", "factors": "factor_rank", "sharing": "shared"}
 
 
@@ -71,24 +47,13 @@ def by_text(values: Sequence[Any], none: str = NONE) -> dict[str, Any]:
     return {none if value is None else str(value): value for value in values}
 
 
-def gate_text(gate: Gate) -> str:
-    """A gate's name, with what it is for or how wide its keys are if that is not the usual: ``inducer:4``."""
-    match gate:
-        case LearnedScale(per=ScalePer.CHANNEL | ScalePer.HEAD as detail):
-            return f"{gate.name}:{detail}"
-        case InducerGate(key_width=int(detail)) | ConvexInducerGate(key_width=int(detail)):
-            return f"{gate.name}:{detail}"
-        case _:
-            return gate.name
-
-
 def gates_by_text(gates: Sequence[Gate]) -> dict[str, Gate]:
     """Gates by their texts; fixed scales are one gate, whose scale is another dimension."""
-    return {gate_text(gate): gate for gate in gates}
+    return {gate.text: gate for gate in gates}
 
 
 EVERYTHING: Values = {
-    "form": {form.name: form for form in (SoftmaxMemory, Bottleneck, LowRank, Phm, Diagonal, Constant)},
+    "form": {name: form for name, form in FORMS.items() if form.outside is None},
     "heads": by_text(tuple(Heads)),
     "activation": by_text(tuple(Activation)),
     "norm": by_text(tuple(OwnNorm)),
@@ -98,20 +63,7 @@ EVERYTHING: Values = {
     "products": by_text((4,)),
     "factors": by_text((1, None), none="full"),
     "sharing": {"shared": True, "own": False},
-    "gate": gates_by_text(
-        (
-            Add(),
-            FixedScale(value=USUAL_SCALE),
-            *(LearnedScale(per=per) for per in ScalePer),
-            TanhGate(),
-            SigmoidGate(),
-            ConvexGate(),
-            WeightedGate(),
-            *(InducerGate(key_width=width) for width in (None, 2)),
-            *(ConvexInducerGate(key_width=width) for width in (None, 2)),
-            Multiply(),
-        )
-    ),
+    "gate": gates_by_text([gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)]),
 }
 """Values of all dimensions but the ports; sizes that are not solved by a budget have small ones."""
 
@@ -162,11 +114,7 @@ class Point:
         """The point with a nonlinearity; itself if its form has none to choose."""
         if not self.has_activation:
             return self
-        forms = [cast("Bottleneck", edit.form) for edit in self.edits]
-        edits = [
-            replace(edit, form=replace(form, activation=activation))
-            for edit, form in zip(self.edits, forms, strict=True)
-        ]
+        edits = [replace(edit, form=replace(edit.form, activation=activation)) for edit in self.edits]
         return Point(edits=tuple(edits), path=(*self.path, ("activation", str(activation))))
 
     def with_scale(self, scale: float) -> "Point":
@@ -249,25 +197,23 @@ class Family:
 
     def _form(self, write: Port, given: Mapping[str, Any]) -> Form:
         chosen = dict(given)
-        if self.form in _WITH_HEADS:
+        if self.form.per_head is not None:
             chosen["heads"] = self.heads
         if chosen.get("bias", False) is None:
-            # not at k, where it would move every logit of a query alike (V12), nor at the heads (He et al. 2022)
-            chosen["bias"] = self.form is not LowRank and write not in (Port.HEAD, Port.K)
-        if self.form in (Constant, Diagonal):
-            return self.form()
-        make: Callable[..., Form] = self.form
-        return make(width=chosen.get("n", 1), **chosen)
+            chosen["bias"] = self.form.has_usual_bias(write)
+        if issubclass(self.form, SizedForm):
+            chosen["width"] = chosen.get("n", 1)
+        return self.form(**chosen)
 
 
 def heads_of(form: type[Form], values: Values) -> tuple[Heads, ...]:
     """In how many blocks a form can work."""
-    return tuple(values["heads"].values()) if form in _WITH_HEADS else (Heads.SINGLE,)
+    return tuple(values["heads"].values()) if form.per_head is not None else (Heads.SINGLE,)
 
 
 def form_values(form: str, values: Values) -> Values:
     """Of some values those of what a form leaves open, and those of the gate."""
-    return {name: values[name] for name in (*OPEN_DIMENSIONS[form], "gate")}
+    return {name: values[name] for name in (*FORMS[form].dimensions, "gate")}
 
 
 def families(site: Site, values: Values | None = None) -> Iterator[Family]:

@@ -9,7 +9,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers
 from search_space.space.options import SpaceOptions
 from search_space.space.product import Point
@@ -95,7 +94,4 @@ def _varied(point: Point, options: SpaceOptions) -> Iterator[Point]:
 
 def _plain(edit: Edit) -> Edit:
     """The edit at all layers with the smallest bottleneck."""
-    form = edit.form
-    if isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
-        form = replace(form, width=form.width_step, widened=0)
-    return replace(edit, form=form, layers=AllLayers())
+    return replace(edit, form=edit.form.smallest, layers=AllLayers())

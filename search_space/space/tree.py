@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from search_space.gates import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
+from search_space.gates import GATES
+from search_space.gates.gate import Logits
 from search_space.space.product import Point
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
@@ -97,10 +98,10 @@ class Tree:
 
 def _gate_label(node: _Node) -> str:
     """Gates of attention logits are choices of few edits, so their sets have names of their own."""
-    kinds = {choice.partition(":")[0] for choice in node.choices}
-    if kinds & {ConvexGate.name, WeightedGate.name}:
+    logits = {GATES[choice.partition(":")[0]].logits for choice in node.choices}
+    if Logits.TABLE in logits:
         return "prefix_gate"
-    return "inducer_gate" if kinds & {InducerGate.name, ConvexInducerGate.name} else "gate"
+    return "inducer_gate" if Logits.QUERY in logits else "gate"
 
 
 def _nodes(root: _Node, ports: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], _Node]]:

@@ -38,10 +38,8 @@ from search_space.rules import RULES
 from search_space.space.product import (
     BIASES,
     EVERYTHING,
-    OPEN_DIMENSIONS,
     Family,
     form_values,
-    gate_text,
     product_size,
     readable,
     refusals,
@@ -66,7 +64,7 @@ def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site: Site, ro
     assert len(seen) == product_size(site, values_of(FEW if site is not Site.STACK else {"form": ("const",)}))
     for path, outcome in seen.items():
         form = dict(path)["form"]
-        assert [name for name, _ in path] == ["form", "write", "read", "heads", *OPEN_DIMENSIONS[form], "gate"]
+        assert [name for name, _ in path] == ["form", "write", "read", "heads", *FORMS[form].dimensions, "gate"]
         if isinstance(outcome, InvalidEditError):
             assert f"[{outcome.rule}]" in str(outcome)
             assert outcome.rule in RULES
@@ -146,7 +144,7 @@ def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole
     ],
 )
 def test_a_gates_text_has_its_number(gate: object, text: str) -> None:
-    assert gate_text(gate) == text
+    assert gate.text == text
 
 
 def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> Family:
