@@ -1,0 +1,11 @@
+"""The arms of ``benchmarks/search.py``.
+
+===============  ==================================================================
+``truth``        the true score of every configuration on a made-up task
+``readings``     what a simulated trial measures on its way
+``simulation``   one study of one arm
+``arms``         who proposes, and where trials are compared
+``statistics``   shares, times and differences with their intervals
+``tables``       what is printed
+===============  ==================================================================
+"""

@@ -1,0 +1,216 @@
+"""One study of one arm on a planted truth: the real proposer and the real rungs, simulated trials."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from search_arms.readings import Measurements, Reading
+from search_arms.truth import COLLAPSED, PlantedTruth
+from search_space.published import COMPARED
+from search_space.space.space import SearchSpace
+from studies.search.proposer import Proposal, Proposer
+from studies.search.rungs import RungBoard, RungPlan
+from studies.search.samplers import Sampler
+from studies.store.records import TrialState
+
+STEPS = 200
+GAIN = 0.5
+"""Points above the best published method that count as having found something."""
+
+AFTER = 100
+"""What is proposed after so many trials tells what a sampler has learned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all arms share.
+
+    Attributes:
+        space: What is searched.
+        trials: Of a study, published methods among them.
+        noise: Standard deviation of an accuracy near one half, in points.
+        ruggedness: Points of standard deviation that are a structure's, or a pair's, alone.
+        checkpoints: Numbers of ended trials at which a configuration is recommended.
+    """
+
+    space: SearchSpace
+    trials: int
+    noise: float
+    ruggedness: float
+    checkpoints: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A trial that has ended.
+
+    Attributes:
+        proposal: What was tried.
+        truth: Its true score, in points.
+        score: What it measured in the end, in points; None if it was pruned.
+        steps: It was trained for.
+    """
+
+    proposal: Proposal
+    truth: float
+    score: float | None
+    steps: int
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is a published method."""
+        return self.proposal.candidate.method is not None
+
+
+Recommend = Callable[[Sequence[Ended], Proposer], Ended | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A way to search.
+
+    Attributes:
+        name: In the table.
+        sampler: Who proposes on a task. Only an oracle looks at the truth.
+        rungs: Where trials are compared.
+        protects_published: Whether published methods run to the end whatever the rungs say.
+        recommend: What is recommended of the trials that have ended.
+    """
+
+    name: str
+    sampler: Callable[[PlantedTruth], Sampler]
+    rungs: RungPlan
+    protects_published: bool
+    recommend: Recommend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommended:
+    """What a study recommends after some trials.
+
+    Attributes:
+        trials: That have ended.
+        cost: Steps spent, in full trials.
+        truth: True score, in points; NaN while nothing is complete.
+        score: What it was measured with.
+    """
+
+    trials: int
+    cost: float
+    truth: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What came of a study.
+
+    Attributes:
+        arm: Its name.
+        seed: Of the task and the study.
+        tuned: True score of the best published method with its rates tuned, in points.
+        tried: That of the best published method as the study tried it.
+        recommended: At every checkpoint.
+        found_trial: Ended trials when the first complete one was truly 0.5 points above ``tuned``; None if never.
+        late_proposals: Mean true score of what was proposed after `AFTER` trials; None without any.
+        above_median: Share of all proposals truly above the median published method, as tried.
+        collapsed: Share of all proposals that collapse.
+        seconds: Of a proposal, in the mean.
+    """
+
+    arm: str
+    seed: int
+    tuned: float
+    tried: float
+    recommended: tuple[Recommended, ...]
+    found_trial: int | None
+    late_proposals: float | None
+    above_median: float
+    collapsed: float
+    seconds: float
+
+
+def best_score(ended: Sequence[Ended], proposer: Proposer) -> Ended | None:
+    """The complete trial with the highest score."""
+    complete = [one for one in ended if one.score is not None]
+    return max(complete, key=lambda one: (one.score or 0.0, -one.proposal.number), default=None)
+
+
+class _Run:
+    """A study as it runs: one trial after another."""
+
+    def __init__(self, arm: Arm, setting: Setting, seed: int) -> None:
+        self.arm, self.setting = arm, setting
+        self.truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
+        self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
+        self.proposer = Proposer(setting.space, sampler=arm.sampler(self.truth), seed=seed, published=COMPARED)
+        self.board = RungBoard(arm.rungs)
+        self.ended: list[Ended] = []
+        self.seconds = 0.0
+
+    def step(self) -> Ended:
+        """Propose, train and end a trial."""
+        began_at = time.perf_counter()
+        proposal = self.proposer.propose()
+        self.seconds += time.perf_counter() - began_at
+        truth = self.truth.score(proposal.candidate)
+        reading = self._trained(proposal, truth)
+        is_complete = reading.step == STEPS
+        state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
+        self.proposer.close(proposal.number, state, reading.score if is_complete else None)
+        score = 100 * reading.score if is_complete else None
+        self.ended.append(Ended(proposal=proposal, truth=truth, score=score, steps=reading.step))
+        return self.ended[-1]
+
+    def _trained(self, proposal: Proposal, truth: float) -> Reading:
+        """The reading at which the trial ends."""
+        number, fingerprint = proposal.number, proposal.candidate.fingerprint
+        is_protected = proposal.candidate.method is not None and self.arm.protects_published
+        for step in self.arm.rungs.steps:
+            reading = self.measurements.read(number, fingerprint, truth, step)
+            self.proposer.report(number, step, reading.score)
+            self.board.add(reading)
+            if not is_protected and self.board.verdict(reading) is not None:
+                return reading
+        reading = self.measurements.read(number, fingerprint, truth, STEPS)
+        self.proposer.report(number, STEPS, reading.score)
+        return reading
+
+    def recommended(self) -> Recommended:
+        """What is recommended now."""
+        chosen = self.arm.recommend(self.ended, self.proposer)
+        cost = sum(one.steps for one in self.ended) / STEPS
+        if chosen is None or chosen.score is None:
+            return Recommended(trials=len(self.ended), cost=cost, truth=math.nan, score=math.nan)
+        return Recommended(trials=len(self.ended), cost=cost, truth=chosen.truth, score=chosen.score)
+
+
+def simulated(arm: Arm, setting: Setting, seed: int) -> Study:
+    """Run a study of an arm on the task of a seed."""
+    run = _Run(arm, setting, seed)
+    tuned = run.truth.best_published()
+    recommended: list[Recommended] = []
+    found_trial = None
+    for _ in range(setting.trials):
+        ended = run.step()
+        if found_trial is None and ended.score is not None and ended.truth > tuned + GAIN:
+            found_trial = len(run.ended)
+        if len(run.ended) in setting.checkpoints:
+            recommended.append(run.recommended())
+    published = [one.truth for one in run.ended if one.is_published]
+    proposed = [one.truth for one in run.ended if not one.is_published]
+    late = [one.truth for one in run.ended[AFTER:] if not one.is_published]
+    return Study(
+        arm=arm.name,
+        seed=seed,
+        tuned=tuned,
+        tried=max(published),
+        recommended=tuple(recommended),
+        found_trial=found_trial,
+        late_proposals=fmean(late) if late else None,
+        above_median=fmean(one > median(published) for one in proposed),
+        collapsed=fmean(one == COLLAPSED for one in proposed),
+        seconds=run.seconds / setting.trials,
+    )

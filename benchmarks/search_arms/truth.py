@@ -1,0 +1,190 @@
+"""A planted true score over the real search space, from random effects that the seed of a task draws.
+
+What a side gains over the task head alone is a sum of effects of its dimensions, centred on what He et al. 2022 found
+(parallel before sequential, the FFN before attention, scaling, heads), times the share of the budget it has to the
+power of a quarter. Its learning rate costs a quadratic, whose optimum is drawn per functional form; rates beyond an
+edge collapse to a constant prediction. Gains of two sides add up to saturation. Every structure, and every pair of
+structures, has a share of its own that no dimension explains: the ruggedness.
+
+All numbers are percentage points.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist, fmean
+
+from search_space.configuration import Configuration
+from search_space.counting.counts import count_edits
+from search_space.edit import Edit
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from search_space.words.describe import SideView, side_view
+
+HEAD_ALONE = 41.0
+"""Score of the task head alone on docstrings."""
+
+COLLAPSED = 18.0
+"""Score of a constant prediction."""
+
+_SIDE = {"attention": 3.4, "ffn": 3.9}
+_SATURATION = 14.0
+_RATE_COST = 3.0
+"""Points that a rate loses one half of its range (in logarithms) away from the optimum."""
+
+_DIRECTIONS = {
+    ("form", "softmax_memory"): 0.1,
+    ("form", "bottleneck"): 0.2,
+    ("form", "lowrank"): 0.4,
+    ("form", "diag"): -0.8,
+    ("form", "const"): -1.2,
+    ("insertion", "parallel"): 0.3,
+    ("insertion", "sequential"): -0.3,
+    ("gate", "add"): -0.2,
+    ("gate", "scale"): 0.3,
+    ("gate", "scale_learned"): 0.2,
+    ("heads", "single"): -0.1,
+    ("heads", "query_heads"): 0.1,
+}
+"""What He et al. 2022 found, as the centres of the effects; 0 for what they did not look at."""
+
+_SPREADS = {
+    "form": 0.9,
+    "write": 0.8,
+    "read": 0.4,
+    "insertion": 0.3,
+    "gate": 0.45,
+    "heads": 0.3,
+    "activation": 0.25,
+    "scale": 0.35,
+}
+"""Standard deviation of the effects of a dimension over tasks."""
+
+_NORMAL = NormalDist()
+
+
+def drawn(*parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
+    """A normal number that all parts determine, the same in every process."""
+    digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+    uniform = (int.from_bytes(digest, "big") + 0.5) / 2**64
+    return mean + spread * _NORMAL.inv_cdf(uniform)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How a functional form responds to its learning rate, in units of half its range, -1 to 1.
+
+    Attributes:
+        best: Where it learns most.
+        edge: Beyond it, training collapses.
+    """
+
+    best: float
+    edge: float
+
+    def cost(self, z: float) -> float:
+        """Points lost at a rate."""
+        return _RATE_COST * (z - self.best) ** 2
+
+
+class PlantedTruth:
+    """The true score of every configuration of a space, on one made-up task.
+
+    Args:
+        space: What is searched.
+        seed: Of the task.
+        ruggedness: Points of standard deviation that are a structure's, or a pair's, alone.
+    """
+
+    def __init__(self, space: SearchSpace, seed: int, *, ruggedness: float = 0.4) -> None:
+        """Draw the task."""
+        self.space = space
+        self.seed = seed
+        self.ruggedness = ruggedness
+        self._gain = lru_cache(maxsize=None)(self._structure_gain)
+
+    def score(self, candidate: Candidate) -> float:
+        """True score of a proposal at full length."""
+        configuration = candidate.configuration
+        rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
+        zs = [
+            0.0 if rate is None else self._z(edits, rate)
+            for edits, rate in zip((configuration.attention, configuration.ffn), rates, strict=True)
+        ]
+        return self._at(configuration, zs)
+
+    def tuned(self, configuration: Configuration) -> float:
+        """True score of a configuration at the best rates."""
+        sides = configuration.attention, configuration.ffn
+        return self._at(configuration, [self.rates(edits[0].form.name).best if edits else 0.0 for edits in sides])
+
+    def best_published(self) -> float:
+        """True score of the best published method of the space, its rates tuned."""
+        names = self.space.published_that_fit()
+        asked = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
+        return max(self.tuned(candidate.configuration) for candidate in asked)
+
+    def rates(self, form: str) -> Rates:
+        """The response of a form to its rate."""
+        best = min(max(drawn(self.seed, "rate", form, mean=-0.2, spread=0.35), -0.8), 0.6)
+        edge = max(drawn(self.seed, "edge", form, mean=0.88, spread=0.12), best + 0.3)
+        return Rates(best=best, edge=edge)
+
+    def _at(self, configuration: Configuration, zs: Sequence[float]) -> float:
+        gains, keys = [], []
+        for side, edits, z in zip(_SIDE, (configuration.attention, configuration.ffn), zs, strict=True):
+            if not edits:
+                continue
+            rates = self.rates(edits[0].form.name)
+            if z > rates.edge:
+                return COLLAPSED
+            gain, key = self._gain(side, edits)
+            gains.append(gain - rates.cost(z))
+            keys.append(key)
+        pair = drawn(self.seed, "pair", *keys, spread=self.ruggedness) if len(keys) > 1 else 0.0
+        return HEAD_ALONE + _saturated(sum(gains)) + pair
+
+    def _structure_gain(self, side: str, edits: tuple[Edit, ...]) -> tuple[float, str]:
+        """What a side gains at its best rate, and what names its structure."""
+        view = side_view(edits)
+        if view is None:
+            return 0.0, ""
+        effects = sum(self._effect(side, name, value) for name, value in _dimensions(view))
+        key = f"{side} {'/'.join(f'{name}={value}' for name, value in _dimensions(view))} {view.variant} {view.layers}"
+        own = drawn(self.seed, "structure", key, spread=self.ruggedness)
+        share = count_edits(edits, self.space.shape).stored / self.space.budget
+        gain = _SIDE[side] + effects + own
+        # a gain shrinks with the budget, a loss does not
+        return gain * min(1.0, share) ** 0.25 if gain > 0 else gain, key
+
+    def _effect(self, side: str, dimension: str, value: str) -> float:
+        """Of a value at a side; of values joined by ``+``, their mean: tensors that are written together."""
+        words = value.split("+")
+        spread = _SPREADS[dimension]
+        return fmean(
+            drawn(
+                self.seed,
+                side,
+                dimension,
+                word,
+                mean=_DIRECTIONS.get((dimension, word), 0.0),
+                spread=spread,
+            )
+            for word in words
+        )
+
+    def _z(self, edits: Sequence[Edit], rate: float) -> float:
+        low, high = map(math.log, self.space.options.learning_rates[edits[0].form.name])
+        return 0.0 if high == low else 2 * (math.log(rate) - low) / (high - low) - 1
+
+
+def _dimensions(view: SideView) -> list[tuple[str, str]]:
+    """Dimensions and values of a side that have effects."""
+    named = [(name, getattr(view, name)) for name in _SPREADS]
+    return [(name, str(value)) for name, value in named if value is not None]
+
+
+def _saturated(gain: float) -> float:
+    return _SATURATION * (1 - math.exp(-gain / _SATURATION)) if gain > 0 else gain

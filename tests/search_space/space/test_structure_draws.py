@@ -1,0 +1,117 @@
+"""Draws that are uniform over structures: every one as likely within its form, forms side by side, the budget used."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+from scipy.stats import chisquare
+from support.simulated_search import whole_space
+
+from search_space.backbones.shape import BackboneShape
+from search_space.forms import OwnNorm
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from search_space.space.structure_draws import StructureDraws
+
+DRAWS = 4000
+
+
+class Drawn(RandomTrial):
+    """Answers with what was drawn; numbers at random."""
+
+    def __init__(self, values: Mapping[str, str], seed: int) -> None:
+        super().__init__(seed)
+        self._values = values
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        value = self._values[name]
+        assert value in choices
+        return value
+
+
+def candidates(space: SearchSpace, count: int, seed: int = 1) -> list[Candidate]:
+    draws = StructureDraws(space, seed)
+    return [space.suggest(Drawn(draws.draw(number), number)) for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Candidate]:
+    return candidates(whole_space(), DRAWS)
+
+
+def structures_of(drawn: Sequence[Candidate], side: str) -> Counter[tuple[str, ...]]:
+    """How often each structure of the FFN's low-rank maps, or another side's, was drawn, by what was answered."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for candidate in drawn:
+        values = candidate.parameters
+        if values.get(f"{side}.form") == "lowrank":
+            found[tuple(str(value) for name, value in values.items() if name.startswith(f"{side}."))] += 1
+    return found
+
+
+@pytest.mark.parametrize(("side", "structures"), [("attention", 68), ("ffn", 36)])
+def test_every_structure_of_a_form_is_as_likely(drawn: list[Candidate], side: str, structures: int) -> None:
+    counts = structures_of(drawn, side)
+    assert len(counts) == structures
+    assert chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(drawn: list[Candidate]) -> None:
+    cells = Counter(
+        (one.parameters["attention.form"], one.parameters["ffn.form"])
+        for one in drawn
+        if one.parameters["placement"] == "both"
+    )
+    assert sum(cells.values()) == pytest.approx(0.7 * DRAWS, abs=3)
+    weights = {"softmax_memory": 1.0, "bottleneck": 1.0, "lowrank": 1.0, "diag": 0.25, "const": 0.25}
+    for (attention, ffn), count in cells.items():
+        expected = 0.7 * DRAWS * weights[attention] * weights[ffn] / sum(weights.values()) ** 2
+        # a sequence without clusters is closer to what is expected than chance, whose deviation is a square root
+        assert abs(count - expected) < 2 * expected**0.5
+
+
+def test_few_draws_cover_the_forms(drawn: list[Candidate]) -> None:
+    first = drawn[:14]
+    sized = {"softmax_memory", "bottleneck", "lowrank"}
+    for side in ("attention", "ffn"):
+        assert {one.parameters.get(f"{side}.form") for one in first} >= sized
+
+
+def test_the_budget_is_used(drawn: list[Candidate]) -> None:
+    space = whole_space()
+    used = sorted(one.counts.stored / space.budget for one in drawn)
+    assert used[DRAWS // 2] >= 0.97
+    assert sum(share < 0.5 for share in used) <= 0.15 * DRAWS
+
+
+def test_a_draw_is_its_seeds_and_its_numbers(drawn: list[Candidate]) -> None:
+    space = whole_space()
+    again, other = candidates(space, 20), candidates(space, 20, seed=2)
+    assert [one.fingerprint for one in again] == [one.fingerprint for one in drawn[:20]]
+    assert not {one.fingerprint for one in again} & {one.fingerprint for one in other}
+    draws = StructureDraws(space, 1)
+    assert len({tuple(draws.draw(3, retry).items()) for retry in range(6)}) == 6
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SpaceOptions(attention_forms=()),
+        SpaceOptions(layers=("all", "range", "spindle"), norms=tuple(OwnNorm)),
+        SpaceOptions(attention_forms=("const",), ffn_forms=("const",)),
+    ],
+    ids=["one side", "open dimensions", "nothing to size"],
+)
+def test_every_space_can_be_drawn_from(options: SpaceOptions) -> None:
+    shape = whole_space().shape
+    space = SearchSpace(shape=shape, budget=600_000, options=options)
+    assert len({one.fingerprint for one in candidates(space, 30)}) > 20
+
+
+def test_kinds_of_attention_are_drawn_apart(bart: BackboneShape) -> None:
+    bart_space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites="separate"))
+    drawn = candidates(bart_space, 200)
+    several = [one for one in drawn if one.configuration.attention and one.configuration.ffn]
+    assert len(several) == pytest.approx(140, abs=2)
+    assert len({one.parameters["placement"] for one in drawn}) == len(bart_space.placements)
