@@ -1,4 +1,4 @@
-"""Statistics of a few scores, in numpy: spread, paired bootstrap interval, permutation tests, Holm's correction.
+"""Statistics of a few scores: spread, paired bootstrap interval, permutation tests, Holm's correction.
 
 Runs come in pairs: the runs of two configurations with one seed share the order of the data. Two permutation tests
 use that differently. Exchange of runs asks how often the runs of both, dealt out anew, differ in the mean as much as
@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations, product
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats  # type: ignore[import-untyped]
 
 ALPHA = 0.05
 """A p-value at most so large shows a difference."""
@@ -28,6 +28,7 @@ LARGEST_ENUMERATION = 200_000
 
 _SEED = 0
 _ROUNDING = 1e-9
+_BATCH = 20_000
 
 Scores = npt.NDArray[np.float64]
 
@@ -65,10 +66,15 @@ def spread(scores: Sequence[float]) -> Spread | None:
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean difference, by resampling pairs; the same at every call."""
-    differences = _values(first) - _values(second)
-    drawn = np.random.default_rng(_SEED).integers(0, len(differences), (RESAMPLES, len(differences)))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    found = stats.bootstrap(
+        (_values(first) - _values(second),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(_SEED),
+    ).confidence_interval
+    return float(found.low), float(found.high)
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> float:
@@ -78,17 +84,23 @@ def permutation_p(first: Sequence[float], second: Sequence[float], test: Permuta
     call, and the one that was observed counts with them.
     """
     ours, theirs = _values(first), _values(second)
-    observed = abs(float(ours.sum() - theirs.sum()))
-    if test is PermutationTest.SIGN_FLIPS:
-        differences = ours - theirs
-        permuted = _signs(len(differences)) @ differences
-    else:
-        pooled = np.concatenate([ours, theirs])
-        permuted = 2 * pooled[_halves(len(ours))].sum(axis=1) - pooled.sum()
-    tolerance = _ROUNDING * max(1e-300, float(np.abs([*ours, *theirs]).max()))
-    as_large = int((np.abs(permuted) >= observed - tolerance).sum())
-    is_drawn = _permutations(len(ours), test) > LARGEST_ENUMERATION
-    return (as_large + is_drawn) / (len(permuted) + is_drawn)
+    unit = _ROUNDING * max(1e-300, float(np.abs([*ours, *theirs]).max()))
+
+    def difference(one: Scores, other: Scores, axis: int = -1) -> Scores:
+        """Of the sums, in whole units, so that what is equal but for rounding is equal."""
+        units: Scores = np.abs(np.round((one.sum(axis=axis) - other.sum(axis=axis)) / unit))
+        return units
+
+    found = stats.permutation_test(
+        (ours, theirs),
+        difference,
+        permutation_type="samples" if test is PermutationTest.SIGN_FLIPS else "independent",
+        n_resamples=LARGEST_ENUMERATION,
+        batch=_BATCH,
+        alternative="greater",
+        rng=np.random.default_rng(_SEED),
+    )
+    return float(found.pvalue)
 
 
 def chosen_test(pairs: int, comparisons: int) -> PermutationTest:
@@ -119,18 +131,3 @@ def _values(scores: Sequence[float]) -> Scores:
 
 def _permutations(pairs: int, test: PermutationTest) -> int:
     return 2**pairs if test is PermutationTest.SIGN_FLIPS else math.comb(2 * pairs, pairs)
-
-
-def _signs(pairs: int) -> Scores:
-    """Rows of -1 and 1: all of them, or a sample."""
-    if 2**pairs <= LARGEST_ENUMERATION:
-        return np.array(list(product((-1.0, 1.0), repeat=pairs)))
-    return np.random.default_rng(_SEED).choice((-1.0, 1.0), (LARGEST_ENUMERATION, pairs))
-
-
-def _halves(pairs: int) -> npt.NDArray[np.int64]:
-    """Rows of half the indices of both samples together: all of them, or a sample."""
-    if math.comb(2 * pairs, pairs) <= LARGEST_ENUMERATION:
-        return np.array(list(combinations(range(2 * pairs), pairs)), dtype=np.int64)
-    ranks = np.random.default_rng(_SEED).random((LARGEST_ENUMERATION, 2 * pairs))
-    return ranks.argsort(axis=1)[:, :pairs]

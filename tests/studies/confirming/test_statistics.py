@@ -1,6 +1,9 @@
-"""Statistics of confirmations against scipy, closed forms and simulated studies."""
+"""Statistics of confirmations against closed forms and simulated studies."""
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -19,9 +22,6 @@ from studies.confirming.statistics import (
 )
 from studies.confirming.verdicts import Verdict, compare, least_seeds
 
-# scipy's "samples" exchanges the members of pairs, which flips the sign of their difference
-SCIPY_KIND = {PermutationTest.EXCHANGE: "independent", PermutationTest.SIGN_FLIPS: "samples"}
-
 
 def scores(
     seeds: int, *, difference: float = 0.0, seed: int = 0, shared: float = 0.0
@@ -33,31 +33,42 @@ def scores(
     return list(0.8 + difference + common + own[0]), list(0.8 + common + own[1])
 
 
-def scipy_p(first: list[float], second: list[float], test: PermutationTest) -> float:
-    def mean_difference(x, y, axis=-1):
-        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
-
-    found = stats.permutation_test(
-        (first, second), mean_difference, permutation_type=SCIPY_KIND[test], n_resamples=np.inf, vectorized=True
-    )
-    return float(found.pvalue)
+def enumerated_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> Fraction:
+    """The closed form: the share of all permutations whose difference is at least as large, in exact fractions."""
+    ours, theirs = ([Fraction(score).limit_denominator(10**12) for score in one] for one in (first, second))
+    observed = abs(sum(ours) - sum(theirs))
+    if test is PermutationTest.SIGN_FLIPS:
+        differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+        permuted = [
+            sum(sign * each for sign, each in zip(signs, differences, strict=True))
+            for signs in product((1, -1), repeat=len(differences))
+        ]
+    else:
+        pooled = ours + theirs
+        permuted = [2 * sum(half) - sum(pooled) for half in combinations(pooled, len(ours))]
+    return Fraction(sum(abs(one) >= observed for one in permuted), len(permuted))
 
 
 @pytest.mark.parametrize("test", PermutationTest)
 @pytest.mark.parametrize("seeds", [2, 3, 5, 7])
 @pytest.mark.parametrize("difference", [0.0, 0.012, -0.03])
-def test_exact_p_values_are_those_of_scipy(test: PermutationTest, seeds: int, difference: float) -> None:
+def test_exact_p_values_are_those_of_the_closed_form(test: PermutationTest, seeds: int, difference: float) -> None:
     first, second = scores(seeds, difference=difference, seed=seeds)
-    assert permutation_p(first, second, test) == pytest.approx(scipy_p(first, second, test), abs=1e-12)
+    assert permutation_p(first, second, test) == pytest.approx(float(enumerated_p(first, second, test)), abs=1e-12)
+
+
+def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations() -> None:
+    first, second = [0.9, 0.91, 0.93, 0.95, 0.99], [0.5, 0.51, 0.52, 0.55, 0.6]
+    assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == pytest.approx(2 / 2**5, abs=1e-15)
+    assert permutation_p(first, second, PermutationTest.EXCHANGE) == pytest.approx(2 / 252, abs=1e-15)
 
 
 @pytest.mark.parametrize("test", PermutationTest)
-def test_scores_that_tie_count_as_they_do_in_scipy(test: PermutationTest) -> None:
-    first, second = [24, 26, 26, 28], [24, 24, 26, 25]  # whole numbers, of which scipy rounds no mean
-    exact = scipy_p(first, second, test)
-    assert permutation_p(first, second, test) == exact
-    hundredths = [[score / 100 for score in one] for one in (first, second)]
-    assert permutation_p(hundredths[0], hundredths[1], test) == exact
+@pytest.mark.parametrize("unit", [1, 100, 1000, 3])
+def test_scores_that_tie_but_for_rounding_tie(test: PermutationTest, unit: int) -> None:
+    first, second = [24, 26, 26, 28], [24, 24, 26, 25]
+    exact = pytest.approx(float(enumerated_p(first, second, test)), abs=1e-15)
+    assert permutation_p([score / unit for score in first], [score / unit for score in second], test) == exact
 
 
 @pytest.mark.parametrize("test", PermutationTest)
@@ -65,7 +76,6 @@ def test_sampled_p_values_are_near_the_exact_ones(test: PermutationTest, monkeyp
     first, second = scores(7, difference=0.008, seed=3)
     exact = permutation_p(first, second, test)
     monkeypatch.setattr(statistics, "LARGEST_ENUMERATION", 100)
-    monkeypatch.setattr(statistics, "_permutations", lambda *_: 10**9)
     rough = permutation_p(first, second, test)
     assert rough != exact
     assert rough == pytest.approx(exact, abs=0.15)
@@ -84,19 +94,22 @@ def test_equal_scores_have_a_p_value_of_one_and_an_interval_of_one_point() -> No
     assert paired_interval(same, same) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10, 30])
-def test_the_interval_is_the_paired_percentile_bootstrap_of_scipy(seeds: int) -> None:
-    first, second = scores(seeds, difference=0.01, seed=seeds, shared=0.5)
-    reference = stats.bootstrap(
-        (first, second),
-        lambda x, y, axis=-1: np.mean(x - y, axis=axis),
-        paired=True,
-        vectorized=True,
-        method="percentile",
-        n_resamples=20_000,
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    assert paired_interval(first, second) == pytest.approx((reference.low, reference.high), abs=0.0006)
+def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have() -> None:
+    # resamples of {a, b} have the means a, (a + b) / 2 and b with odds of 1 : 2 : 1, so both tails are the ends
+    assert paired_interval([0.8, 0.9], [0.7, 0.6]) == pytest.approx((0.1, 0.3), abs=1e-12)
+
+
+def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs() -> None:
+    first, second = scores(400, difference=0.01, shared=0.5)
+    differences = np.subtract(first, second)
+    half = 1.959964 * differences.std(ddof=1) / math.sqrt(len(differences))
+    expected = (differences.mean() - half, differences.mean() + half)
+    assert paired_interval(first, second) == pytest.approx(expected, abs=0.06 * half)
+
+
+def test_the_interval_is_the_same_at_every_call() -> None:
+    first, second = scores(6, difference=0.01)
+    assert paired_interval(first, second) == paired_interval(first, second)
 
 
 def test_pairing_narrows_the_interval_of_seeds_that_resemble_one_another() -> None:
