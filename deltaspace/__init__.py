@@ -5,7 +5,7 @@ Example:
     >>> study = deltaspace.launch("docstrings")
     >>> study.leaderboard(top=5)
     >>> study.export("winner")
-    >>> delta = deltaspace.open_delta("winner")
+    >>> deltaspace.predict("winner", ["Return the mean of an array."])
 
 A name is imported when it is first used, so that importing the package takes no time and loads no torch.
 """
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from deltaspace import errors
     from deltaspace.describing import count, describe, methods, shape_of
-    from deltaspace.launching import launch, open_study, studies, train
+    from deltaspace.launching import launch, open_study, studies
+    from deltaspace.training import predict, train
     from search_space.configuration import Configuration
     from search_space.edit import Edit
     from search_space.published import published_method
@@ -42,6 +43,7 @@ __all__ = [
     "methods",
     "open_delta",
     "open_study",
+    "predict",
     "published_method",
     "shape_of",
     "studies",
@@ -63,10 +65,11 @@ _PLACES = {
     "methods": "deltaspace.describing",
     "open_delta": "trial_runner.export",
     "open_study": "deltaspace.launching",
+    "predict": "deltaspace.training",
     "published_method": "search_space.published",
     "shape_of": "deltaspace.describing",
     "studies": "deltaspace.launching",
-    "train": "deltaspace.launching",
+    "train": "deltaspace.training",
 }
 
 

@@ -1,22 +1,16 @@
-"""What works on a storage or trains: launching, opening, listing, training."""
+"""What works on a storage: launching a study, opening one, listing all."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from search_space.configuration import Configuration
 from studies.queries.summaries import study_summaries, summaries_table
 from studies.queries.table import Table
 from studies.specification import Specification, specification_of
 from studies.storage import storage_url
 from studies.store.ledger import Ledger
 from studies.study import Observer, Study, observed
-
-if TYPE_CHECKING:
-    from studies.exports.training import TrainingResult
-    from trial_runner.requests import Reading
 
 
 def launch(
@@ -86,50 +80,6 @@ def studies(storage: str | None = None) -> Table:
     """
     with Ledger.open(storage_url(storage), create=False, read_only=True) as ledger:
         return summaries_table(study_summaries(ledger))
-
-
-def train(
-    what: str | Path | Configuration,
-    task: Specification | Mapping[str, object] | Path | str,
-    folder: str | Path,
-    *,
-    learning_rate: float | None = None,
-    overrides: Mapping[str, object] | None = None,
-    progress: "Callable[[Reading], None] | None" = None,
-) -> "TrainingResult":
-    """Train one configuration without a search, and export it to a new folder. No storage is touched.
-
-    Example:
-        >>> deltaspace.train("mam_adapter", "docstrings", "mam", overrides={"training.steps": 100}).export.score
-
-    Args:
-        what: A published method, which is resized to the budget; a point of fixed size such as ``lora_qv:r=8``; a JSON
-            file, such as the ``delta.json`` of an export; or a configuration.
-        task: A study as of `launch`: its task, training, budget and backbone are taken.
-        folder: Must not exist.
-        learning_rate: Peak rate of the deltas; None takes that of the export, else the middle of the study's range.
-        overrides: As of `launch`. With a ``budget``, nothing larger is trained.
-        progress: Called with every measurement.
-
-    Raises:
-        SearchSpaceError: If there is no such method, or the configuration is not valid or beyond the budget.
-        StudiesError: If the training fails.
-        RunnerError: If the backbone or the task cannot be had, or the folder is there already.
-    """
-    from search_space.backbones import shape_of
-    from studies.exports.training import Chosen, chosen_configuration
-    from studies.exports.training import train as trained
-    from trial_runner.backbones import config_of
-
-    given = dict(overrides or {})
-    specification = specification_of(task, {"pruning.first_rung_steps": "auto", **given})
-    if isinstance(what, Configuration):
-        chosen = Chosen(configuration=what, method=None, learning_rates={})
-    else:
-        shape = shape_of(config_of(specification.backbone))
-        chosen = chosen_configuration(str(what), specification, shape, is_budget_binding="budget" in given)
-    tell = progress or (lambda reading: None)
-    return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell)
 
 
 def view() -> AbstractContextManager[Observer]:

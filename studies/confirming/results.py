@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from studies.confirming.statistics import Spread, spread
 from studies.confirming.verdicts import Comparison, compare
+from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
 
@@ -48,7 +50,7 @@ class ContenderResult:
     optimism: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConfirmationResult:
     """A confirmation, so far as it has come.
 
@@ -88,6 +90,38 @@ class ConfirmationResult:
     def winner(self) -> ContenderResult:
         """The best configuration of the study."""
         return self.contenders[0]
+
+    def table(self) -> Table:
+        """Its contenders, one row each: scores on the test split, and the score of the search on validation."""
+        entries = [
+            {
+                "label": one.label,
+                "description": one.description,
+                "validation_score": one.validation_score,
+                "test_mean": one.spread.mean if one.spread else None,
+                "test_deviation": one.spread.deviation if one.spread else None,
+                "test_median": one.spread.median if one.spread else None,
+                "seeds": sum(score is not None for score in one.scores),
+                "optimism": one.optimism,
+                "stored_parameters": one.stored_parameters,
+            }
+            for one in self.contenders
+        ]
+        return Table.of(entries, title=f"{self.name}: {self.metric} on the test split, {len(self.seeds)} seeds each")
+
+    def __str__(self) -> str:
+        """The table, and what follows from it in sentences."""
+        from studies.confirming.wording import verdict_sentences
+
+        return "\n".join([str(self.table()), *verdict_sentences(self)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from studies.confirming.wording import verdict_sentences
+
+        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict_sentences(self))
+        return f"{self.table()._repr_html_()}{said}"
 
 
 def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult, ...]:

@@ -225,3 +225,29 @@ def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
         if one.scores is not None:
             counts[one.answer] = counts.get(one.answer, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def predict_texts(folder: Path, texts: Sequence[str | Sequence[str]], options: PredictionOptions) -> "list[Prediction]":
+    """Predictions of texts that are at hand, in their order.
+
+    Args:
+        folder: Of the export.
+        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question.
+        options: How.
+
+    Raises:
+        StudiesError: If a text is blank, or there are not as many as the task reads.
+        RunnerError: If the export or its backbone cannot be used.
+    """
+    from trial_runner.export.facts import read_json
+    from trial_runner.export.writing import DELTA_FACTS
+
+    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+    for number, row in enumerate(rows):
+        if len(row) != len(plan.columns) or not all(text.strip() for text in row):
+            raise StudiesError(
+                f"text {number} must be {len(plan.columns)} texts that are not blank ({', '.join(plan.columns)}); "
+                f"got {row!r}."
+            )
+    return _predictions(folder, rows, plan, options, lambda done, lines: None) if rows else []

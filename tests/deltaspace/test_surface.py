@@ -33,6 +33,7 @@ PUBLIC = [
     "methods",
     "open_delta",
     "open_study",
+    "predict",
     "published_method",
     "shape_of",
     "studies",

@@ -193,3 +193,13 @@ def test_without_baselines_there_are_means_alone(confirmed: Confirmed) -> None:
 )
 def test_too_few_seeds_are_told_in_advance(seeds: int, baselines: int, said: str | None) -> None:
     assert power_note(seeds, baselines) == said
+
+
+def test_a_confirmation_is_a_table_and_sentences(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.9, 0.8, against=("mam_adapter",))
+    table = result.table()
+    assert table.column("label") == tuple(one.label for one in result.contenders)
+    assert table.column("test_mean") == pytest.approx((0.9, 0.8))
+    assert table.column("seeds") == (SEEDS, SEEDS)
+    assert str(result) == "\n".join([str(table), *verdict_sentences(result)])
+    assert result._repr_html_().startswith(table._repr_html_())

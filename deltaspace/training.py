@@ -1,0 +1,94 @@
+"""What works without a storage: training one configuration, predicting with what was exported."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from search_space.configuration import Configuration
+from studies.queries.table import Table
+from studies.specification import Specification, specification_of
+
+if TYPE_CHECKING:
+    from studies.exports.training import TrainingResult
+    from trial_runner.requests import Reading
+
+
+def train(
+    what: str | Path | Configuration,
+    task: Specification | Mapping[str, object] | Path | str,
+    folder: str | Path,
+    *,
+    learning_rate: float | None = None,
+    overrides: Mapping[str, object] | None = None,
+    progress: "Callable[[Reading], None] | None" = None,
+) -> "TrainingResult":
+    """Train one configuration without a search, and export it to a new folder. No storage is touched.
+
+    Example:
+        >>> deltaspace.train("mam_adapter", "docstrings", "mam", overrides={"training.steps": 100}).export.score
+
+    Args:
+        what: A published method, which is resized to the budget; a point of fixed size such as ``lora_qv:r=8``; a JSON
+            file, such as the ``delta.json`` of an export; or a configuration.
+        task: A study as of `launch`: its task, training, budget and backbone are taken.
+        folder: Must not exist.
+        learning_rate: Peak rate of the deltas; None takes that of the export, else the middle of the study's range.
+        overrides: As of `launch`. With a ``budget``, nothing larger is trained.
+        progress: Called with every measurement.
+
+    Raises:
+        SearchSpaceError: If there is no such method, or the configuration is not valid or beyond the budget.
+        StudiesError: If the training fails.
+        RunnerError: If the backbone or the task cannot be had, or the folder is there already.
+    """
+    from search_space.backbones import shape_of
+    from studies.exports.training import Chosen, chosen_configuration
+    from studies.exports.training import train as trained
+    from trial_runner.backbones import config_of
+
+    given = dict(overrides or {})
+    specification = specification_of(task, {"pruning.first_rung_steps": "auto", **given})
+    if isinstance(what, Configuration):
+        chosen = Chosen(configuration=what, method=None, learning_rates={})
+    else:
+        shape = shape_of(config_of(specification.backbone))
+        chosen = chosen_configuration(str(what), specification, shape, is_budget_binding="budget" in given)
+    tell = progress or (lambda reading: None)
+    return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell)
+
+
+def predict(
+    folder: str | Path, texts: Sequence[str | Sequence[str]], *, batch_size: int = 32, backbone: str | None = None
+) -> Table:
+    """What an export makes of texts, one row each in their order.
+
+    Example:
+        >>> deltaspace.predict("winner", ["Return the mean of an array."]).column("prediction")
+        ('numpy',)
+
+    Args:
+        folder: What `Study.export` or `train` wrote.
+        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question.
+        batch_size: Texts of a pass.
+        backbone: Where the backbone is now; None takes the one that the export names.
+
+    Returns:
+        Columns ``text``, ``prediction`` (a label, or what was written) and ``probability`` (of the label; None of what
+        was written).
+
+    Raises:
+        StudiesError: If a text is blank, or there are not as many as the task reads.
+        RunnerError: If the export or its backbone cannot be used.
+    """
+    from studies.exports.predicting import PredictionOptions, predict_texts
+
+    options = PredictionOptions(batch_size=batch_size, backbone=backbone)
+    rows = [
+        {
+            "text": text if isinstance(text, str) else " | ".join(text),
+            "prediction": one.answer,
+            "probability": None if one.scores is None else one.scores[one.answer],
+        }
+        for text, one in zip(texts, predict_texts(Path(folder), texts, options), strict=True)
+    ]
+    return Table.of(rows, columns=("text", "prediction", "probability"))
