@@ -8,8 +8,8 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import Counts
 from search_space.counting.counts import count as count_on
 from search_space.errors import UnknownMethodError
-from search_space.published import Values, published_method
-from search_space.space.options import parse_point
+from search_space.published import Values
+from search_space.published.point import PublishedPoint
 from studies.queries.table import Table
 from trial_runner.backbones.locate import config_of
 
@@ -82,7 +82,7 @@ def describe(
     shape = shape_of(backbone or _backbone_of(what))
     title = subtitle = ""
     if isinstance(what, str):
-        method = published_method(parse_point(what)[0])
+        method = PublishedPoint(what).method
         title, subtitle = method.title, method.citation
     elif not isinstance(what, Configuration):
         title = f"trial {what.number} of {what.study}"
@@ -129,8 +129,8 @@ def _backbone_of(what: "str | Configuration | Trial") -> str:
 
 def _configuration_of(what: "str | Configuration | Trial", shape: BackboneShape, settings: Values) -> Configuration:
     if isinstance(what, str):
-        name, fixed = parse_point(what)
-        return published_method(name).configuration(shape, {**fixed, **settings})
+        point = PublishedPoint(what)
+        return point.method.configuration(shape, {**point.settings, **settings})
     if settings:
         raise UnknownMethodError(f"only published methods have settings; got {', '.join(settings)}. Leave them out.")
     return what if isinstance(what, Configuration) else what.configuration

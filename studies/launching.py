@@ -106,7 +106,7 @@ def plan_of(
         target_trials=specification.trials,
         space=space,
         sampler=specification.search.sampler,
-        published=specification.search.published_names,
+        published=specification.search.published_points,
         seed=specification.seed,
         training=specification.training_plan(),
         head_learning_rate=specification.training.head_learning_rate,

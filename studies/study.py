@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
+from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
@@ -288,7 +289,7 @@ class Study:
         from studies.confirming.running import confirm
 
         request = ConfirmationRequest(
-            study=self.name, top=top, seeds=seeds, against=tuple(against), name=name, fleet=fleet
+            study=self.name, top=top, seeds=seeds, against=tuple(map(PublishedPoint, against)), name=name, fleet=fleet
         )
         with observed(progress, self.view) as observer:
             confirm(request, storage_url=self.storage, observer=observer)

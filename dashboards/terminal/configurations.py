@@ -16,7 +16,7 @@ from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS, conventions
 from search_space.counting.counts import Counts, count, places
 from search_space.edit import Edit
-from search_space.published import PUBLISHED, PublishedMethod, Values
+from search_space.published import METHODS, PublishedMethod, Values
 from search_space.words.describe import Difference, SideView, ranked_published, sentence, side_view
 
 _NEAREST = 3
@@ -150,7 +150,7 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) 
 def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
     """Every published method on a backbone, those that are not valid there with the reason."""
     views = []
-    for method in PUBLISHED:
+    for method in METHODS.values():
         invalid = method.validity(shape)
         if invalid is not None:
             views.append(MethodView(method=method, attention=None, ffn=None, invalid=invalid))

@@ -9,7 +9,7 @@ from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import json_option, storage_option
 from search_space.errors import SearchSpaceError
-from search_space.space.options import parse_point
+from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
     from studies.confirming.request import ConfirmationRequest
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FROM_STUDY = "[default: as in the study]"
 
 
-def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[PublishedPoint, ...]:
     """The names of a list; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
     names: list[str] = []
     for part in [] if text.strip() == "none" else text.split(","):
@@ -26,12 +26,10 @@ def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...
             names[-1] += f",{part.strip()}"
         else:
             names.append(part.strip())
-    for name in names:
-        try:
-            parse_point(name)
-        except SearchSpaceError as error:
-            raise click.BadParameter(str(error)) from None
-    return tuple(dict.fromkeys(names))
+    try:
+        return tuple(map(PublishedPoint, dict.fromkeys(names)))
+    except SearchSpaceError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -73,7 +71,7 @@ def command(  # noqa: PLR0913 - one argument per option
     study: str,
     top: int,
     seeds: int,
-    against: tuple[str, ...],
+    against: tuple[PublishedPoint, ...],
     name: str | None,
     storage: str,
     quiet: bool,

@@ -52,6 +52,7 @@ _OF_ADAPTERHUB = (
     "compacter",
     "compacter_pp",
 )
+_HOULSBY = ("houlsby_adapter", "houlsby_adapter_original")
 _QUERY_VALUE = (Port.Q, Port.V, Port.M)
 _KEY_VALUE = (Port.K, Port.V, Port.M)
 # What PEFT scales by default: it matches modules by the end of their names, and fused projections as a whole.
@@ -228,7 +229,7 @@ def adapterhub(case: MethodCase) -> int | None:
 
 def adapters(case: MethodCase) -> int | None:
     """Houlsby adapters alone, without norms."""
-    return case.counts(norm="none").with_bias if case.method.name == "houlsby_adapter" else None
+    return case.counts(norm="none").with_bias if case.method.name in _HOULSBY else None
 
 
 def original_trained(case: MethodCase) -> int | None:

@@ -1,6 +1,13 @@
 """Published methods as named points of the space, with their citations.
 
-A new one is an entry of a tuple in one of the modules; `PUBLISHED` has them all.
+A new one is an entry in one of the modules, or a module of its own and a word in `METHODS`. An installed package adds
+one of its own::
+
+    [project.entry-points."deltaspace.methods"]
+    my_adapter = "my_package.methods:MY_ADAPTER"
+
+where ``MY_ADAPTER`` is a `PublishedMethod` of that name. ``tests/contracts/test_methods.py`` says what every entry
+must keep.
 """
 
 import difflib
@@ -13,10 +20,11 @@ from search_space.published.method import HyperParameter, PublishedMethod, Value
 from search_space.published.mixtures import MIXTURES
 from search_space.published.prefixes import PREFIXES, PROMPTS
 from search_space.published.whole_model import CHANNELS, HEAD_ONLY, WHOLE_MODEL
+from search_space.registry import Registry
 
-__all__ = ["COMPARED", "PUBLISHED", "HyperParameter", "PublishedMethod", "Values", "published_method"]
+__all__ = ["COMPARED", "METHODS", "HyperParameter", "PublishedMethod", "Values", "published_method"]
 
-PUBLISHED: tuple[PublishedMethod, ...] = (
+_OWN: tuple[PublishedMethod, ...] = (
     HEAD_ONLY,
     *PREFIXES,
     *ADAPTERS,
@@ -27,7 +35,11 @@ PUBLISHED: tuple[PublishedMethod, ...] = (
     *PROMPTS,
     *WHOLE_MODEL,
 )
-"""Every published method that this release can build."""
+
+METHODS: Registry[PublishedMethod] = Registry(
+    "published method", {method.name: method for method in _OWN}, kind=PublishedMethod, group="deltaspace.methods"
+)
+"""Every published method by its name."""
 
 COMPARED: tuple[str, ...] = (
     "head_only",
@@ -54,9 +66,8 @@ def published_method(name: str) -> PublishedMethod:
     Raises:
         UnknownMethodError: If there is none; the error lists the names and the nearest.
     """
-    by_name = {method.name: method for method in PUBLISHED}
-    if name in by_name:
-        return by_name[name]
-    near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.5)
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(by_name)}.{hint}")
+    raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(METHODS)}.{hint}")

@@ -1,7 +1,9 @@
 """Adapters: bottlenecks after or beside attention and the FFN."""
 
+from dataclasses import replace
+
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Init, OwnNorm, Phm
 from search_space.gates import Add, LearnedScale
@@ -119,10 +121,22 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
     PublishedMethod(
         name="houlsby_adapter",
         title="Houlsby adapter",
-        citation=HOULSBY,
+        citation=f"{HOULSBY}; as in the released code of He et al. 2022",
         hyperparameters=(bottleneck(64), *adapter_options(norm=OwnNorm.INPUT), ACTIVATION, LABELS),
         attention_share=0.5,
         build=lambda shape, values: (sequential_at_attention(values), sequential_at_ffn(values, normed=False)),
+    ),
+    PublishedMethod(
+        name="houlsby_adapter_original",
+        title="Houlsby adapter of its paper",
+        citation=HOULSBY,
+        hyperparameters=(
+            bottleneck(64),
+            *adapter_options(init=Init.HOULSBY),
+            replace(ACTIVATION, default=Activation.GELU),
+        ),
+        attention_share=0.5,
+        build=lambda shape, values: (sequential_at_attention(values), sequential_at_ffn(values)),
     ),
     PublishedMethod(
         name="pfeiffer_adapter",

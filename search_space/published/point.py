@@ -1,46 +1,106 @@
-"""Published methods as configurations: resized to a budget, or points of a fixed size."""
+"""Published points: published methods with some hyper-parameters set, resized to a budget or of a fixed size."""
+
+from typing import Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.counting.counts import count
-from search_space.errors import BudgetError
-from search_space.published import published_method
-from search_space.space.options import parse_point
+from search_space.errors import BudgetError, UnknownMethodError
+from search_space.forms import Full
+from search_space.published import PublishedMethod, Values, published_method
 
 
-def has_fixed_size(text: str) -> bool:
-    """Whether a published point names one of its method's sizes, as ``lora_qv:r=8`` does.
+class PublishedPoint(str):
+    """A text such as ``lora_qv`` or ``lora_qv:r=8,s=2`` that has been read once; it is stored and shown as it is.
 
-    Raises:
-        UnknownMethodError: If there is no such method.
-    """
-    name, settings = parse_point(text)
-    return any(one.is_size and {one.name, one.alias} & set(settings) for one in published_method(name).hyperparameters)
-
-
-def published_configuration(text: str, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
-    """A published method resized to a number of parameters; a point of fixed size exactly as it is.
-
-    Args:
-        text: ``name`` or ``name:key=value,key=value``.
-        shape: The backbone.
-        parameters: Most stored parameters.
-        scale: Fixed scale of a method that has one, unless the point says it.
+    Attributes:
+        method: The published method.
+        settings: Values of hyper-parameters by name or alias, as far as the text sets them.
 
     Raises:
-        UnknownMethodError: If there is no such method.
-        BudgetError: If it does not fit.
-        InvalidEditError: If it is not valid on the backbone.
+        UnknownMethodError: If there is no such method, it has no such hyper-parameter, or the text is no point.
     """
-    name, settings = parse_point(text)
-    method = published_method(name)
-    has_scale = any(parameter.name == "scale" for parameter in method.hyperparameters)
-    scales: dict[str, float | str] = {"scale": scale} if has_scale else {}
-    structure = method.configuration(shape, scales | settings)
-    if not has_fixed_size(text):
-        return solve(structure, shape, attention_share=method.attention_share, parameters=parameters)
-    stored = count(structure, shape).stored
-    if stored > parameters:
-        raise BudgetError(f"{text} stores {stored:,} parameters; the budget is {parameters:,}.")
-    return structure
+
+    __slots__ = ("method", "settings")
+
+    method: PublishedMethod
+    settings: Values
+
+    def __new__(cls, text: str) -> Self:
+        """Read the text; a point is itself."""
+        if isinstance(text, cls):
+            return text
+        point = super().__new__(cls, text)
+        name, colon, rest = text.partition(":")
+        point.method = published_method(name.strip())
+        point.settings = _settings(text, rest.split(",") if colon else [])
+        point.method.values(point.settings)
+        return point
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        """Pickle the text alone."""
+        return type(self), (str(self),)
+
+    @property
+    def has_fixed_size(self) -> bool:
+        """Whether it names one of its method's sizes, as ``lora_qv:r=8`` does."""
+        return any(one.is_size and {one.name, one.alias} & set(self.settings) for one in self.method.hyperparameters)
+
+    def structure(self, shape: BackboneShape, *, scale: float | None = None) -> Configuration:
+        """The method with the settings, before any resizing.
+
+        Args:
+            shape: The backbone.
+            scale: Fixed scale of a method that has one, unless the point says it; None for the method's default.
+
+        Raises:
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        has_scale = scale is not None and any(one.name == "scale" for one in self.method.hyperparameters)
+        scales: dict[str, float | str] = {"scale": scale} if has_scale and scale is not None else {}
+        return self.method.configuration(shape, {**scales, **self.settings})
+
+    def trains_everything(self, shape: BackboneShape) -> bool:
+        """Whether the method trains the whole model, which no budget can resize."""
+        return any(isinstance(edit.form, Full) for edit in self.structure(shape).edits)
+
+    def configuration(self, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
+        """The method resized to a number of parameters; a point of fixed size exactly as it is.
+
+        Args:
+            shape: The backbone.
+            parameters: Most stored parameters.
+            scale: Fixed scale of a method that has one, unless the point says it.
+
+        Raises:
+            BudgetError: If it does not fit.
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        structure = self.structure(shape, scale=scale)
+        if not self.has_fixed_size:
+            return solve(structure, shape, attention_share=self.method.attention_share, parameters=parameters)
+        stored = count(structure, shape).stored
+        if stored > parameters:
+            raise BudgetError(f"{self} stores {stored:,} parameters; the budget is {parameters:,}.")
+        return structure
+
+
+def _settings(text: str, parts: list[str]) -> dict[str, float | str]:
+    settings: dict[str, float | str] = {}
+    for setting in parts:
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        if not (key and equals and value):
+            raise UnknownMethodError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
+        if key in settings:
+            raise UnknownMethodError(f"a published point must set {key} once; got {text!r}.")
+        settings[key] = _number(value)
+    return settings
+
+
+def _number(text: str) -> float | str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() else value

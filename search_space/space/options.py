@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import SearchSpaceError, UnknownMethodError
+from search_space.errors import SearchSpaceError
 from search_space.forms import (
     FORMS,
     Bottleneck,
@@ -24,7 +24,8 @@ from search_space.gates import (
     InducerGate,
 )
 from search_space.layers import LAYER_CHOICES, AllLayers
-from search_space.published import COMPARED, published_method
+from search_space.published import COMPARED
+from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, USUAL, Values, by_text, gates_by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
@@ -101,11 +102,12 @@ class SpaceOptions:
     near_duplicates: bool = False
     attention_share: tuple[float, float] = (0.05, 0.95)
     learning_rates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    published: tuple[str, ...] = COMPARED
+    published: tuple[PublishedPoint, ...] = tuple(map(PublishedPoint, COMPARED))
     published_scale: float = 2.0
 
     def __post_init__(self) -> None:
-        """Check names and ranges, and fill in the default learning rates."""
+        """Check names and ranges, read what is published, and fill in the default learning rates."""
+        object.__setattr__(self, "published", tuple(map(PublishedPoint, self.published)))
         self._check_names()
         self._check_lists()
         self._check_ranges()
@@ -124,8 +126,6 @@ class SpaceOptions:
             for name in names:
                 if name not in known:
                     raise SearchSpaceError(f"a {kind} must be one of {', '.join(known)}; got {name!r}.")
-        for point in self.published:
-            parse_point(point)
 
     def _check_lists(self) -> None:
         for name in ("attention_forms", "ffn_forms", "gates", "scales"):
@@ -211,31 +211,3 @@ _SIZES = {
 def _check_distinct(name: str, values: Sequence[object]) -> None:
     if len(set(values)) < len(values):
         raise SearchSpaceError(f"{name} must not name anything twice; got {', '.join(map(str, values))}.")
-
-
-def parse_point(text: str) -> tuple[str, dict[str, float | str]]:
-    """A published method and its settings, of ``name`` or ``name:key=value,key=value``.
-
-    Raises:
-        UnknownMethodError: If there is no such method, or it has no such hyper-parameter.
-    """
-    name, colon, rest = text.partition(":")
-    method = published_method(name.strip())
-    settings: dict[str, float | str] = {}
-    for setting in rest.split(",") if colon else ():
-        key, equals, value = (part.strip() for part in setting.partition("="))
-        if not (key and equals and value):
-            raise UnknownMethodError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
-        if key in settings:
-            raise UnknownMethodError(f"a published point must set {key} once; got {text!r}.")
-        settings[key] = _number(value)
-    method.values(settings)
-    return method.name, settings
-
-
-def _number(text: str) -> float | str:
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() else value

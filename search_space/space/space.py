@@ -19,7 +19,7 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.forms import Phm
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.published.point import published_configuration
+from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
 from search_space.space.layer_choice import available_layers, depth_of, group_choices, layer_answers, suggest_layers
 from search_space.space.options import SpaceOptions
@@ -102,7 +102,7 @@ class SearchSpace:
         costs = {part: some for part, some in costs.items() if some}
         if not costs or not self.layers:
             has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
-            if not has_forms and any(":" in point for point in self.options.published):
+            if not has_forms and any(point.settings for point in self.options.published):
                 return {}, {}
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
@@ -309,7 +309,7 @@ class SearchSpace:
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        return self._candidate(self._published(name), Recorder(trial, self._parameters), method=name)
+        return self._candidate(self._published(PublishedPoint(name)), Recorder(trial, self._parameters), method=name)
 
     def published_that_fit(self) -> tuple[str, ...]:
         """The published methods and points of the options that are valid on the backbone and fit the budget."""
@@ -322,8 +322,8 @@ class SearchSpace:
             fitting.append(name)
         return tuple(fitting)
 
-    def _published(self, text: str) -> Configuration:
-        return published_configuration(text, self.shape, parameters=self.budget, scale=self.options.published_scale)
+    def _published(self, point: PublishedPoint) -> Configuration:
+        return point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
 
     def _suggest_part(self, part: str, layers: Layers, recorder: Recorder) -> tuple[Edit, ...]:
         point = self.trees[part].walk(recorder.choose)

@@ -11,7 +11,7 @@ from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
-from search_space.published import PUBLISHED, PublishedMethod
+from search_space.published import METHODS, PublishedMethod
 from search_space.words.sentence import phrases
 
 
@@ -202,7 +202,7 @@ def ranked_published(configuration: Configuration, shape: BackboneShape) -> list
     """All published methods with edits that are valid on the backbone, the nearest first."""
     ours = _views(canonical(configuration, shape))
     found = []
-    for method in PUBLISHED:
+    for method in METHODS.values():
         if method.name == "head_only":
             continue
         try:

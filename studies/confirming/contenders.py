@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.forms import Full
-from search_space.published import published_method
-from search_space.space.options import parse_point
+from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
@@ -49,7 +47,7 @@ def best_first(trials: Sequence[TrialRecord], space: SearchSpace) -> list[TrialR
 
 
 def entries_of(
-    trials: Sequence[TrialRecord], space: SearchSpace, *, top: int, against: Sequence[str]
+    trials: Sequence[TrialRecord], space: SearchSpace, *, top: int, against: Sequence[PublishedPoint]
 ) -> tuple[list[Entry], dict[str, str]]:
     """The best configurations, best first, then the baselines; what is both is there once.
 
@@ -61,13 +59,10 @@ def entries_of(
         trials: Of the study, at least one of them complete.
         space: Of the study.
         top: How many of the best configurations.
-        against: Published methods, or points such as ``lora_qv:r=8``.
+        against: Of published methods.
 
     Returns:
         The entries, and by name of a baseline why it was left out.
-
-    Raises:
-        UnknownMethodError: If there is no such method.
     """
     best = best_first(trials, space)
     found: dict[str, Entry] = {}
@@ -110,7 +105,9 @@ def _entry(trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str
     )
 
 
-def _baseline(name: str, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace) -> Entry:
+def _baseline(
+    name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
+) -> Entry:
     """The study's best trial of a method, else the method with learning rates of the middle.
 
     Raises:
@@ -138,10 +135,8 @@ def _is_of(trial: TrialRecord, name: str) -> bool:
     return name in (method, method.partition(":")[0])
 
 
-def _resized(name: str, space: SearchSpace) -> Candidate:
-    method, settings = parse_point(name)
-    structure = published_method(method).configuration(space.shape, settings)
-    if any(edit.form.name == Full.name for edit in structure.edits):
+def _resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
+    if name.trains_everything(space.shape):
         space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
     return space.suggest_published(name, _Middle())
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pydantic import TypeAdapter, ValidationError
 
 from search_space.checked import Name
-from search_space.space.options import parse_point
+from search_space.published.point import PublishedPoint
 from studies.errors import ConfirmationError
 
-AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
+AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
 """The baselines unless others are named."""
 
 
@@ -33,7 +33,7 @@ class ConfirmationRequest:
     study: str
     top: int = 5
     seeds: int = 5
-    against: tuple[str, ...] = AGAINST
+    against: tuple[PublishedPoint, ...] = AGAINST
     name: str | None = None
     fleet: Mapping[str, object] = field(default_factory=dict)
 
@@ -46,8 +46,7 @@ class ConfirmationRequest:
             )
         if len(set(self.against)) < len(self.against):
             raise ConfirmationError(f"a baseline must be named once; got {', '.join(self.against)}.")
-        for name in self.against:
-            parse_point(name)
+        object.__setattr__(self, "against", tuple(map(PublishedPoint, self.against)))
         try:
             TypeAdapter(Name).validate_python(self.confirmation)
         except ValidationError:

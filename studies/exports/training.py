@@ -15,10 +15,7 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits
 from search_space.edit import Edit
 from search_space.errors import BudgetError
-from search_space.forms import Full
-from search_space.published import published_method
-from search_space.published.point import has_fixed_size, published_configuration
-from search_space.space.options import parse_point
+from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate
 from studies.errors import StudiesError
 from studies.exports.exporting import Export, write_export
@@ -89,9 +86,9 @@ def chosen_configuration(
     if text.endswith(".json") or Path(text).is_file():
         chosen = _read_configuration(Path(text))
     else:
-        is_free = not is_budget_binding and (has_fixed_size(text) or _is_full(text, shape))
-        configuration = published_configuration(
-            text,
+        point = PublishedPoint(text)
+        is_free = not is_budget_binding and (point.has_fixed_size or point.trains_everything(shape))
+        configuration = point.configuration(
             shape,
             parameters=max(budget, 2 * shape.parameters) if is_free else budget,
             scale=specification.search.published_scale,
@@ -101,12 +98,6 @@ def chosen_configuration(
     if is_budget_binding and stored > budget:
         raise BudgetError(f"{text} must be within the budget of {budget:,} parameters; it stores {stored:,}.")
     return chosen
-
-
-def _is_full(text: str, shape: BackboneShape) -> bool:
-    """Whether a method trains the whole model, which no budget can resize."""
-    name, settings = parse_point(text)
-    return any(isinstance(edit.form, Full) for edit in published_method(name).configuration(shape, settings).edits)
 
 
 def _read_configuration(path: Path) -> Chosen:

@@ -8,8 +8,9 @@ from search_space.checked import Positive, choice, distinct
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
 from search_space.forms import FORMS
-from search_space.published import PUBLISHED
-from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, parse_point
+from search_space.published import METHODS
+from search_space.published.point import PublishedPoint
+from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES
 from studies.specification.units import parse_duration
 
 OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
@@ -74,7 +75,7 @@ def below_one(pair: tuple[float, float]) -> tuple[float, float]:
     return pair
 
 
-def published_methods(value: object) -> str | tuple[str, ...]:
+def published_methods(value: object) -> str | tuple[PublishedPoint, ...]:
     """``"compared"``, ``"all"``, ``"none"``, or a list of published methods and points such as ``lora_qv:r=8``."""
     if isinstance(value, str) and value in ("compared", "all", "none"):
         return value
@@ -83,13 +84,12 @@ def published_methods(value: object) -> str | tuple[str, ...]:
     return distinct(tuple(_point(text) for text in value))
 
 
-def _point(text: str) -> str:
-    choice(text.partition(":")[0].strip(), [method.name for method in PUBLISHED])
+def _point(text: str) -> PublishedPoint:
+    choice(text.partition(":")[0].strip(), list(METHODS))
     try:
-        parse_point(text)
+        return PublishedPoint(text)
     except SearchSpaceError as error:
         raise ValueError(str(error).rstrip(".")) from error
-    return text
 
 
 def _form_name(value: str) -> str:

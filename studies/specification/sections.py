@@ -3,13 +3,14 @@
 from dataclasses import fields
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
 from search_space.checked import Distinct, Number, Positive, Size, Text, Whole
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
 from search_space.forms import Init, OwnNorm
-from search_space.published import COMPARED, PUBLISHED
+from search_space.published import COMPARED, METHODS
+from search_space.published.point import PublishedPoint
 from search_space.space.options import SpaceOptions
 from studies.specification.fields import (
     Betas,
@@ -78,7 +79,7 @@ class Search(Section):
 
     Attributes:
         sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
-        published: Published methods that are tried first: ``compared`` (the nine of the papers' comparison), ``all``,
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
             ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
             hyper-parameters, and one that fixes a size is taken exactly as it is.
         published_scale: Fixed scale of the published methods that have one.
@@ -105,7 +106,7 @@ class Search(Section):
     """
 
     sampler: SamplerName = "tpe"
-    published: Annotated[str | tuple[str, ...], BeforeValidator(published_methods)] = "compared"
+    published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(published_methods)] = "compared"
     published_scale: Positive = _DEFAULTS.published_scale
     attention_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.attention_forms
     ffn_forms: Annotated[tuple[FormName, ...], Distinct] = _DEFAULTS.ffn_forms
@@ -131,7 +132,7 @@ class Search(Section):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        if not self.attention_forms and not self.ffn_forms and not self.published_names:
+        if not self.attention_forms and not self.ffn_forms and not self.published_points:
             raise ValueError(
                 "must leave something to search; got no form at attention, none at the FFN and no published method"
             )
@@ -142,15 +143,15 @@ class Search(Section):
         return self
 
     @property
-    def published_names(self) -> tuple[str, ...]:
+    def published_points(self) -> tuple[PublishedPoint, ...]:
         """The published methods that are tried first."""
-        named = {"none": (), "compared": COMPARED, "all": tuple(method.name for method in PUBLISHED)}
-        return named[self.published] if isinstance(self.published, str) else self.published
+        named = {"none": (), "compared": COMPARED, "all": tuple(METHODS)}
+        return tuple(map(PublishedPoint, named[self.published])) if isinstance(self.published, str) else self.published
 
     def space_options(self) -> SpaceOptions:
         """What the search space may propose."""
         same = {field.name for field in fields(SpaceOptions)} - {"published"}
-        return SpaceOptions(**{name: getattr(self, name) for name in same}, published=self.published_names)
+        return SpaceOptions(**{name: getattr(self, name) for name in same}, published=self.published_points)
 
 
 class Fleet(Section):

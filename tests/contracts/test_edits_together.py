@@ -22,7 +22,7 @@ from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
-from search_space.published import PUBLISHED
+from search_space.published import METHODS
 
 COVERS = 9
 """Complete covers, a thousand configurations together; a run takes one of them."""
@@ -107,8 +107,8 @@ def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
 
 def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
     shape = rig.backbone.shape
-    valid = [method for method in PUBLISHED if method.validity(shape) is None]
-    refused = {method.name for method in PUBLISHED} - {method.name for method in valid}
+    valid = [method for method in METHODS.values() if method.validity(shape) is None]
+    refused = set(METHODS) - {method.name for method in valid}
     assert refused == (set() if shape.biased_ports else {"bitfit"})
     for method in valid:
         edits = tuple(sized(edit, AllLayers()) for edit in method.structure(shape).edits)

@@ -245,10 +245,10 @@ def test_a_description_is_text_and_html(study: Study) -> None:
 
 
 def test_the_published_methods_are_a_table() -> None:
-    from search_space.published import PUBLISHED
+    from search_space.published import METHODS
 
     table = deltaspace.methods(ROBERTA)
-    assert table.column("name") == tuple(method.name for method in PUBLISHED)
+    assert table.column("name") == tuple(METHODS)
     mam = table.to_dicts()[table.column("name").index("mam_adapter")]
     assert (mam["attention_form"], mam["ffn_insertion"], mam["invalid"]) == ("softmax_memory", "parallel", None)
 

@@ -19,7 +19,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
 
@@ -357,7 +357,7 @@ def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta: Back
     assert fingerprint(of(ADAPTER), roberta) == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+@pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "qwen2_5_0_5b"])
 def test_the_canonical_form_of_a_published_method_is_its_own(
     name: str, backbone: str, shape_named: Callable[[str], BackboneShape]

@@ -17,7 +17,7 @@ from search_space.errors import CodecError
 from search_space.forms import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, LearnedScale
 from search_space.layers import AllLayers, SpindleGroups
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
 CONFIGURATION = Configuration(
@@ -154,7 +154,7 @@ def test_the_stored_form_is_read() -> None:
     assert configuration_from_json(STORED) == CONFIGURATION
 
 
-@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+@pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "qwen2_5_0_5b"])
 def test_a_published_method_is_read_back(name: str, backbone: str, shape_named: Callable[[str], BackboneShape]) -> None:
     configuration = published_method(name).configuration(shape_named(backbone))

@@ -12,7 +12,7 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 
 PREFIX = Edit(
     site=Site.ATTENTION,
@@ -63,7 +63,7 @@ def test_resizing_refuses_a_width_of_nothing() -> None:
 UNLIKE = ("inducer_plus_lora_q", "mam_inducer")
 
 
-@pytest.mark.parametrize("name", [method.name for method in PUBLISHED if method.name not in UNLIKE])
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNLIKE])
 def test_a_published_method_resized_to_its_own_widths_is_itself(
     name: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:

@@ -14,7 +14,7 @@ from search_space.backbones import shape_of
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS
 from search_space.layers import LayerRange
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
@@ -124,7 +124,7 @@ def test_a_wrong_setting_is_one_line(arguments: list[str], said: str, capsys: py
 
 def test_methods_have_their_citations_and_settings(run: Run) -> None:
     views = {view["name"]: view for view in json.loads(run("methods", "--json", backbone="roberta_base"))}
-    assert list(views) == [method.name for method in PUBLISHED]
+    assert list(views) == list(METHODS)
     assert all(view["citation"] and view["title"] for view in views.values())
     assert all(view["invalid"] is None for view in views.values())
     (read,) = (one for one in views["mam_adapter"]["hyperparameters"] if one["name"] == "read")
@@ -136,7 +136,7 @@ def test_methods_have_their_citations_and_settings(run: Run) -> None:
 
 def test_the_table_of_methods_has_citations_places_and_choices(run: Run) -> None:
     text = run("methods", backbone="roberta_base")
-    for method in PUBLISHED:
+    for method in METHODS.values():
         assert method.citation.partition(", table")[0].removesuffix(", released code") in text
     rows = {line.split()[0]: line for line in text.splitlines() if line and not line.startswith(" ")}
     assert " input " in rows["prompt_tuning"]

@@ -8,7 +8,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.conventions import CONVENTIONS, conventions
 from search_space.counting.counts import count
 from search_space.errors import InvalidEditError, UnknownMethodError
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 
 OURS = ["weights_only", "with_bias", "stored", "trained"]
 
@@ -49,7 +49,7 @@ def test_the_conventions_of_a_method_are_those_of_the_codes_that_have_it(
     assert list(conventions(method, shape_named(backbone))) == [*OURS, *names]
 
 
-@pytest.mark.parametrize("name", [method.name for method in PUBLISHED])
+@pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backbone(
     name: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:

@@ -37,7 +37,7 @@ from search_space.gates import (
     LearnedScale,
     Multiply,
 )
-from search_space.published import COMPARED, PUBLISHED, HyperParameter, published_method
+from search_space.published import COMPARED, METHODS, HyperParameter, published_method
 
 BACKBONES = sorted(
     path.parent.name for path in (Path(__file__).parents[2] / "data" / "backbones").glob("*/config.json")
@@ -50,7 +50,7 @@ REFUSED = {
     ("prompt_tuning", "electra"): "V19",
     ("p_tuning", "electra"): "V19",
 }
-NAMES = [method.name for method in PUBLISHED]
+NAMES = list(METHODS)
 
 
 def test_there_are_the_backbones_of_the_golden_counts_and_more() -> None:
@@ -90,7 +90,7 @@ def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd:
 
 def test_names_are_unique_and_every_method_is_told_where_it_was_published() -> None:
     assert len(set(NAMES)) == len(NAMES)
-    for method in PUBLISHED:
+    for method in METHODS.values():
         assert method.title
         assert ", " in method.citation
         assert any(year in method.citation for year in ("2018", "2019", "2021", "2022"))
@@ -344,7 +344,7 @@ def test_hyperparameters_have_names_of_their_own_and_defaults_that_can_be(name: 
 
 def test_sizes_are_what_resizing_changes(roberta: BackboneShape) -> None:
     """A hyper-parameter is called a size just where setting it changes a width of the configuration."""
-    for method in PUBLISHED:
+    for method in METHODS.values():
         for one in method.hyperparameters:
             if one.choices or one.is_counted_only:
                 continue
@@ -354,7 +354,7 @@ def test_sizes_are_what_resizing_changes(roberta: BackboneShape) -> None:
 
 
 def test_what_is_only_counted_changes_nothing_that_is_built(roberta: BackboneShape) -> None:
-    counted = [(method, one) for method in PUBLISHED for one in method.hyperparameters if one.is_counted_only]
+    counted = [(method, one) for method in METHODS.values() for one in method.hyperparameters if one.is_counted_only]
     assert {(method.name, one.name) for method, one in counted} == {
         ("bitfit", "labels"),
         ("houlsby_adapter", "labels"),
@@ -407,6 +407,7 @@ def test_a_parallel_adapter_at_attention_may_be_before_the_output_projection(qwe
 def test_the_original_houlsby_adapter_can_be_made(roberta: BackboneShape) -> None:
     settings: dict[str, float | str] = {"norm": "none", "init": "houlsby", "act": "gelu"}
     edits = published_method("houlsby_adapter").configuration(roberta, settings).edits
+    assert edits == published_method("houlsby_adapter_original").configuration(roberta).edits
     form = Bottleneck(width=64, activation=Activation.GELU, init=Init.HOULSBY)
     assert [(edit.write, edit.form) for edit in edits] == [(Port.O, form), (Port.F, form)]
 

@@ -8,7 +8,8 @@ from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
 from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
 from search_space.published import COMPARED
-from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions, parse_point
+from search_space.published.point import PublishedPoint
+from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 
 FORM_NAMES = tuple(FORMS)
 
@@ -122,38 +123,8 @@ def test_values_of_a_side_are_those_of_its_forms() -> None:
     assert (ffn["bias"], ffn["sharing"], ffn["init"]) == ({"usual": None}, {"shared": True}, {"lora": Init.LORA})
 
 
-@pytest.mark.parametrize(
-    ("text", "point"),
-    [
-        ("bitfit", ("bitfit", {})),
-        ("lora_qv:r=8", ("lora_qv", {"r": 8})),
-        (" lora_qv : rank = 8, s=1.5 ", ("lora_qv", {"rank": 8, "s": 1.5})),
-        ("intrinsic_said:dint=200", ("intrinsic_said", {"dint": 200})),
-        ("parallel_adapter_ffn:read=res_f,r=3", ("parallel_adapter_ffn", {"read": "res_f", "r": 3})),
-    ],
-)
-def test_a_point_is_a_method_with_settings(text: str, point: tuple[str, dict[str, float | str]]) -> None:
-    assert parse_point(text) == point
-    assert SpaceOptions(published=(text,)).published == (text,)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("lora:r=8", "no published method 'lora'"),
-        ("lora_qv:", "must look like lora_qv:r=8,s=2; got 'lora_qv:'"),
-        ("lora_qv:r", "must look like lora_qv:r=8,s=2"),
-        ("lora_qv:r=", "must look like lora_qv:r=8,s=2"),
-        ("lora_qv:r=8,", "must look like lora_qv:r=8,s=2"),
-        ("lora_qv:r=8,r=9", "must set r once"),
-        ("lora_qv:l=8", "lora_qv has no hyper-parameter 'l'"),
-        ("lora_qv:r=0", "rank must be a whole number of at least 1; got 0"),
-        ("lora_qv:r=many", "rank must be a whole number of at least 1; got many"),
-        ("parallel_adapter_ffn:read=x", "read must be one of x_ffn, res_f; got x"),
-    ],
-)
-def test_a_point_that_cannot_be_is_refused_in_one_line(text: str, message: str) -> None:
-    with pytest.raises(UnknownMethodError) as caught:
-        SpaceOptions(published=(text,))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_what_is_published_is_read_once() -> None:
+    (point,) = SpaceOptions(published=("lora_qv:r=8",)).published
+    assert isinstance(point, PublishedPoint)
+    (again,) = SpaceOptions(published=(point,)).published
+    assert again is point

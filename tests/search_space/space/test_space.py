@@ -19,7 +19,7 @@ from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError,
 from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
-from search_space.published import COMPARED, PUBLISHED, published_method
+from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.asking import Choice, FloatRange, Trial
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.space.points import points_of
@@ -461,7 +461,7 @@ FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072)}
 
 
 @pytest.mark.parametrize("share", ["0.5%", "2%"])
-@pytest.mark.parametrize("name", [method.name for method in PUBLISHED if method.name != "head_only"])
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "head_only"])
 def test_a_published_method_is_resized_to_the_budget(name: str, share: str, roberta: BackboneShape) -> None:
     budget = ParameterBudget.parse(share).parameters(roberta)
     space = SearchSpace(shape=roberta, budget=budget)

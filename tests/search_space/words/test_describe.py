@@ -46,7 +46,7 @@ from search_space.gates import (
     WeightedGate,
 )
 from search_space.layers import LayerRange, SpindleGroups
-from search_space.published import PUBLISHED, published_method
+from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import (
     SideView,
@@ -57,7 +57,7 @@ from search_space.words.describe import (
     side_view,
 )
 
-WITH_EDITS = [method.name for method in PUBLISHED if method.name != "head_only"]
+WITH_EDITS = [name for name in METHODS if name != "head_only"]
 
 
 class FirstTrial:

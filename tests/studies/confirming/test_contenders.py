@@ -8,6 +8,7 @@ import pytest
 
 from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
+from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.contenders import Contender, best_first, entries_of, trials_of
 from studies.search.candidates import new_trial
@@ -17,6 +18,10 @@ from studies.store.records import NewTrial, TrialRecord, TrialState
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 Recorded = Callable[..., TrialRecord]
+
+
+def points(*names: str) -> tuple[PublishedPoint, ...]:
+    return tuple(map(PublishedPoint, names))
 
 
 def recorded(new: NewTrial, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
@@ -75,7 +80,7 @@ def proposed(space: SearchSpace) -> list[TrialRecord]:
 
 
 def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against: str) -> list[Contender]:
-    entries, _ = entries_of(trials, space, top=top, against=against)
+    entries, _ = entries_of(trials, space, top=top, against=points(*against))
     return [entry.contender for entry in entries]
 
 
@@ -116,7 +121,14 @@ def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(
         published("mam_adapter", 5, 0.65, 0.9, method=None, origin="proposed"),  # rediscovered
         published("lora_qv", 6, 0.50),
     ]
-    found = entries_of([*proposed, *trials], space, top=1, against=("mam_adapter",))[0][1]
+    found = entries_of(
+        [*proposed, *trials],
+        space,
+        top=1,
+        against=points(
+            "mam_adapter",
+        ),
+    )[0][1]
     assert (found.contender.label, found.contender.trial, found.contender.validation_score) == ("mam_adapter", 5, 0.65)
     assert found.template.ffn == trials[1].ffn
     assert found.template.configuration == trials[0].configuration
@@ -135,7 +147,14 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
     published: Recorded, proposed: list[TrialRecord], space: SearchSpace, was_pruned: bool
 ) -> None:
     trials = [*proposed, published("lora_qv", 4, None, 0.9)] if was_pruned else proposed
-    entry = entries_of(trials, space, top=1, against=("lora_qv",))[0][1]
+    entry = entries_of(
+        trials,
+        space,
+        top=1,
+        against=points(
+            "lora_qv",
+        ),
+    )[0][1]
     low, high = space.options.learning_rates["lowrank"]
     assert entry.contender.trial is None
     assert entry.contender.validation_score is None
@@ -146,7 +165,14 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
 
 
 def test_full_fine_tuning_is_not_bound_by_the_budget(proposed: list[TrialRecord], space: SearchSpace) -> None:
-    entry = entries_of(proposed, space, top=1, against=("full_finetuning",))[0][1]
+    entry = entries_of(
+        proposed,
+        space,
+        top=1,
+        against=points(
+            "full_finetuning",
+        ),
+    )[0][1]
     assert entry.template.stored_parameters > 100 * space.budget
 
 
@@ -169,7 +195,7 @@ def test_two_names_of_one_baseline_are_one_contender(proposed: list[TrialRecord]
 def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(
     proposed: list[TrialRecord], space: SearchSpace
 ) -> None:
-    entries, left_out = entries_of(proposed, space, top=1, against=("lora_qv:r=64", "bitfit"))
+    entries, left_out = entries_of(proposed, space, top=1, against=points("lora_qv:r=64", "bitfit"))
     assert [entry.contender.label for entry in entries] == ["trial 3", "bitfit"]
     assert list(left_out) == ["lora_qv:r=64"]
     assert "the budget is 600,000" in left_out["lora_qv:r=64"]

@@ -1,0 +1,121 @@
+"""What every published method keeps, the project's own and those of installed packages."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.conventions import conventions
+from search_space.counting.budget import smallest_count
+from search_space.counting.counts import count
+from search_space.published import METHODS, PublishedMethod, published_method
+from search_space.published.point import PublishedPoint
+from search_space.validity import check_on
+from search_space.words.describe import difference, sentence
+
+BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+SHAPES = {
+    name: shape_of(json.loads((BACKBONES / name / "config.json").read_text()))
+    for name in ("roberta_base", "bart_large", "qwen3_0_6b", "t5_small")
+}
+
+SOMEBODYS = """
+from search_space.dimensions import Port
+from search_space.published.edits import sequential_at_attention
+from search_space.published.method import PublishedMethod
+from search_space.published.settings import adapter_options, bottleneck
+
+MINE = PublishedMethod(
+    name="mine",
+    title="my adapter",
+    citation="Somebody 2026, Mine, Nowhere",
+    hyperparameters=(bottleneck(8), *adapter_options()),
+    attention_share=1.0,
+    build=lambda shape, values: (sequential_at_attention(values),),
+)
+"""
+
+
+@pytest.fixture(params=METHODS)
+def method(request: pytest.FixtureRequest) -> PublishedMethod:
+    return published_method(request.param)
+
+
+def valid_shapes(method: PublishedMethod) -> list[BackboneShape]:
+    return [shape for shape in SHAPES.values() if method.validity(shape) is None]
+
+
+def test_it_is_known_by_its_name_has_a_title_and_says_where_it_was_published(method: PublishedMethod) -> None:
+    assert METHODS[method.name] is method
+    assert method.title
+    assert ", " in method.citation
+    assert any(character.isdigit() for character in method.citation)
+    assert 0 <= method.attention_share <= 1
+
+
+def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(method: PublishedMethod) -> None:
+    keys = [key for one in method.hyperparameters for key in {one.name, one.alias}]
+    assert len(set(keys)) == len(keys)
+    for one in method.hyperparameters:
+        assert one.meaning
+        if one.default is not None:
+            one.check(one.default)
+
+
+def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method: PublishedMethod) -> None:
+    assert valid_shapes(method)
+    for shape in SHAPES.values():
+        reason = method.validity(shape)
+        if reason is None:
+            check_on(method.structure(shape).edits, shape)
+        else:
+            assert "\n" not in reason
+
+
+def test_it_is_counted_and_resized_to_a_budget(method: PublishedMethod) -> None:
+    for shape in valid_shapes(method):
+        least = smallest_count(method.structure(shape), shape)
+        budget = max(least, shape.parameters // 100)
+        resized = PublishedPoint(method.name).configuration(shape, parameters=budget, scale=2.0)
+        assert least <= count(resized, shape).stored <= budget
+        configuration = method.configuration(shape)
+        assert conventions(method.name, shape)["trained"] == count(configuration, shape).trained
+
+
+def test_it_is_stored_described_and_like_itself(method: PublishedMethod) -> None:
+    for shape in valid_shapes(method):
+        structure = method.structure(shape)
+        assert configuration_from_json(configuration_to_json(structure)) == structure
+        assert canonical(canonical(structure, shape), shape) == canonical(structure, shape)
+        assert "\n" not in sentence(structure, shape)
+        if structure.edits:
+            assert difference(structure, method, shape).differences == ()
+
+
+def test_a_setting_that_it_does_not_have_is_refused(method: PublishedMethod) -> None:
+    with pytest.raises(KeyError, match="has no hyper-parameter 'nonsense'"):
+        PublishedPoint(f"{method.name}:nonsense=1")
+
+
+def test_the_method_of_an_installed_package_runs_through_these_tests(tmp_path: Path) -> None:
+    (tmp_path / "somebodys_module.py").write_text(SOMEBODYS)
+    info = tmp_path / "somebodys-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[deltaspace.methods]\nmine = somebodys_module:MINE\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "mine", __file__],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "6 passed" in done.stdout
