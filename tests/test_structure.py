@@ -20,6 +20,7 @@ LIGHT = (
     "dashboards",
     "trial_runner.requests",
     "trial_runner.backbones",
+    "trial_runner.tasks",
 )
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))

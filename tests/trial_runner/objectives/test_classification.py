@@ -1,5 +1,8 @@
 """The objective of classification: what an encoder is called with, and the head on its outputs."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,3 +50,23 @@ def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone: Callable
     runner.close()
     assert batch.has_fixed_shapes
     assert all(len(tensor) == 0 for tensor in batch.tensors.values())
+
+
+def test_a_classification_is_trained_and_measured_without_loading_a_library_of_metrics(
+    tiny_backbone: Callable[..., Path],
+) -> None:
+    script = f"""
+import sys
+from support.halves_task import halves_task
+from support.packing_cases import request_for, runner_of
+from search_space.published import published_method
+
+runner = runner_of({str(tiny_backbone("roberta"))!r}, task=halves_task())
+pack = runner.open_pack(1)
+pack.admit(request_for(published_method("lora_qv").structure(runner.backbone.shape), 0, steps=2))
+assert {{"accuracy", "f1", "matthews"}} <= set(list(pack.advance(2))[-1].metrics)
+sys.exit(", ".join({{"sklearn", "sacrebleu", "rouge_score", "nltk"}} & set(sys.modules)) or None)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,134 @@
+"""What every metric keeps, the project's own and those of installed packages."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.somebodys_package import run_with_package
+
+from trial_runner.tasks import METRICS, TASK_KINDS, Metric, score_of, signature
+from trial_runner.tasks.metrics import Measures
+
+WORDS = ["red", "blue", "hill", "sea", "one", "two", "three", "stone"]
+REL = 1e-9  # of values that are sums over a handful of examples
+
+Inputs = tuple[Any, ...]
+
+
+def texts_of(seed: int, count: int = 9) -> list[str]:
+    """Texts of five to nine words, long enough for every n-gram that is counted."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(5, 9))) for _ in range(count)]
+
+
+def right(metric: Metric) -> Inputs:
+    """What a perfect trial is measured by."""
+    if metric.measures is Measures.CLASSES:
+        labels = np.arange(12) % 3
+        return labels, labels, 3
+    if metric.measures is Measures.TEXTS:
+        texts = texts_of(0)
+        return texts, [(text,) for text in texts]
+    return (0.0,)
+
+
+def wrong(metric: Metric, seed: int) -> Inputs:
+    """What a poor one is."""
+    draw = np.random.default_rng(seed)
+    if metric.measures is Measures.CLASSES:
+        return draw.integers(0, 3, 12), np.arange(12) % 3, 3
+    if metric.measures is Measures.TEXTS:
+        references = texts_of(0)
+        return texts_of(seed + 1), [(one, other) for one, other in zip(references, texts_of(99), strict=True)]
+    return (float(draw.uniform(0.1, 20)),)
+
+
+def is_within(value: float, bounds: tuple[float, float]) -> bool:
+    low, high = bounds
+    slack = REL * max(1.0, abs(low), high if math.isfinite(high) else 1.0)
+    return low - slack <= value <= high + slack
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_has_its_name_and_kinds_that_exist_and_list_it(name: str) -> None:
+    metric = METRICS[name]
+    assert metric.name == name
+    assert metric.kinds
+    assert all(name in TASK_KINDS[kind].metrics for kind in metric.kinds)
+    assert metric.needs_generation == (metric.measures is Measures.TEXTS)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_perfect_prediction_has_the_best_value_there_is(name: str) -> None:
+    metric = METRICS[name]
+    best = metric.bounds[metric.higher_is_better]
+    assert metric.compute(*right(metric)) == pytest.approx(best, rel=REL, abs=REL)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", METRICS)
+def test_values_are_within_the_bounds_and_a_worse_prediction_scores_lower(name: str, seed: int) -> None:
+    metric = METRICS[name]
+    value = metric.compute(*wrong(metric, seed))
+    assert type(value) is float
+    assert is_within(value, metric.bounds)
+    assert score_of(name, value) == metric.score(value) < metric.score(metric.compute(*right(metric)))
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.measures is not Measures.LOSS])
+def test_the_order_of_the_examples_does_not_matter(name: str) -> None:
+    metric = METRICS[name]
+    predicted, true, *rest = wrong(metric, 7)
+    order = np.random.default_rng(3).permutation(len(true))
+    one = metric.compute(predicted, true, *rest)
+    if metric.measures is Measures.CLASSES:
+        other = metric.compute(predicted[order], true[order], *rest)
+    else:
+        other = metric.compute([predicted[row] for row in order], [true[row] for row in order], *rest)
+    assert other == pytest.approx(one, rel=REL, abs=REL)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.measures is Measures.LOSS])
+def test_a_lower_loss_scores_higher(name: str) -> None:
+    scores = [METRICS[name].score(METRICS[name].compute(loss)) for loss in (0.0, 0.5, 2.0, 50.0)]
+    assert scores == sorted(set(scores), reverse=True)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_signature_is_of_one_line_and_the_same_each_time(name: str) -> None:
+    references = [("a b c d",), ("e f g h", "e f")]
+    told = signature(name, references)
+    assert told == signature(name, references)
+    assert told
+    assert "\n" not in told
+
+
+def test_an_installed_package_adds_a_metric_that_a_study_may_maximise(tmp_path: Path) -> None:
+    printed = run_with_package(
+        tmp_path,
+        source="""
+from trial_runner.tasks.metrics import Measures, Metric
+
+def compute(predictions, labels, classes):
+    return float((predictions != labels).sum())
+
+ERRORS = Metric(
+    name="errors", kinds=("classification",), measures=Measures.CLASSES, compute=compute, higher_is_better=False,
+    bounds=(0.0, float("inf")),
+)
+""",
+        points={"deltaspace.metrics": "errors = somebodys_module:ERRORS"},
+        script="""
+from studies.specification import specification_from_mapping
+from trial_runner.tasks import TASK_KINDS, compute, score_of
+
+task = {"name": "docstrings", "metric": "errors"}
+study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})
+measured = compute(TASK_KINDS["classification"].metrics, [0, 1, 1], [0, 1, 0], classes=2)
+print(study.task.metric, sorted(measured), score_of("errors", measured["errors"]))
+""",
+    )
+    assert printed.split("\n")[0] == "errors ['accuracy', 'errors', 'f1', 'matthews'] -1.0"
