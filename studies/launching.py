@@ -109,7 +109,6 @@ def plan_of(
         published=specification.search.published_points,
         seed=specification.seed,
         training=specification.training_plan(),
-        head_learning_rate=specification.training.head_learning_rate,
         head_parameters=labels * (space.shape.width + 1),
         rungs=specification.rung_plan(),
         artefacts=study_folder(specification.artefact_folder(), study),

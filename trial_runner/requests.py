@@ -7,6 +7,7 @@ from typing import Protocol
 
 from search_space.configuration import Configuration
 from trial_runner.errors import RequestError
+from trial_runner.training import Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,28 +33,15 @@ class LearningRates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPlan:
-    """How every trial of a study is trained.
+class TrainingPlan(Training):
+    """How every trial of a study is trained, and when it is measured on what.
 
     Attributes:
-        steps: Optimiser steps of a full trial.
-        batch_size: Examples of a step.
-        evaluate_at_steps: Steps after which validation is measured, ascending; the last is ``steps``.
-        warmup_fraction: Share of the steps over which the learning rate rises linearly from 0; then it falls
-            linearly to 0 at ``steps``.
-        weight_decay: Decoupled weight decay (AdamW), of the deltas and the head.
-        clip_norm: Largest global norm of a trial's gradient; None leaves it as it is.
-        betas: Decay rates of AdamW's two moments.
-        measured_split: The split that is measured; the search sees ``validation``, confirmations ``test``.
+        evaluate_at_steps: Steps after which a split is measured, ascending; the last is ``steps``.
+        measured_split: The split; the search sees ``validation``, confirmations ``test``.
     """
 
-    steps: int
-    batch_size: int
     evaluate_at_steps: tuple[int, ...]
-    warmup_fraction: float = 0.06
-    weight_decay: float = 0.0
-    clip_norm: float | None = 1.0
-    betas: tuple[float, float] = (0.9, 0.999)
     measured_split: str = "validation"
 
     def __post_init__(self) -> None:

@@ -206,7 +206,6 @@ def plan_of(
         published=(),
         seed=study.seed,
         training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
-        head_learning_rate=specification.training.head_learning_rate,
         head_parameters=0,
         rungs=RungPlan(steps=(), reduction=1),
         artefacts=study_folder(specification.artefact_folder(), study),

@@ -34,7 +34,7 @@ def retrain(
         precision=specification.training.precision,
     )
     plan = specification.training_plan()
-    request = trial_request(trial, attempt=1, plan=plan, head_learning_rate=specification.training.head_learning_rate)
+    request = trial_request(trial, attempt=1, plan=plan)
     pack = order(len(os.sched_getaffinity(0))).open_pack(1)
     slot = pack.admit(request)
     readings: list[Reading] = []

@@ -367,9 +367,7 @@ class StudyKeeper:
         return self._lease(open_trial.trial, attempt.attempt)
 
     def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
-        request = trial_request(
-            trial, attempt=attempt, plan=self._plan.training, head_learning_rate=self._plan.head_learning_rate
-        )
+        request = trial_request(trial, attempt=attempt, plan=self._plan.training)
         if attempt == 1:
             return Lease(request=request)
         artefacts = self._ledger.artefacts(self._study.id, trial.number)

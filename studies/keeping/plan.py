@@ -21,7 +21,6 @@ class StudyPlan:
         published: Published methods that come first, in this order.
         seed: Everything random derives from it.
         training: How every trial is trained.
-        head_learning_rate: Peak learning rate of the task head.
         head_parameters: Parameters of the task head.
         rungs: Where trials are compared.
         protects_published: Whether published methods run to the end whatever the rungs say, so that the comparison
@@ -38,7 +37,6 @@ class StudyPlan:
     published: tuple[str, ...]
     seed: int
     training: TrainingPlan
-    head_learning_rate: float
     head_parameters: int
     rungs: RungPlan
     artefacts: Path

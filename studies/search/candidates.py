@@ -50,9 +50,7 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimen
     )
 
 
-def trial_request(
-    trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan, head_learning_rate: float
-) -> TrialRequest:
+def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
     """What a pack is asked to train, from what the ledger holds.
 
     Raises:
@@ -65,7 +63,7 @@ def trial_request(
         learning_rates=LearningRates(
             attention=None if trial.attention is None else trial.attention.learning_rate,
             ffn=None if trial.ffn is None else trial.ffn.learning_rate,
-            head=head_learning_rate,
+            head=plan.head_learning_rate,
         ),
         plan=plan,
         seed=trial.seed,

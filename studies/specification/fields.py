@@ -34,18 +34,6 @@ def _budget(value: object) -> str | int | float:
     return value
 
 
-def _betas(value: object) -> object:
-    """Two numbers from 0 that are below 1."""
-    pair = value if isinstance(value, list | tuple) else ()
-    if len(pair) != 2 or not all(_is_number(beta) and 0 <= beta < 1 for beta in pair):
-        raise ValueError("must be two numbers from 0 to below 1, such as [0.9, 0.98]")
-    return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _duration(value: object) -> float | None:
     return None if value is None else parse_duration(value)
 
@@ -113,7 +101,6 @@ def _sampler_name(value: str) -> str:
 
 
 Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
-Betas = Annotated[tuple[float, float], BeforeValidator(_betas)]
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 SamplerName = Annotated[str, AfterValidator(_sampler_name)]

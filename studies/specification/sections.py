@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
-from search_space.checked import Distinct, Number, Positive, Size, Text, Whole
+from search_space.checked import Distinct, Positive, Size, Text, Whole
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError
 from search_space.forms import Init, OwnNorm
@@ -13,7 +13,6 @@ from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.options import SpaceOptions
 from studies.specification.fields import (
-    Betas,
     Duration,
     FormName,
     GateName,
@@ -33,30 +32,6 @@ _DEFAULTS = SpaceOptions()
 def _all_rates(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     """The ranges of all forms, those left out with their default."""
     return {**_DEFAULTS.learning_rates, **rates}
-
-
-class Training(Section):
-    """How every trial is trained.
-
-    Attributes:
-        steps: Optimiser steps of a full trial.
-        batch_size: Examples of a step.
-        head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
-        warmup_fraction: Share of the steps over which learning rates rise from 0; then they fall to 0.
-        weight_decay: Decoupled, of deltas and head.
-        betas: Decay rates of AdamW's two moments.
-        clip_norm: Largest norm of a trial's gradient; null leaves it as it is.
-        precision: ``auto`` is bf16 where the hardware has it.
-    """
-
-    steps: Annotated[Whole, Field(ge=1)] = 200
-    batch_size: Annotated[Whole, Field(ge=1)] = 32
-    head_learning_rate: Positive = 1.0e-3
-    warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
-    weight_decay: Annotated[Number, Field(ge=0)] = 0.0
-    betas: Betas = (0.9, 0.999)
-    clip_norm: Positive | None = 1.0
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
 
 
 class Pruning(Section):

@@ -1,6 +1,7 @@
 """A study file, validated, and what the packages below are told of it."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,9 +14,10 @@ from studies.search.rungs import RungPlan
 from studies.specification.fields import Budget
 from studies.specification.presets import with_training_preset
 from studies.specification.section import Section
-from studies.specification.sections import Fleet, Pruning, Search, Training
+from studies.specification.sections import Fleet, Pruning, Search
 from studies.specification.task import TaskSection
 from trial_runner.requests import TrainingPlan
+from trial_runner.training import Training
 
 LAUNCH_KEYS = ("trials", "fleet")
 """Keys that may differ between two launches of one study; all others define the search."""
@@ -86,15 +88,7 @@ class Specification(Section):
 
     def training_plan(self) -> TrainingPlan:
         """How the trial runner trains every trial."""
-        return TrainingPlan(
-            steps=self.training.steps,
-            batch_size=self.training.batch_size,
-            evaluate_at_steps=self.rung_steps,
-            warmup_fraction=self.training.warmup_fraction,
-            weight_decay=self.training.weight_decay,
-            betas=self.training.betas,
-            clip_norm=self.training.clip_norm,
-        )
+        return TrainingPlan(**asdict(self.training), evaluate_at_steps=self.rung_steps)
 
     def space_options(self) -> SpaceOptions:
         """What the search space may propose."""
@@ -118,5 +112,5 @@ class Specification(Section):
         """Read `as_json` back; keys that came later get their defaults, whatever a preset says by now."""
         training = stored.get("training", {})
         if isinstance(training, Mapping):
-            stored = {**stored, "training": {**Training().model_dump(), **training}}
+            stored = {**stored, "training": {**asdict(Training()), **training}}
         return cls.model_validate(dict(stored))

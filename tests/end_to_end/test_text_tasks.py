@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ def written_by(done: Launched, number: int) -> tuple[list[str], list[list[str]],
     assert isinstance(objective, LanguageModelObjective)
     pack = runner.open_pack(1)
     trial = next(trial for trial in done.trials if trial.number == number)
-    request = trial_request(trial, attempt=1, plan=specification.training_plan(), head_learning_rate=1.0)
+    request = trial_request(trial, attempt=1, plan=replace(specification.training_plan(), head_learning_rate=1.0))
     slot = pack.restore(request, runner.load(done.snapshots[number]))
     (texts,) = objective.predictions(pass_of(runner._frozen, [pack.trial(slot)]), "validation")
     split = objective._task.splits["validation"]

@@ -59,7 +59,6 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
             published=(),
             seed=0,
             training=TRAINING,
-            head_learning_rate=1e-3,
             head_parameters=1538,
             rungs=RUNGS,
             artefacts=study_folder(tmp_path / "artefacts", study),

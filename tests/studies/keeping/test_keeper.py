@@ -77,7 +77,7 @@ def test_a_request_carries_what_was_recorded(new_plan, keep):
         trial = ledger.trial(key, 0)
     assert request.seed == trial.seed
     assert request.plan == plan.training
-    assert request.learning_rates.head == plan.head_learning_rate
+    assert request.learning_rates.head == plan.training.head_learning_rate
     assert request.learning_rates.attention == (trial.attention.learning_rate if trial.attention else None)
     assert request.learning_rates.ffn == (trial.ffn.learning_rate if trial.ffn else None)
 

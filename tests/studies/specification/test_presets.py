@@ -75,7 +75,7 @@ def study(task: dict[str, Any], **others: Any) -> Specification:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_has_the_settings_of_the_papers(name: str) -> None:
     made = study({"preset": name})
-    said = {**asdict(made.task), **asdict(made.task.decoding), **made.training.model_dump()}
+    said = {**asdict(made.task), **asdict(made.task.decoding), **asdict(made.training)}
     assert {key: said[key] for key in PAPERS[name]} == PAPERS[name]
 
 

@@ -1,0 +1,45 @@
+"""How every trial of a study is trained, as a study file has it."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from search_space.checked import Number, Positive, Size
+
+
+def _betas(value: object) -> object:
+    """Two numbers from 0 that are below 1."""
+    pair = value if isinstance(value, list | tuple) else ()
+    if len(pair) != 2 or not all(_is_number(beta) and 0 <= beta < 1 for beta in pair):
+        raise ValueError("must be two numbers from 0 to below 1, such as [0.9, 0.98]")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", validate_default=True))
+class Training:
+    """How every trial is trained.
+
+    Attributes:
+        steps: Optimiser steps of a full trial.
+        batch_size: Examples of a step.
+        head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
+        warmup_fraction: Share of the steps over which learning rates rise from 0; then they fall linearly to 0.
+        weight_decay: Decoupled (AdamW), of deltas and head.
+        betas: Decay rates of AdamW's two moments.
+        clip_norm: Largest global norm of a trial's gradient; null leaves it as it is.
+        precision: ``auto`` is bf16 where the hardware has it.
+    """
+
+    steps: Size = 200
+    batch_size: Size = 32
+    head_learning_rate: Positive = 1.0e-3
+    warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
+    weight_decay: Annotated[Number, Field(ge=0)] = 0.0
+    betas: Annotated[tuple[float, float], BeforeValidator(_betas)] = (0.9, 0.999)
+    clip_norm: Positive | None = 1.0
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
