@@ -22,6 +22,8 @@ def launch(
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
 
+    How it ended is the last of the study's `events`.
+
     Example:
         >>> study = deltaspace.launch("docstrings", overrides={"trials": 8, "training.steps": 40})
         >>> study.leaderboard(top=5)

@@ -216,6 +216,14 @@ class Study:
             return readings_table(ledger.readings(ledger.study(self.name).id))
 
     @property
+    def events(self) -> Table:
+        """What happened, oldest first: how launches ended, workers that were lost, methods that were left out."""
+        with _opened(self.storage) as ledger:
+            events = ledger.events(ledger.study(self.name).id)
+        columns = ("at", "kind", "trial", "text")
+        return Table.of([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
+
+    @property
     def best(self) -> Trial:
         """The complete trial with the highest score, the earliest of equals.
 

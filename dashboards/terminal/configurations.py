@@ -69,7 +69,7 @@ class EditView:
     formula: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConfigurationView:
     """What a configuration does on a backbone.
 
@@ -98,6 +98,8 @@ class ConfigurationView:
     def __str__(self) -> str:
         """Sentence, dimensions, formulas, counts and nearest methods as text."""
         return plain_text(configuration_renderable(self))
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

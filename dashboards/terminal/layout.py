@@ -16,5 +16,7 @@ def plain_table() -> Table:
 def plain_text(renderable: RenderableType) -> str:
     """What a terminal would show, as text without colours."""
     file = io.StringIO()
-    Console(file=file, width=_TEXT_WIDTH, highlight=False, color_system=None).print(renderable)
+    # In a notebook a console would display what it is told to print into the file.
+    console = Console(file=file, width=_TEXT_WIDTH, highlight=False, color_system=None, force_jupyter=False)
+    console.print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())

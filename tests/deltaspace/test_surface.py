@@ -244,6 +244,20 @@ def test_a_description_is_text_and_html(study: Study) -> None:
     assert deltaspace.describe(study.best.configuration, ROBERTA).sentence == deltaspace.describe(study.best).sentence
 
 
+def test_a_description_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a console of rich displays what it prints, and leaves its file empty."""
+    import rich.console
+
+    expected = str(deltaspace.describe("lora_qv", ROBERTA))
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    assert str(deltaspace.describe("lora_qv", ROBERTA)) == expected
+
+
+def test_type_checkers_of_users_are_told_that_there_are_types() -> None:
+    packages = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
+    assert [name for name in packages if not (ROOT / name / "py.typed").exists()] == []
+
+
 def test_the_published_methods_are_a_table() -> None:
     from search_space.published import METHODS
 
@@ -292,6 +306,7 @@ def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(triv
     again = deltaspace.launch(specification, storage=trivial, overrides={"trials": 5}, progress=False)
     assert again == study
     assert len(again.trials) == 5
+    assert again.events.to_dicts()[-1]["text"] == "finished: all 5 trials have ended"
     with pytest.raises(deltaspace.errors.StudyChangedError, match="seed"):
         deltaspace.launch(TRIVIAL, storage=trivial, overrides={"seed": 1}, progress=False)
 
