@@ -10,14 +10,11 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.search.proposer import Proposer
-from studies.specification.recorded import recorded_specification
+from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
-from trial_runner.backbones import config_of
 
 _STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.WAITING,
@@ -109,12 +106,7 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
     """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
     specification = recorded_specification(record)
-    space = SearchSpace(
-        shape=shape_of(config_of(record.backbone)),
-        budget=record.budget_parameters,
-        options=specification.space_options(),
-    )
-    proposer = Proposer(space, sampler=specification.search.sampler, seed=record.seed)
+    proposer = Proposer(recorded_space(record), sampler=specification.search.sampler, seed=record.seed)
     readings: dict[int, list[ReadingRecord]] = {}
     for reading in ledger.readings(record.id):
         readings.setdefault(reading.trial, []).append(reading)

@@ -2,9 +2,12 @@
 
 from pydantic import ValidationError
 
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.specification import Specification
 from studies.store.records import StudyKind, StudyRecord
+from trial_runner.backbones import config_of
 
 
 def recorded_specification(study: StudyRecord) -> Specification:
@@ -22,3 +25,14 @@ def recorded_specification(study: StudyRecord) -> Specification:
             f"study '{study.name}' must have a study file that this release can read; {error.error_count()} of its "
             "keys are not known or not valid. Use the release that wrote it."
         ) from error
+
+
+def recorded_space(study: StudyRecord) -> SearchSpace:
+    """What a study of the ledger may propose.
+
+    Raises:
+        StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
+        RunnerError: If its backbone cannot be had.
+    """
+    options = recorded_specification(study).space_options()
+    return SearchSpace(shape=shape_of(config_of(study.backbone)), budget=study.budget_parameters, options=options)

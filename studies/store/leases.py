@@ -92,11 +92,6 @@ def requeue(connection: Connection, study_id: int, worker: str, why: str) -> lis
     return _take_back(connection, study_id, [ATTEMPTS.c.worker == worker], why)
 
 
-def requeue_expired(connection: Connection, study_id: int, now: datetime) -> list[int]:
-    """Take back what was not renewed in time."""
-    return _take_back(connection, study_id, [ATTEMPTS.c.lease_expires_at <= now], "its lease expired")
-
-
 def recover(connection: Connection, study_id: int) -> list[int]:
     """Take back everything that runs."""
     return _take_back(connection, study_id, [], "its keeper was replaced")

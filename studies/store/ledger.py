@@ -6,7 +6,6 @@ Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write 
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -189,10 +188,6 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         return self._database.write(work)
 
-    def expire(self, study_id: int, epoch: int, now: datetime) -> list[int]:
-        """Queue every trial whose lease ended at or before ``now``, its attempt lost; returns their numbers."""
-        return self._take_back(study_id, epoch, lambda link: leases.requeue_expired(link, study_id, now))
-
     def release(self, study_id: int, epoch: int, worker: str, why: str) -> list[int]:
         """Queue every trial that a worker runs, its attempts lost; returns their numbers."""
         return self._take_back(study_id, epoch, lambda link: leases.requeue(link, study_id, worker, why))
@@ -223,15 +218,6 @@ class Ledger(AbstractContextManager["Ledger"]):
         def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
             keeping.check_epoch(link, study_id, epoch)
             return settling.settle(link, study_id, entry, in_doubt)
-
-        return self._database.write(work)
-
-    def drop_artefact(self, study_id: int, epoch: int, number: int, path: str) -> bool:
-        """Forget a file of a trial, such as a damaged snapshot; False if it was not known."""
-
-        def work(link: Connection, in_doubt: bool | None) -> bool:
-            keeping.check_epoch(link, study_id, epoch)
-            return settling.drop_artefact(link, study_id, number, path) or bool(in_doubt)
 
         return self._database.write(work)
 

@@ -105,13 +105,6 @@ def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settle
     return Settlement(accepted=True, dropped_paths=tuple(dropped))
 
 
-def drop_artefact(connection: Connection, study_id: int, number: int, path: str) -> bool:
-    """Forget a file; False if there is no row of it."""
-    trial = select(TRIALS.c.id).where(TRIALS.c.study_id == study_id, TRIALS.c.number == number)
-    statement = delete(ARTEFACTS).where(ARTEFACTS.c.path == path, ARTEFACTS.c.trial_id.in_(trial))
-    return connection.execute(statement).rowcount > 0
-
-
 def _add_readings(
     connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
 ) -> None:

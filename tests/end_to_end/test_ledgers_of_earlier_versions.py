@@ -121,6 +121,18 @@ def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
     assert [trial.params for trial in exported] == [dict(trial.proposal) for trial in trials]
 
 
+def test_it_is_verified_and_the_files_that_are_gone_are_all_that_is_missing(
+    earlier: Earlier, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier.migrate()
+    gone = {"middle": [], "finished": [0, 1], "finished-confirm": [0, 1, 2, 3]}
+    for study, trials in gone.items():
+        assert earlier.call("verify", study, "--json") == bool(trials)
+        found = json.loads(capsys.readouterr().out)["violations"]
+        expected = [f"trial {trial}: the delta of step 8 must exist" for trial in trials]
+        assert [line.split(";")[0] for line in found] == expected
+
+
 def test_a_finished_study_is_finished(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
     assert earlier.launch("finished", "--json") == 0
     assert json.loads(capsys.readouterr().out)["reason"] == "already finished: all 8 trials have ended"

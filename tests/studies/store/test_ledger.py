@@ -157,18 +157,16 @@ def test_renewing_extends_the_leases_of_one_worker_in_one_study(kept, values):
     assert kept.ledger.attempts(other)[0].lease_expires_at < soon
 
 
-def test_an_expired_lease_is_lost_and_its_trial_becomes_the_next_attempt(kept, values):
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="a", lease_seconds=10)
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)], worker="b", lease_seconds=9000)
-    assert kept.ledger.expire(kept.id, kept.epoch, datetime.now(UTC)) == []
-    assert kept.ledger.expire(kept.id, kept.epoch, datetime.now(UTC) + IN_AN_HOUR) == [0]
+def test_a_released_attempt_is_lost_and_its_trial_becomes_the_next_attempt(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="a")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)], worker="b")
+    assert kept.ledger.release(kept.id, kept.epoch, "a", "its process died") == [0]
     assert states(kept) == [TrialState.QUEUED, TrialState.RUNNING]
     [lost] = kept.ledger.attempts(kept.id, 0)
     assert lost.ending == "lost"
     assert lost.ended_at is not None
     assert kept.ledger.lease(kept.id, kept.epoch, 0, "b").attempt == 2
     assert [attempt.attempt for attempt in kept.ledger.attempts(kept.id, 0)] == [1, 2]
-    assert kept.ledger.expire(kept.id, kept.epoch, datetime.now(UTC)) == []
     assert kept.ledger.release(kept.id, kept.epoch, "a", "gone") == []
     assert kept.ledger.release(kept.id, kept.epoch, "b", "gone") == [0, 1]
     assert kept.ledger.events(kept.id)[-2].text == "attempt 2 on b: gone"
@@ -208,11 +206,9 @@ WRITES = {
     "add_known": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)]),
     "lease": lambda kept, values: kept.ledger.lease(kept.id, kept.epoch, 1, "w"),
     "renew": lambda kept, values: kept.ledger.renew(kept.id, kept.epoch, "w", 9999),
-    "expire": lambda kept, values: kept.ledger.expire(kept.id, kept.epoch, datetime.now(UTC) + IN_AN_HOUR),
     "release": lambda kept, values: kept.ledger.release(kept.id, kept.epoch, "w", "gone"),
     "settle": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete),
     "report": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 5)]),
-    "drop_artefact": lambda kept, values: kept.ledger.drop_artefact(kept.id, kept.epoch, 0, "/snapshots/0-5"),
     "record_event": lambda kept, values: kept.ledger.record_event(kept.id, "note", "late", epoch=kept.epoch),
 }
 
@@ -255,7 +251,7 @@ def test_studies_do_not_see_each_other(kept, values):
     kept.ledger.add_trials(other, epoch, [values.trial(0)], worker="w")
     assert kept.ledger.release(other, epoch, "w", "gone") == [0]
     assert states(kept) == [TrialState.RUNNING]
-    assert kept.ledger.expire(kept.id, kept.epoch, datetime.now(UTC) + IN_AN_HOUR) == [0]
+    assert kept.ledger.release(kept.id, kept.epoch, "w", "gone") == [0]
     assert len(kept.ledger.trials(other)) == 1
 
 

@@ -158,15 +158,6 @@ def test_a_delta_does_not_count_among_the_snapshots(running, values):
     ]
 
 
-def test_a_damaged_snapshot_can_be_forgotten(running, values):
-    settle(running, artefact=values.artefact(0, 10))
-    drop = running.ledger.drop_artefact
-    assert drop(running.id, running.epoch, 1, "/snapshots/0-10") is False
-    assert drop(running.id, running.epoch, 0, "/snapshots/0-10") is True
-    assert drop(running.id, running.epoch, 0, "/snapshots/0-10") is False
-    assert running.ledger.artefacts(running.id) == []
-
-
 def test_a_report_speaks_of_its_own_attempt_only(running, values):
     for report in ({"readings": [values.reading(1, 10)]}, {"readings": [values.reading(0, 10, attempt=2)]}):
         with pytest.raises(ValueError, match="must not speak of"):
