@@ -22,7 +22,7 @@ from search_space.errors import UnsupportedBackboneError
 
 __all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
 
-FAMILIES: tuple[Family, ...] = (
+_FAMILIES = (
     ROBERTA,
     BERT,
     DISTILBERT,
@@ -37,6 +37,11 @@ FAMILIES: tuple[Family, ...] = (
     QWEN3,
 )
 
+FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
+"""Every family by its name."""
+
+_BY_MODEL_TYPE = {model_type: family for family in _FAMILIES for model_type in family.model_types}
+
 
 def family_of(config: Mapping[str, object]) -> Family:
     """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
@@ -45,17 +50,15 @@ def family_of(config: Mapping[str, object]) -> Family:
         UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why.
     """
     model_type = config.get("model_type")
-    for family in FAMILIES:
-        if model_type in family.model_types:
-            return family
+    if isinstance(model_type, str) and model_type in _BY_MODEL_TYPE:
+        return _BY_MODEL_TYPE[model_type]
     if str(model_type) in REFUSED:
         raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
-    known = [name for family in FAMILIES for name in family.model_types]
     got = repr(model_type) if "model_type" in config else "no such entry"
-    close = difflib.get_close_matches(str(model_type), known, n=1)
+    close = difflib.get_close_matches(str(model_type), _BY_MODEL_TYPE, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise UnsupportedBackboneError(
-        f"model_type of a backbone config must be one of {', '.join(known)}; got {got}.{hint}"
+        f"model_type of a backbone config must be one of {', '.join(_BY_MODEL_TYPE)}; got {got}.{hint}"
     )
 
 

@@ -126,4 +126,16 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return encoder_decoder_shape(entries, norm=NormPlacement.POST, stack_norms=2, embeddings=embeddings)
 
 
-BART = Family(name="bart", model_types=("bart",), read_shape=_read_shape, ports=_ports)
+SMALL: Mapping[str, object] = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+}
+
+BART = Family(name="bart", model_types=("bart",), read_shape=_read_shape, ports=_ports, example=SMALL)

@@ -113,4 +113,14 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return encoder_shape(ConfigEntries("bert", config))
 
 
-BERT = Family(name="bert", model_types=("bert",), read_shape=_read_shape, ports=encoder_ports)
+SMALL_ENCODER: Mapping[str, object] = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "type_vocab_size": 3,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
+
+BERT = Family(name="bert", model_types=("bert",), read_shape=_read_shape, ports=encoder_ports, example=SMALL_ENCODER)

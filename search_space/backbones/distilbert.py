@@ -67,4 +67,10 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     )
 
 
-DISTILBERT = Family(name="distilbert", model_types=("distilbert",), read_shape=_read_shape, ports=_ports)
+DISTILBERT = Family(
+    name="distilbert",
+    model_types=("distilbert",),
+    read_shape=_read_shape,
+    ports=_ports,
+    example={"vocab_size": 40, "max_position_embeddings": 21, "dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 4},
+)

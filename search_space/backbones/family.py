@@ -66,12 +66,14 @@ class Family:
         read_shape: Reads the shape from the entries of a ``config.json``; raises ``UnsupportedBackboneError``
             for an entry that is missing or cannot be.
         ports: Where the ports are in a backbone of a shape.
+        example: Entries of the config of a small backbone, sizes unlike one another; the contract suites build it.
     """
 
     name: str
     model_types: tuple[str, ...]
     read_shape: Callable[[Mapping[str, object]], BackboneShape]
     ports: Callable[[BackboneShape], PortTable]
+    example: Mapping[str, object]
 
 
 def ports_of(

@@ -70,4 +70,10 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     )
 
 
-GPT2 = Family(name="gpt2", model_types=("gpt2",), read_shape=_read_shape, ports=_ports)
+GPT2 = Family(
+    name="gpt2",
+    model_types=("gpt2",),
+    read_shape=_read_shape,
+    ports=_ports,
+    example={"vocab_size": 40, "n_positions": 21, "n_embd": 16, "n_layer": 2, "n_head": 4},
+)

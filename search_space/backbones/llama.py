@@ -134,4 +134,20 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return gated_decoder_shape(entries, head_width=head_width_of(entries), biased_ports=attention_ports | ffn_ports)
 
 
-LLAMA = Family(name="llama", model_types=("llama",), read_shape=_read_shape, ports=gated_decoder_ports)
+SMALL_DECODER: Mapping[str, object] = {
+    "vocab_size": 40,
+    "max_position_embeddings": 21,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+LLAMA = Family(
+    name="llama",
+    model_types=("llama",),
+    read_shape=_read_shape,
+    ports=gated_decoder_ports,
+    example={**SMALL_DECODER, "tie_word_embeddings": True},
+)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from search_space.backbones.bart import encoder_decoder_ports, encoder_decoder_shape
+from search_space.backbones.bart import SMALL, encoder_decoder_ports, encoder_decoder_shape
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family, PortTable
 from search_space.backbones.parameters import Weights, table
@@ -31,4 +31,4 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return encoder_decoder_shape(entries, norm=NormPlacement.POST, stack_norms=0, embeddings=embeddings)
 
 
-MARIAN = Family(name="marian", model_types=("marian",), read_shape=_read_shape, ports=_ports)
+MARIAN = Family(name="marian", model_types=("marian",), read_shape=_read_shape, ports=_ports, example=SMALL)

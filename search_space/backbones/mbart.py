@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from search_space.backbones.bart import encoder_decoder_ports, encoder_decoder_shape, learned_embeddings
+from search_space.backbones.bart import SMALL, encoder_decoder_ports, encoder_decoder_shape, learned_embeddings
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family, PortTable
 from search_space.backbones.shape import BackboneShape
@@ -27,4 +27,4 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return encoder_decoder_shape(entries, norm=NormPlacement.PRE, stack_norms=4, embeddings=embeddings)
 
 
-MBART = Family(name="mbart", model_types=("mbart",), read_shape=_read_shape, ports=_ports)
+MBART = Family(name="mbart", model_types=("mbart",), read_shape=_read_shape, ports=_ports, example=SMALL)

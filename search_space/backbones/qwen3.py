@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family
-from search_space.backbones.llama import ATTENTION_PORTS, gated_decoder_ports, gated_decoder_shape
+from search_space.backbones.llama import ATTENTION_PORTS, SMALL_DECODER, gated_decoder_ports, gated_decoder_shape
 from search_space.backbones.shape import BackboneShape
 
 
@@ -14,4 +14,10 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     return gated_decoder_shape(entries, head_width=entries.size("head_dim"), biased_ports=biased_ports, head_norms=2)
 
 
-QWEN3 = Family(name="qwen3", model_types=("qwen3",), read_shape=_read_shape, ports=gated_decoder_ports)
+QWEN3 = Family(
+    name="qwen3",
+    model_types=("qwen3",),
+    read_shape=_read_shape,
+    ports=gated_decoder_ports,
+    example={**SMALL_DECODER, "head_dim": 6, "tie_word_embeddings": True},
+)

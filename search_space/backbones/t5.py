@@ -110,4 +110,20 @@ def _refuse_lone_encoder(entries: ConfigEntries) -> None:
         )
 
 
-T5 = Family(name="t5", model_types=("t5", "mt5"), read_shape=_read_shape, ports=_ports)
+T5 = Family(
+    name="t5",
+    model_types=("t5", "mt5"),
+    read_shape=_read_shape,
+    ports=_ports,
+    example={
+        "vocab_size": 40,
+        "d_model": 16,
+        "d_ff": 24,
+        "d_kv": 6,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "decoder_start_token_id": 0,
+    },
+)

@@ -13,26 +13,14 @@ import torch
 from _pytest.mark import ParameterSet
 from torch import Tensor
 
+from search_space.backbones import FAMILIES
 from search_space.dimensions import Site, StackKind
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 
-BACKBONES: Mapping[str, tuple[str, ...]] = {
-    "roberta": ("roberta",),
-    "bert": ("bert",),
-    "distilbert": ("distilbert",),
-    "electra": ("electra",),
-    "bart": ("bart",),
-    "mbart": ("mbart",),
-    "marian": ("marian",),
-    "t5": ("t5", "t5_gated"),
-    "gpt2": ("gpt2",),
-    "llama": ("llama",),
-    "qwen2": ("qwen2",),
-    "qwen3": ("qwen3",),
-}
+BACKBONES: Mapping[str, tuple[str, ...]] = {family: (family,) for family in FAMILIES} | {"t5": ("t5", "t5_gated")}
 """Family to the tiny backbones that stand for it."""
 
 EVERY_BACKBONE = tuple(name for names in BACKBONES.values() for name in names)

@@ -4,6 +4,9 @@ import string
 from dataclasses import dataclass
 from pathlib import Path
 
+from search_space.backbones import FAMILIES, Family, shape_of
+from search_space.dimensions import StackKind
+
 _ENCODER = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
@@ -45,7 +48,18 @@ class TinyFamily:
     noise: float = 0.1
 
 
-TINY_FAMILIES = {
+def _of(family: Family) -> TinyFamily:
+    """The tiny backbone of a family that asks for nothing in particular: its example."""
+    shape = shape_of({**family.example, "model_type": family.model_types[0]})
+    tokens, language_model = {
+        StackKind.ENCODER: ("bert", None),
+        StackKind.ENCODER_DECODER: ("roberta", "Seq2SeqLM"),
+        StackKind.DECODER: ("gpt2", "CausalLM"),
+    }[shape.kind]
+    return TinyFamily(family.model_types[0], tokens, (), dict(family.example), language_model)
+
+
+TINY_FAMILIES = {name: _of(family) for name, family in FAMILIES.items()} | {
     # As in every RoBERTa checkpoint, the first pad_token_id + 1 position rows are never used.
     "roberta": TinyFamily("roberta", "roberta", _BERT_RATES, _ENCODER | {"type_vocab_size": 1}),
     "bert": TinyFamily("bert", "bert", _BERT_RATES, _ENCODER),
@@ -91,7 +105,7 @@ def save_model(tiny: TinyFamily, dropout: float, folder: Path) -> None:
     if tiny.language_model == "Seq2SeqLM":
         ids |= {"decoder_start_token_id": ids["eos_token_id"] if tiny.tokens == "roberta" else ids["pad_token_id"]}
     config = transformers.AutoConfig.for_model(
-        tiny.model_type, vocab_size=200, **tiny.sizes, **ids, **dict.fromkeys(tiny.rates, dropout)
+        tiny.model_type, **(tiny.sizes | {"vocab_size": 200} | ids | dict.fromkeys(tiny.rates, dropout))
     )
     torch.manual_seed(1)
     head = f"For{tiny.language_model}" if tiny.language_model else ""

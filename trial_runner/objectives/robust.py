@@ -218,7 +218,7 @@ class RobustPredictor:
 
     def _blocks(self) -> list[nn.Module]:
         """The first blocks with a robust prefix, of the stack that the output comes from."""
-        family = next(each for each in FAMILIES if each.name == self.shape.family)
+        family = FAMILIES[self.shape.family]
         stack, depth = "encoder", self.shape.encoder_layers
         if self.shape.decoder_layers:
             stack, depth = "decoder", self.shape.decoder_layers

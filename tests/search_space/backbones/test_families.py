@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
+from search_space.backbones import FAMILIES, REFUSED, family_of, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
@@ -86,15 +86,10 @@ def test_sizes_are_those_of_the_published_backbone(backbone: str) -> None:
     }
 
 
-def test_every_family_has_a_published_backbone_in_these_tests() -> None:
-    assert {family.name for family in FAMILIES} == set(ONE_OF_EACH_FAMILY)
+def test_published_backbones_are_read_as_their_family() -> None:
+    assert set(ONE_OF_EACH_FAMILY) <= set(FAMILIES)
     for family, backbone in ONE_OF_EACH_FAMILY.items():
         assert family_of(config_of(backbone)).name == shape_of(config_of(backbone)).family == family
-
-
-def test_a_model_type_means_one_family() -> None:
-    model_types = [model_type for family in FAMILIES for model_type in family.model_types]
-    assert len(model_types) == len(set(model_types))
 
 
 def test_xlm_roberta_is_read_as_roberta() -> None:
@@ -121,7 +116,7 @@ def test_deberta_is_refused_in_one_line_that_says_why_and_what_to_use(model_type
 
 
 def test_no_family_is_refused() -> None:
-    assert not REFUSED.keys() & {model_type for family in FAMILIES for model_type in family.model_types}
+    assert not REFUSED.keys() & {model_type for family in FAMILIES.values() for model_type in family.model_types}
 
 
 @pytest.mark.parametrize(
@@ -311,20 +306,3 @@ def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it
 def test_the_stacks_of_a_t5_may_differ_in_depth() -> None:
     shape = read(config_of("t5_small"), num_decoder_layers=2)
     assert (shape.encoder_layers, shape.decoder_layers, len(shape.sublayers(Site.ATTENTION))) == (6, 2, 6 + 2 + 2)
-
-
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
-    shape = shape_of(config_of(ONE_OF_EACH_FAMILY[family.name]))
-    table = family.ports(shape)
-    attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}
-    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM}
-    ffn |= {Port.G} if shape.gated_ffn else set()
-    places = {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.ATTENTION)}
-    places |= {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.FFN)}
-    assert set(table.ports) == {
-        (stack, site, port) for stack, site in places for port in (ffn if site is Site.FFN else attention)
-    }
-    assert set(table.attention_modules) == {site for _, site in places if site is not Site.FFN}
-    assert set(table.layers) == {stack for stack, _ in places}
-    assert len(table.stack_norms) == shape.stack_norms

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 MEGABYTE = 2**20
 CONFIG = json.loads((Path(__file__).parents[2] / "data" / "backbones" / "roberta_base" / "config.json").read_text())
 SHAPE = shape_of(CONFIG)
-FAMILY: Family = next(family for family in FAMILIES if family.name == "roberta")
+FAMILY: Family = FAMILIES["roberta"]
 INPUT_IDS = torch.tensor([[0, 42, 43, 2]])
 
 

@@ -26,7 +26,7 @@ from trial_runner.errors import BackboneError
 
 torch.set_num_threads(1)
 
-EVERY_FAMILY = [*(family.name for family in FAMILIES), "t5_gated"]
+EVERY_FAMILY = [*FAMILIES, "t5_gated"]
 ENCODERS = ("roberta", "bert", "distilbert", "electra")
 LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DECODER: AutoModelForSeq2SeqLM}
 

@@ -1,0 +1,98 @@
+"""The contract of backbone families, on the value side: whatever family is listed keeps it.
+
+That its shape and its ports are those of a model is for ``test_families_against_models``, which builds every example.
+"""
+
+from typing import Any
+
+import pytest
+
+from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.counting.budget import smallest_count, solve
+from search_space.counting.counts import count
+from search_space.dimensions import Port, Site
+from search_space.errors import UnsupportedBackboneError
+from search_space.published import METHODS
+
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
+
+
+def config_of(family: Family, model_type: str | None = None) -> dict[str, Any]:
+    return {**family.example, "model_type": model_type or family.model_types[0]}
+
+
+def example_of(family: Family) -> BackboneShape:
+    return shape_of(config_of(family))
+
+
+@every_family
+def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family: Family) -> None:
+    assert FAMILIES[family.name] is family
+    assert family.model_types
+    for model_type in family.model_types:
+        assert family_of(config_of(family, model_type)) is family
+        assert model_type not in REFUSED
+
+
+def test_a_model_type_means_one_family() -> None:
+    model_types = [model_type for family in FAMILIES.values() for model_type in family.model_types]
+    assert len(model_types) == len(set(model_types))
+
+
+@every_family
+def test_the_shape_says_its_family_and_its_sizes_agree(family: Family) -> None:
+    shape = example_of(family)
+    assert shape.family == family.name
+    assert 0 < shape.frozen_parameters <= shape.parameters
+    assert shape.parameter_tensors >= 1
+    assert bool(shape.sublayers(Site.CROSS)) == bool(shape.encoder_layers and shape.decoder_layers)
+    assert len(shape.sublayers(Site.FFN)) == shape.encoder_layers + shape.decoder_layers
+
+
+@every_family
+def test_a_config_that_lacks_a_size_is_refused_with_its_name(family: Family) -> None:
+    refusals = {name: refusal_without(config_of(family), name) for name in family.example}
+    told = {name: text for name, text in refusals.items() if text is not None}
+    assert told
+    for name, text in told.items():
+        assert name in text
+
+
+def refusal_without(config: dict[str, Any], name: str) -> str | None:
+    try:
+        shape_of({key: value for key, value in config.items() if key != name})
+    except UnsupportedBackboneError as error:
+        return str(error)
+    return None
+
+
+@every_family
+def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family: Family) -> None:
+    shape = example_of(family)
+    valid = [method for method in METHODS.values() if method.validity(shape) is None]
+    assert len(valid) > len(METHODS) // 2
+    for method in valid:
+        structure = method.structure(shape)
+        if all(edit.form.outside is None for edit in structure.edits):
+            least = smallest_count(structure, shape)
+            assert count(solve(structure, shape, attention_share=0.5, parameters=least), shape).stored == least
+        assert canonical(canonical(structure, shape), shape) == canonical(structure, shape)
+
+
+@every_family
+def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
+    shape = example_of(family)
+    table = family.ports(shape)
+    attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}
+    ffn = {Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM}
+    ffn |= {Port.G} if shape.gated_ffn else set()
+    places = {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.ATTENTION)}
+    places |= {(sublayer.stack, sublayer.site) for sublayer in shape.sublayers(Site.FFN)}
+    assert set(table.ports) == {
+        (stack, site, port) for stack, site in places for port in (ffn if site is Site.FFN else attention)
+    }
+    assert set(table.attention_modules) == {site for _, site in places if site is not Site.FFN}
+    assert set(table.layers) == {stack for stack, _ in places}
+    assert len(table.stack_norms) == shape.stack_norms
