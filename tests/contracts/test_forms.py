@@ -1,0 +1,185 @@
+"""The contract of functional forms, on the value side: whatever form is listed keeps it.
+
+The examples are those of ``tests/support/examples.py``. The contract of the modules that compute them is in
+``test_edits.py``.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, fields, replace
+
+import pytest
+from support.examples import FORM_EXAMPLES, examples_at
+
+from search_space.backbones import FAMILIES, shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical, fingerprint
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.counting.budget import smallest_count, solve
+from search_space.counting.counts import affine_count, count, places, shared_count
+from search_space.dimensions import Heads, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.forms import FORMS, Form, SizedForm
+from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
+from search_space.space.points import points_of
+from search_space.space.product import EVERYTHING
+from search_space.validity import check_on
+from search_space.words.describe import sentence
+from trial_runner.deltas import DELTAS
+
+BACKBONES = ("roberta", "bart", "qwen3")
+SITES = (Site.ATTENTION, Site.FFN, Site.STACK, Site.EMBEDDING, Site.GLOBAL)
+
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=lambda form: form.name)
+
+
+def shapes() -> Iterator[BackboneShape]:
+    """Small backbones: post-LN, of two stacks, and with grouped queries, a gated FFN and no biases."""
+    for name in BACKBONES:
+        yield shape_of({**FAMILIES[name].example, "model_type": name})
+
+
+def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
+    """The examples with a form, wherever they belong."""
+    examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
+    found = [(edit, shape) for edit, shape in examples if type(edit.form) is form]
+    assert found, f"{form.name} needs an example in tests/support/examples.py that is valid on one of {BACKBONES}"
+    return found
+
+
+@every_form
+def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Form]) -> None:
+    assert FORMS[form.name] is form
+    assert form.name in DELTAS, f"{form.name} needs its module in trial_runner/deltas, and its word in DELTAS"
+    assert form.name in FORM_EXAMPLES, f"{form.name} needs its smallest example in tests/support/examples.py"
+
+
+@every_form
+def test_a_form_is_a_frozen_value(form: type[Form]) -> None:
+    for edit, _ in every_edit(form):
+        assert replace(edit.form) == edit.form
+        assert hash(replace(edit.form)) == hash(edit.form)
+        for field in fields(edit.form):
+            with pytest.raises(FrozenInstanceError):
+                setattr(edit.form, field.name, getattr(edit.form, field.name))
+
+
+@every_form
+def test_a_form_is_found_again_in_json(form: type[Form]) -> None:
+    for edit, _ in every_edit(form):
+        configuration = Configuration(edits=(edit,))
+        stored = json.dumps(configuration_to_json(configuration))
+        assert configuration_from_json(json.loads(stored)) == configuration
+
+
+@every_form
+def test_the_canonical_form_is_its_own_and_counts_the_same(form: type[Form]) -> None:
+    for edit, shape in every_edit(form):
+        configuration = Configuration(edits=(edit,))
+        kept = canonical(configuration, shape)
+        assert canonical(kept, shape) == kept
+        assert fingerprint(kept, shape) == fingerprint(configuration, shape)
+        assert count(kept, shape) == count(configuration, shape)
+        assert [type(one.form) for one in kept.edits] == [form]
+
+
+def listed_sizes(formula: str, heads: int) -> int:
+    """Entries of the matrices and vectors that a formula lists; those of blocks as often as there are blocks."""
+    total = 0
+    for part in formula.split("; ")[1:]:
+        blocks = heads if " per " in part else 1
+        sizes = re.findall(r"(?:^|, )\w+: (\d+(?: × \d+)*)", part.split(", W = ")[0])
+        total += blocks * sum(math.prod(map(int, size.split(" × "))) for size in sizes)
+    return total
+
+
+@every_form
+def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form: type[Form]) -> None:
+    for edit, shape in every_edit(form):
+        assert sentence(Configuration(edits=(edit,)), shape)
+        assert edit.form.noun(edit)
+        assert edit.form.noun(edit) in edit.form.words(edit) or edit.form.outside is not None
+        formula = edit.formula(shape)
+        assert " <- " in formula
+        has_listed_matrices = isinstance(edit.form, SizedForm) and edit.form.outside is None
+        if not has_listed_matrices or edit.form.common or "⊗" in formula or edit.form.widened:
+            continue
+        weights = count(Configuration(edits=(edit,)), shape).weights_only
+        assert weights == places(edit, shape) * listed_sizes(formula, shape.heads(edit.heads)), formula
+
+
+@every_form
+def test_a_count_is_affine_in_the_width(form: type[Form]) -> None:
+    for edit, shape in every_edit(form):
+        each, number = affine_count(edit, shape), places(edit, shape)
+        stored = count(Configuration(edits=(edit,)), shape).stored - shared_count((edit,))
+        if edit.sized_form is None:
+            assert (each.slope, stored) == (0, number * each.intercept)
+            continue
+        widened = edit.sized_form.width_step * edit.form.widened
+        assert stored == number * (each.intercept + each.slope * edit.sized_form.width) + widened * each.slope
+        assert each.slope > 0
+
+
+@every_form
+def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form: type[Form]) -> None:
+    for edit, shape in every_edit(form):
+        sized = edit.sized_form
+        if sized is None:
+            assert edit.form.smallest is edit.form
+            assert edit.form.size == ""
+            continue
+        wider = sized.resized(2 * sized.width_step, 0)
+        assert (wider.width, wider.widened) == (2 * sized.width_step, 0)
+        assert str(wider.width) in wider.size
+        if sized.outside is None:
+            narrowest = Configuration(edits=(replace(edit, form=sized.smallest),))
+            least = smallest_count(narrowest, shape)
+            assert count(solve(narrowest, shape, attention_share=0.5, parameters=least), shape).stored == least
+
+
+@every_form
+def test_what_a_form_leaves_open_is_legal(form: type[Form]) -> None:
+    low, high = LEARNING_RATES[form.name]
+    assert 0 < low < high < math.inf
+    assert (form.name in SEARCHED_FORMS) == (form.outside is None)
+    assert set(form.dimensions) <= set(EVERYTHING)
+    assert form.per_head in (None, Heads.QUERY, Heads.KEY_VALUE)
+    if form.outside is not None:
+        return
+    options = SpaceOptions(attention_forms=(form.name,), ffn_forms=(form.name,), near_duplicates=True)
+    for shape in shapes():
+        for part in ("attention", "ffn"):
+            for point in points_of(part, shape, options):
+                check_on(point.edits, shape)
+                assert {type(edit.form) for edit in point.edits} == {form}
+
+
+@every_form
+def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form: type[Form]) -> None:
+    for edit, _ in every_edit(form):
+        alike = edit.form.stacked()
+        assert alike.stacked() == alike
+        assert type(alike) is form
+
+
+@every_form
+def test_a_form_belongs_to_its_place_alone(form: type[Form]) -> None:
+    for edit, _ in every_edit(form):
+        assert (edit.site if edit.site in (Site.EMBEDDING, Site.GLOBAL) else None) == form.outside
+        assert (edit.read is not None) == form.reads
+        elsewhere = Site.FFN if form.outside is not None else Site.GLOBAL
+        with pytest.raises(InvalidEditError):
+            replace(edit, site=elsewhere)
+
+
+@every_form
+def test_what_is_trained_is_what_is_stored_and_what_makes_it(form: type[Form]) -> None:
+    for edit, shape in every_edit(form):
+        counts = count(Configuration(edits=(edit,)), shape)
+        assert counts.weights_only <= counts.with_bias <= counts.stored
+        assert counts.trained == counts.stored + edit.form.training_surplus(edit, shape)

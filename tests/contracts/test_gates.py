@@ -1,0 +1,121 @@
+"""The contract of gates, on the value side: whatever gate is listed keeps it.
+
+The examples are those of ``tests/support/examples.py``. The contract of what computes them is in ``test_edits.py``.
+"""
+
+import json
+from dataclasses import FrozenInstanceError, fields, replace
+
+import pytest
+from support.examples import GATE_EXAMPLES, examples_at
+
+from search_space.backbones import FAMILIES, shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical, fingerprint
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.counting.counts import count, count_edits, places
+from search_space.dimensions import Port, ScalePer, Site
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.gates import GATES, Add, Gate
+from search_space.space.options import SEARCHED_GATES, SpaceOptions
+from search_space.space.product import EVERYTHING
+from search_space.words.describe import sentence
+from trial_runner.deltas.gates import GATE_DELTAS
+
+BACKBONES = ("roberta", "bart", "qwen3")
+SITES = (Site.ATTENTION, Site.FFN, Site.EMBEDDING)
+LISTED = {"scale_per": tuple(ScalePer), "key_widths": (None, 1, 3)}
+
+every_gate = pytest.mark.parametrize("gate", GATES.values(), ids=lambda gate: gate.name)
+
+
+def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
+    """The examples with a gate, wherever they belong."""
+    shapes = [shape_of({**FAMILIES[name].example, "model_type": name}) for name in BACKBONES]
+    examples = ((edit, shape) for shape in shapes for site in SITES for edit in examples_at(site, shape))
+    found = [(edit, shape) for edit, shape in examples if type(edit.gate) is gate]
+    assert found, f"{gate.name} needs an example in tests/support/examples.py that is valid on one of {BACKBONES}"
+    return found
+
+
+@every_gate
+def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Gate]) -> None:
+    assert GATES[gate.name] is gate
+    assert gate.name in GATE_DELTAS, f"{gate.name} needs its class in trial_runner/deltas/gates.py, in GATE_DELTAS"
+    assert gate.name in GATE_EXAMPLES, f"{gate.name} needs its smallest example in tests/support/examples.py"
+
+
+@every_gate
+def test_a_gate_is_a_frozen_value_that_is_found_again_in_json(gate: type[Gate]) -> None:
+    for edit, _ in edits_of(gate):
+        assert hash(replace(edit.gate)) == hash(edit.gate)
+        for field in fields(edit.gate):
+            with pytest.raises(FrozenInstanceError):
+                setattr(edit.gate, field.name, getattr(edit.gate, field.name))
+        configuration = Configuration(edits=(edit,))
+        assert configuration_from_json(json.loads(json.dumps(configuration_to_json(configuration)))) == configuration
+
+
+@every_gate
+def test_the_canonical_gate_is_its_own_and_counts_the_same(gate: type[Gate]) -> None:
+    for edit, shape in edits_of(gate):
+        configuration = Configuration(edits=(edit,))
+        kept = canonical(configuration, shape)
+        assert canonical(kept, shape) == kept
+        assert fingerprint(kept, shape) == fingerprint(configuration, shape)
+        assert count(kept, shape) == count(configuration, shape)
+        assert edit.gate.canonical().canonical() == edit.gate.canonical()
+        assert edit.gate.stacked().stacked() == edit.gate.stacked()
+
+
+@every_gate
+def test_a_gate_costs_what_it_says_beside_its_form(gate: type[Gate]) -> None:
+    for edit, shape in edits_of(gate):
+        if edit.form.common is not None or edit.form.widened:
+            continue
+        own, number = edit.gate.count(edit, shape), places(edit, shape)
+        form = edit.form.count(edit, shape)
+        assert own.slope == 0
+        counts = count_edits((edit,), shape)
+        of_form = number * form.intercept + form.slope * (number * edit.sized_form.width if edit.sized_form else 0)
+        assert counts.stored == of_form + number * own.intercept
+        assert counts.with_bias - counts.weights_only >= number * own.biases
+
+
+@every_gate
+def test_a_gate_has_words_and_is_in_the_formula(gate: type[Gate]) -> None:
+    for edit, shape in edits_of(gate):
+        assert sentence(Configuration(edits=(edit,)), shape)
+        assert edit.gate.adjective == "" or edit.gate.adjective.endswith(" ")
+        formula = edit.formula(shape)
+        assert " <- " in formula
+        assert formula.endswith(edit.gate.matrices(shape))
+        if not (edit.gate.multiplies or edit.gate.outside or isinstance(edit.gate, Add)):
+            assert replace(edit, gate=Add()).formula(shape) != formula
+
+
+@every_gate
+def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate: type[Gate]) -> None:
+    values = gate.each(LISTED)
+    assert all(type(value) is gate for value in values)
+    texts = [value.text for value in values]
+    assert len(set(texts)) == len(values)
+    assert all(text.partition(":")[0] == gate.name for text in texts)
+    assert (gate.name in SEARCHED_GATES) == (gate.outside is None and not gate.multiplies)
+    if gate.outside is None:
+        assert any(text.partition(":")[0] == gate.name for text in EVERYTHING["gate"])
+    if gate.name in SEARCHED_GATES:
+        options = SpaceOptions(gates=tuple(dict.fromkeys(("add", gate.name))))
+        assert {text.partition(":")[0] for text in options.gate_values} == {"add", gate.name}
+
+
+@every_gate
+def test_a_gate_of_logits_refuses_what_reads_no_query(gate: type[Gate]) -> None:
+    for edit, _ in edits_of(gate):
+        if edit.gate.logits is not None:
+            assert edit.form.logits is edit.gate.logits
+            with pytest.raises(InvalidEditError) as caught:
+                replace(edit, read=Port.HEAD)
+            assert caught.value.rule in ("V1", "V10", "V17")
