@@ -14,7 +14,6 @@ from torch import nn
 
 from search_space.backbones import shape_of
 from search_space.published import published_method
-from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import (
@@ -68,15 +67,8 @@ class TorchRunner:
         model.model.to(place)
         if chosen == "bf16":
             _round_products(backbone.model)
-        self._frozen = FrozenModel(
-            model=backbone.model,
-            attachment=Attachment(backbone.model, backbone.family, backbone.shape),
-            shape=backbone.shape,
-            device=Device(device=place, dtype=dtype, autocast=_autocast(chosen, place)),
-            pad_token_id=backbone.pad_token_id,
-            position_limit_tokens=backbone.position_limit_tokens,
-            weights_sha256=backbone.weights_sha256,
-        )
+        device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
+        self._frozen = FrozenModel.of(backbone, device)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
         self.precision = chosen
 

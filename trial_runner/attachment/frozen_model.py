@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.inputs import model_inputs
+from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import PackedDeltas
@@ -41,26 +41,23 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FrozenModel:
-    """A frozen base model with hooks on its ports.
+class FrozenModel(Backbone):
+    """A backbone with hooks on its ports.
 
     Attributes:
-        model: The base model.
-        attachment: Its hooks.
-        shape: Its sizes.
+        attachment: The hooks.
         device: Where and how it computes.
-        pad_token_id: Fills short rows.
-        position_limit_tokens: Longest input; None if there is no limit.
-        weights_sha256: Hash of its weights, kept in snapshots.
     """
 
-    model: nn.Module
     attachment: Attachment
-    shape: BackboneShape
     device: Device
-    pad_token_id: int
-    position_limit_tokens: int | None
-    weights_sha256: str
+
+    @classmethod
+    def of(cls, backbone: Backbone, device: Device) -> "FrozenModel":
+        """Put hooks on a backbone that is on its device."""
+        own = {field.name: getattr(backbone, field.name) for field in fields(backbone)}
+        attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+        return cls(**own, attachment=attachment, device=device)
 
     @property
     def has_dropout(self) -> bool:

@@ -23,13 +23,13 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from search_space.forms import SoftmaxMemory
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta, StackedPrefix
+from trial_runner.deltas.softmax_memory import TableDelta
 from trial_runner.errors import AttachError
 from trial_runner.tasks import Batch, Split
 
 _ROWS = 128
 
-Prefix = SoftmaxMemoryDelta | StackedPrefix
+Prefix = TableDelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[Prefix]]:
             form = delta.edit.form
             if not isinstance(form, SoftmaxMemory) or not form.robust:
                 continue
-            if not isinstance(delta.form, SoftmaxMemoryDelta | StackedPrefix):
+            if not isinstance(delta.form, TableDelta):
                 raise AttachError(f"a robust prefix must have a table; got {type(delta.form).__name__}.")
             found.setdefault((sublayer.stack, sublayer.layer), []).append(delta.form)
     return found

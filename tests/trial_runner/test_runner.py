@@ -1,0 +1,29 @@
+"""What a runner computes in, where nobody says."""
+
+import pytest
+import torch
+
+from trial_runner import runner
+from trial_runner.errors import RequestError
+from trial_runner.runner import AUTO_PRECISION, chosen_precision
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("has_bf16", [True, False])
+def test_auto_is_what_the_hardware_has_unless_the_environment_says(
+    has_bf16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_has_fast_bf16", lambda place: has_bf16)
+    monkeypatch.delenv(AUTO_PRECISION, raising=False)
+    assert chosen_precision("auto", CPU) == ("bf16" if has_bf16 else "fp32")
+    for wanted in ("fp32", "bf16"):
+        monkeypatch.setenv(AUTO_PRECISION, wanted)
+        assert chosen_precision("auto", CPU) == wanted
+        assert [chosen_precision(asked, CPU) for asked in ("fp32", "bf16", "fp64")] == ["fp32", "bf16", "fp64"]
+
+
+def test_an_unknown_word_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(AUTO_PRECISION, "fp64")
+    with pytest.raises(RequestError, match="DELTASPACE_AUTO_PRECISION must be fp32 or bf16; got 'fp64'"):
+        chosen_precision("auto", CPU)
