@@ -130,7 +130,7 @@ def sweep_of(specification: Specification, sweep: Sweep, *, attempt: int = 1) ->
         "seed": specification.seed + attempt - 1,
         "pruning": {**specification.pruning.model_dump(mode="json"), "first_rung_steps": None},
         "search": {
-            **specification.search.model_dump(mode="json"),
+            **specification.model_dump(mode="json")["search"],
             "sampler": "random",
             "published": list(sweep.roster),
         },

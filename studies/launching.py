@@ -65,7 +65,7 @@ def launch(
     config = config_of(specification.backbone)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
+    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     _look_for_changes(specification, storage_url)
     labels = 0 if factory is not None else label_count(specification)
     with Ledger.open(storage_url) as ledger:

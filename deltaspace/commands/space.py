@@ -36,7 +36,7 @@ def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json
     specification = specification_of(study, dict(parse_override(setting) for setting in settings))
     shape = shape_of(specification.backbone)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options())
+    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     view = view_space(space, draw=draw, seed=seed)
     if as_json:
         shown = {field.name: getattr(view, field.name) for field in fields(view)}

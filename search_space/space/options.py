@@ -1,11 +1,15 @@
 """What a study searches."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeVar
 
+from pydantic import AfterValidator, Field, PlainValidator
+
+from search_space.checked import Distinct, Positive, Size, choice, distinct
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import SearchSpaceError
+from search_space.errors import OptionsError, SearchSpaceError
 from search_space.forms import (
     FORMS,
     Bottleneck,
@@ -23,10 +27,10 @@ from search_space.gates import (
     Gate,
     InducerGate,
 )
-from search_space.layers import LAYER_CHOICES, AllLayers
-from search_space.published import COMPARED
+from search_space.layers import LAYER_CHOICES
+from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
-from search_space.space.product import BIASES, EVERYTHING, USUAL, Values, by_text, gates_by_text
+from search_space.space.product import BIASES, EVERYTHING, Values, by_text, gates_by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form."""
@@ -46,68 +50,115 @@ PLAIN_GATES: tuple[str, ...] = tuple(name for name, gate in GATES.items() if gat
 LAYER_NAMES: tuple[str, ...] = tuple(choice.name for choice in LAYER_CHOICES)
 
 _FORM_NAMES = tuple(FORMS)
-_DEFAULT_FORMS = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
+
+
+WORDS: tuple[str, ...] = ("compared", "all", "none")
+"""Words that stand for several published methods."""
+
+
+def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[0] <= pair[1]:
+        raise ValueError("must be two numbers, the lower one first")
+    return pair
+
+
+def _below_one(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[1] < 1:
+        raise ValueError("must be a range within 0 and 1")
+    return pair
+
+
+def _published(value: object) -> str | tuple[PublishedPoint, ...]:
+    if isinstance(value, str) and value in WORDS:
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("must be compared, all, none, or a list of published methods")
+    return distinct(tuple(map(_point, value)))
+
+
+def _point(text: str) -> PublishedPoint:
+    choice(text.partition(":")[0].strip(), METHODS)
+    try:
+        return PublishedPoint(text)
+    except SearchSpaceError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+
+
+def _among(known: Iterable[str]) -> AfterValidator:
+    return AfterValidator(lambda value: choice(value, known))
+
+
+_Item = TypeVar("_Item")
+
+_Form = Annotated[str, _among(SEARCHED_FORMS)]
+_Forms = Annotated[tuple[_Form, ...], Distinct]
+_Some = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
+_Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceOptions:
-    """What a study searches. Dimensions with one value add nothing to the search.
+    """What may be proposed. Dimensions with one value add nothing to the search.
 
     Attributes:
-        attention_forms: Functional forms at attention; empty for none there.
-        ffn_forms: Functional forms at the FFN; empty for none there.
-        sites: ``tied``: one choice for all kinds of attention; ``separate``: every kind has its own edit, or none.
-        layers: Kinds of layer choices (``all``, ``range``, ``spindle``), one for attention and one for the FFN.
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
+            ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
+            hyper-parameters, and one that fixes a size is taken exactly as it is.
+        published_scale: Fixed scale of the published methods that have one (He et al. 2022: 4 for generation, 2 for
+            classification).
+        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
+        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
+        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
+        layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
+            groups of a ``spindle``.
         activations: Of bottlenecks.
         gates: Composition functions, wherever they are legal.
-        scales: Fixed scales.
-        scale_per: For what a learned scale has a number of its own.
-        key_widths: Bottlenecks of an inducer's keys; None for the query as its own key.
+        scales: Fixed scales, of the gate ``scale``.
+        scale_per: For what a learned scale has a number of its own, of the gate ``scale_learned``.
+        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
         norms: Own LayerNorms of bottlenecks.
-        biases: Of bottlenecks and low-rank maps: ``usual``, ``with`` or ``without``. Usually a bottleneck has them,
-            but not at the heads and at k, and a low-rank map has none.
+        biases: Of bottlenecks and low-rank maps; usually a bottleneck has them, but not at the heads and at k, and a
+            low-rank map has none.
         inits: How bottlenecks start.
-        reparameterizations: Hidden widths of MLPs that make tables while training; None for the tables themselves.
-        products: Kronecker products of phm, where they divide the widths.
+        reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
+        products: Kronecker products of the form phm, where they divide the widths.
         factors: Rank of their factors; None for full matrices.
-        sharing: Whether they are ``shared`` by all edits or each one's ``own``.
-        near_duplicates: Whether what computes the same as something else in the space, or nearly, is in as well.
-        attention_share: Range of the share of the budget that attention gets, within (0, 1).
-        learning_rates: Range of the peak learning rate per form; forms left out keep their defaults.
-        published: Published methods to compare with, each by its name or as a point with fixed hyper-parameters,
-            such as ``lora_qv:r=8,s=2``.
-        published_scale: Fixed scale of published methods that have one (He et al. 2022: 4 for generation, 2 for
-            classification).
+        sharing: Whether phm's small factors are shared by all sublayers.
+        near_duplicates: Whether what computes the same as something else, or nearly, is proposed too.
+        attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
+        learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
 
     Raises:
-        SearchSpaceError: If a name is unknown or a range is empty.
+        OptionsError: If a name is unknown or a range is empty.
+        UnknownMethodError: If there is no published method of a name.
     """
 
-    attention_forms: tuple[str, ...] = _DEFAULT_FORMS
-    ffn_forms: tuple[str, ...] = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
-    sites: str = "tied"
-    layers: tuple[str, ...] = (AllLayers.name,)
-    activations: tuple[Activation, ...] = tuple(Activation)
-    gates: tuple[str, ...] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
-    scales: tuple[float, ...] = (2.0, 4.0)
-    scale_per: tuple[ScalePer, ...] = (ScalePer.SUBLAYER,)
-    key_widths: tuple[int | None, ...] = (None, 4)
-    norms: tuple[OwnNorm, ...] = (OwnNorm.NONE,)
-    biases: tuple[str, ...] = (USUAL,)
-    inits: tuple[Init, ...] = (Init.LORA,)
-    reparameterizations: tuple[int | None, ...] = (None,)
-    products: tuple[int, ...] = (4,)
-    factors: tuple[int | None, ...] = (1,)
-    sharing: tuple[str, ...] = ("shared",)
+    published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(_published)] = "compared"
+    published_scale: Positive = 2.0
+    attention_forms: _Forms = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
+    ffn_forms: _Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
+    sites: Literal["tied", "separate"] = "tied"
+    layers: _Some[Literal["all", "range", "spindle"]] = ("all",)
+    activations: _Some[Activation] = tuple(Activation)
+    gates: _Some[Annotated[str, _among(SEARCHED_GATES)]] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
+    scales: _Some[Positive] = (2.0, 4.0)
+    scale_per: _Some[ScalePer] = (ScalePer.SUBLAYER,)
+    key_widths: _Some[Size | None] = (None, 4)
+    norms: _Some[OwnNorm] = (OwnNorm.NONE,)
+    biases: _Some[Literal["usual", "with", "without"]] = ("usual",)
+    inits: _Some[Init] = (Init.LORA,)
+    reparameterizations: _Some[Size | None] = (None,)
+    products: _Some[Size] = (4,)
+    factors: _Some[Size | None] = (1,)
+    sharing: _Some[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
-    attention_share: tuple[float, float] = (0.05, 0.95)
-    learning_rates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    published: tuple[PublishedPoint, ...] = tuple(map(PublishedPoint, COMPARED))
-    published_scale: float = 2.0
+    attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
+    learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check names and ranges, read what is published, and fill in the default learning rates."""
-        object.__setattr__(self, "published", tuple(map(PublishedPoint, self.published)))
+        if not isinstance(self.published, str):
+            object.__setattr__(self, "published", tuple(map(PublishedPoint, self.published)))
         self._check_names()
         self._check_lists()
         self._check_ranges()
@@ -118,6 +169,7 @@ class SpaceOptions:
             ("form", SEARCHED_FORMS, (*self.attention_forms, *self.ffn_forms)),
             ("form", _FORM_NAMES, tuple(self.learning_rates)),
             ("gate", SEARCHED_GATES, self.gates),
+            ("word for published methods", WORDS, (self.published,) if isinstance(self.published, str) else ()),
             ("choice of sites", SITES, (self.sites,)),
             ("choice of layers", LAYER_NAMES, self.layers),
             ("choice of biases", tuple(BIASES), self.biases),
@@ -125,7 +177,7 @@ class SpaceOptions:
         ):
             for name in names:
                 if name not in known:
-                    raise SearchSpaceError(f"a {kind} must be one of {', '.join(known)}; got {name!r}.")
+                    raise OptionsError(f"a {kind} must be one of {', '.join(known)}; got {name!r}.")
 
     def _check_lists(self) -> None:
         for name in ("attention_forms", "ffn_forms", "gates", "scales"):
@@ -133,26 +185,34 @@ class SpaceOptions:
         for name, what in _NEEDED.items():
             _check_distinct(name, getattr(self, name))
             if not getattr(self, name):
-                raise SearchSpaceError(f"at least one {what} must be allowed; got none.")
+                raise OptionsError(f"at least one {what} must be allowed; got none.")
         if not set(PLAIN_GATES) & set(self.gates):
-            raise SearchSpaceError("at least one of the gates add, scale and scale_learned must be allowed; got none.")
+            raise OptionsError("at least one of the gates add, scale and scale_learned must be allowed; got none.")
         for name, what in _SIZES.items():
             for size in getattr(self, name):
                 is_whole = isinstance(size, int) and not isinstance(size, bool) and size >= 1
                 if not (is_whole or (size is None and name != "products")):
-                    raise SearchSpaceError(f"{what} must be a whole number of at least 1; got {size!r}.")
+                    raise OptionsError(f"{what} must be a whole number of at least 1; got {size!r}.")
 
     def _check_ranges(self) -> None:
         low, high = self.attention_share
         if not 0 < low <= high < 1:
-            raise SearchSpaceError(f"the share of attention must be a range within (0, 1); got {low} to {high}.")
+            raise OptionsError(f"the share of attention must be a range within (0, 1); got {low} to {high}.")
         for form, (least, most) in self.learning_rates.items():
             if not 0 < least <= most or not math.isfinite(most):
-                raise SearchSpaceError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
+                raise OptionsError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
         if FixedScale.name in self.gates and not self.scales:
-            raise SearchSpaceError("the gate scale needs at least one fixed scale; got none.")
+            raise OptionsError("the gate scale needs at least one fixed scale; got none.")
         for scale in (*self.scales, self.published_scale):
             FixedScale(value=scale)
+
+    @property
+    def published_points(self) -> tuple[PublishedPoint, ...]:
+        """The published methods that are tried first."""
+        if not isinstance(self.published, str):
+            return self.published
+        named = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}
+        return tuple(map(PublishedPoint, named[self.published]))
 
     @property
     def gate_values(self) -> dict[str, Gate]:
@@ -210,4 +270,4 @@ _SIZES = {
 
 def _check_distinct(name: str, values: Sequence[object]) -> None:
     if len(set(values)) < len(values):
-        raise SearchSpaceError(f"{name} must not name anything twice; got {', '.join(map(str, values))}.")
+        raise OptionsError(f"{name} must not name anything twice; got {', '.join(map(str, values))}.")

@@ -102,7 +102,7 @@ class SearchSpace:
         costs = {part: some for part, some in costs.items() if some}
         if not costs or not self.layers:
             has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
-            if not has_forms and any(point.settings for point in self.options.published):
+            if not has_forms and any(point.settings for point in self.options.published_points):
                 return {}, {}
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
@@ -314,7 +314,7 @@ class SearchSpace:
     def published_that_fit(self) -> tuple[str, ...]:
         """The published methods and points of the options that are valid on the backbone and fit the budget."""
         fitting = []
-        for name in self.options.published:
+        for name in self.options.published_points:
             try:
                 self._published(name)
             except (BudgetError, InvalidEditError):

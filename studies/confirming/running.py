@@ -66,7 +66,7 @@ def confirm(
             return LaunchResult(study=existing, finished=True, reason=reason)
         specification = _specification(parent, request.fleet)
         shape = shape_of(config_of(specification.backbone))
-        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options())
+        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.search)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:
             label_count(specification)

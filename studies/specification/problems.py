@@ -49,7 +49,7 @@ def _line(details: ErrorDetails, model: type[BaseModel]) -> str:
     if details["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{path}: unknown key; {_advice(path, model)}"
     if details["type"] == "value_error":
-        told = str(details["ctx"]["error"])
+        told = str(details["ctx"]["error"]).removesuffix(".")
         if not path:
             return told
         has_got = "got " in told or isinstance(details["input"], Mapping)

@@ -34,5 +34,5 @@ def recorded_space(study: StudyRecord) -> SearchSpace:
         StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
         RunnerError: If its backbone cannot be had.
     """
-    options = recorded_specification(study).space_options()
+    options = recorded_specification(study).search
     return SearchSpace(shape=shape_of(config_of(study.backbone)), budget=study.budget_parameters, options=options)

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
-from search_space.space.options import SpaceOptions
 from studies.search.rungs import RungPlan
 from studies.specification.fields import Budget
 from studies.specification.presets import with_training_preset
@@ -89,10 +88,6 @@ class Specification(Section):
     def training_plan(self) -> TrainingPlan:
         """How the trial runner trains every trial."""
         return TrainingPlan(**asdict(self.training), evaluate_at_steps=self.rung_steps)
-
-    def space_options(self) -> SpaceOptions:
-        """What the search space may propose."""
-        return self.search.space_options()
 
     def artefact_folder(self) -> Path:
         """Absolute folder of the snapshots."""

@@ -86,7 +86,7 @@ class Study:
         with Ledger.open(self.url, read_only=True) as ledger:
             record = ledger.study("trivial")
             shape = shape_of(config_of(study.backbone))
-            space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.space_options())
+            space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.search)
             plan = plan_of(study, record, space, storage_url=self.url, labels=0)
             found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
             found += replay_violations(ledger, record.id, replayed(ledger, record.id, plan))

@@ -54,7 +54,7 @@ def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     result = launch(study, storage_url=storage_url, factory=TrivialFactory())
     assert (result.finished, result.reason) == (True, "finished: all 14 trials have ended")
     trials = trials_of(storage_url)
-    published = study.search.published_names
+    published = study.search.published_points
     assert [trial.method for trial in trials] == [*published, *[None] * (14 - len(published))]
     assert all(trial.state is TrialState.COMPLETE for trial in trials[: len(published)])
     assert all(trial.state.is_terminal for trial in trials)

@@ -20,7 +20,7 @@ def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_asi
     assert set(SEARCHED_GATES) - set(options.gates) == {"tanh", "sigmoid", "lse_add", "inducer_convex"}
     assert set(options.activations) == set(Activation)
     assert options.learning_rates == LEARNING_RATES
-    assert options.published == COMPARED
+    assert options.published_points == COMPARED
     assert (options.sites, options.layers, options.near_duplicates) == ("tied", ("all",), False)
     single = (options.norms, options.biases, options.inits, options.reparameterizations, options.scale_per)
     assert single == ((OwnNorm.NONE,), ("usual",), (Init.LORA,), (None,), (ScalePer.SUBLAYER,))

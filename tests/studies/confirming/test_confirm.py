@@ -195,7 +195,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
     assert study.broken() == []
     shape = shape_of(config_of(study.specification.backbone))
-    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options())
+    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.search)
     plan = plan_of(study.specification, record, space, storage_url=study.url, target_trials=15)
     with Ledger.open(study.url, read_only=True) as ledger:
         assert replay_violations(ledger, record.id, replayed(ledger, record.id, plan)) == []

@@ -93,7 +93,7 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     with Ledger.open(url) as ledger:
         study = ledger.study("trivial")
         shape = shape_of(config_of(study.backbone))
-        options = Specification.from_json(study.specification).space_options()
+        options = Specification.from_json(study.specification).search
         proposer = Proposer(
             SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
         )

@@ -57,8 +57,13 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
 
 
+def options_of(study: Specification) -> SpaceOptions:
+    """What may be proposed, without who proposes."""
+    return SpaceOptions(**{one.name: getattr(study.search, one.name) for one in dataclasses.fields(SpaceOptions)})
+
+
 def test_the_defaults_of_the_search_are_those_of_the_space() -> None:
-    assert specification_from_mapping(MINIMAL).space_options() == SpaceOptions()
+    assert options_of(specification_from_mapping(MINIMAL)) == SpaceOptions()
 
 
 def test_every_option_of_the_space_can_be_set_in_the_study_file(tmp_path: Path) -> None:
@@ -114,9 +119,9 @@ search:
         published_scale=4.0,
     )
     study = read_specification(written(tmp_path, text))
-    assert study.space_options() == expected
+    assert options_of(study) == expected
     assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
-    default, set_here = SpaceOptions(), study.space_options()
+    default, set_here = SpaceOptions(), options_of(study)
     assert all(getattr(default, one.name) != getattr(set_here, one.name) for one in dataclasses.fields(SpaceOptions))
 
 
@@ -373,7 +378,7 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
 )
 def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, names: tuple[str, ...]) -> None:
     study = specification_from_mapping({**MINIMAL, "search": {"published": published}})
-    assert study.space_options().published == names
+    assert study.search.published_points == names
 
 
 def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
