@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from studies.specification.task import TaskSection
+from studies.specification.task import task_from_json
 from studies.store.records import NewStudy
 from trial_runner.backbones import config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token
@@ -116,7 +114,7 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     from trial_runner.objectives.writing import generation_config
     from trial_runner.tasks.generation.encode import TextEncoder
 
-    task = TypeAdapter(TaskSection).validate_python(study.specification["task"])
+    task = task_from_json(study.specification["task"])
     kind = TASK_KINDS[task.kind]
     if kind.prompt is None:
         return None

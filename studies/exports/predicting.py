@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from studies.errors import StudiesError
-from studies.specification.task import TaskSection
+from studies.specification.task import task_from_json
 from trial_runner.tasks import TASK_KINDS, Task
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.names import nearest
@@ -116,7 +116,7 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
             )
         return _Plan(columns=columns, task=None)
     try:
-        task = TypeAdapter(TaskSection).validate_python(facts["task"])
+        task = task_from_json(facts["task"])
     except ValidationError as error:
         raise StudiesError(
             f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "

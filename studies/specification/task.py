@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import choice
@@ -46,3 +46,13 @@ class TaskSection(Task):
         except RunnerError as error:
             raise ValueError(str(error).rstrip(".")) from error
         return self
+
+
+def task_from_json(stored: object) -> Task:
+    """The task of a study file that was stored.
+
+    Raises:
+        ValidationError: If it has keys or values that this release does not know.
+    """
+    task: Task = TypeAdapter(TaskSection).validate_python(stored)
+    return task

@@ -21,7 +21,6 @@ from trial_runner.objectives.writing import Writer
 from trial_runner.runner import chosen_precision
 from trial_runner.tasks import Task
 from trial_runner.tasks.classification.encode import encode_split
-from trial_runner.tasks.classification.raw import RawSplit
 from trial_runner.tasks.generation.encode import TextEncoder
 
 if TYPE_CHECKING:
@@ -80,10 +79,9 @@ def classify(
     tokenizer = _tokenizer(name, delta)
     limit = loaded_backbone.position_limit_tokens
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
-    count = len(rows)
-    raw = RawSplit(columns=tuple(zip(*rows, strict=True)), labels=(None,) * count, groups=("",) * count)
-    split, _ = encode_split(raw, np.zeros(count, dtype=np.int64), tokenizer, longest)
-    scores = np.zeros((count, len(delta.labels)))
+    unknown = np.zeros(len(rows), dtype=np.int64)
+    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
+    scores = np.zeros((len(rows), len(delta.labels)))
     with torch.inference_mode(), _computing(precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
             logits = delta.logits(split.batch(some, loaded_backbone.pad_token_id))  # (B, labels)

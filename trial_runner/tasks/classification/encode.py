@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks.classification.raw import RawSplit
 from trial_runner.tasks.classification.split import Split
 
 if TYPE_CHECKING:
@@ -17,17 +16,29 @@ _ROWS_AT_ONCE = 8192
 
 
 def encode_split(
-    raw: RawSplit, labels: npt.NDArray[np.int64], tokenizer: "PreTrainedTokenizerFast", max_tokens: int
+    columns: Sequence[Sequence[str]],
+    labels: npt.NDArray[np.int64],
+    tokenizer: "PreTrainedTokenizerFast",
+    max_tokens: int,
+    *,
+    groups: tuple[str, ...] = (),
 ) -> tuple[Split, int]:
-    """Tokenise a split; return it and how many of its examples were cut to ``max_tokens``.
+    """Tokenise texts or pairs; return them and how many were cut to ``max_tokens``.
 
-    Token types are kept only if they say anything, that is, if some token is of a second type.
+    Token types are kept only if they say anything, that is, if some token is of a second type; groups likewise.
+
+    Args:
+        columns: The texts; of pairs also the second ones.
+        labels: Class of each, ``(B,)``.
+        tokenizer: Of the backbone.
+        max_tokens: Longer ones are cut.
+        groups: Of each.
     """
     ids: list[list[int]] = []
     types: list[list[int]] = []
     cut = 0
-    for begin in range(0, len(raw), _ROWS_AT_ONCE):
-        texts = [list(column[begin : begin + _ROWS_AT_ONCE]) for column in raw.columns]
+    for begin in range(0, len(labels), _ROWS_AT_ONCE):
+        texts = [list(column[begin : begin + _ROWS_AT_ONCE]) for column in columns]
         with quiet_transformers():
             encoded = tokenizer(*texts, truncation="longest_first", max_length=max_tokens, padding=False)
         ids += encoded["input_ids"]
@@ -39,7 +50,7 @@ def encode_split(
         offsets=np.cumsum([0, *(len(row) for row in ids)], dtype=np.int64),
         labels=labels,
         token_type_ids=flat_types if flat_types.any() else None,
-        groups=raw.groups if any(raw.groups) else None,
+        groups=groups if any(groups) else None,
     )
     return split, cut
 

@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Arrays, Facts
+from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
+from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask
-from trial_runner.tasks.generation import preparing
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.questions import QUESTION_KEYS, question_columns, questioned, read_questions
 from trial_runner.tasks.generation.raw import PAIR_KEYS, RawTextSplit, instructed, pair_columns, read_pairs
 from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
-from trial_runner.tasks.generation.split import PreparedTextTask
+from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
 from trial_runner.tasks.kind import check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
@@ -126,18 +128,65 @@ class _Preparation:
             whole = merge_sources(whole)
         if self.kind.learns_every_reference:
             whole = learn_every_reference(whole)
-        return preparing.tokenised(subsample(whole, self.task), self.task, self._measured(), self.encoder, fingerprint)
+        chosen = subsample(whole, self.task)
+        splits: dict[str, TextSplit] = {}
+        notes = list(chosen.notes)
+        for name, split in chosen.splits.items():
+            splits[name], lines = self.encoder.encode(split, name)
+            notes += lines
+        start, eos = self.encoder.start_token_id, self.encoder.eos_token_id
+        facts = {"name": self.task.title, "notes": notes, "start": start, "eos": eos}
+        return self._prepared(fingerprint, facts, splits)
 
     def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
         """See `Preparation`."""
-        return preparing.stored(prepared)
+        start, eos = prepared.start_token_id, prepared.eos_token_id
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for split, examples in prepared.splits.items():
+            for side, rows in (("sources", examples.sources), ("targets", examples.targets)):
+                arrays[f"{split}.{side}.ids"] = rows.ids
+                arrays[f"{split}.{side}.offsets"] = rows.offsets
+            arrays[f"{split}.references"] = as_texts(examples.references)
+            arrays[f"{split}.groups"] = as_texts(examples.groups)
+        return {"name": prepared.name, "notes": prepared.notes, "start": start, "eos": eos}, arrays
 
     def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
         """See `Preparation`."""
-        return preparing.restored(self.task, self._measured(), self.encoder.stack, fingerprint, facts, arrays)
+        splits = {
+            split: TextSplit(
+                stack=self.encoder.stack,
+                sources=_rows_of(arrays, f"{split}.sources"),
+                targets=_rows_of(arrays, f"{split}.targets"),
+                references=tuple(tuple(each) for each in from_texts(arrays[f"{split}.references"])),
+                groups=tuple(from_texts(arrays[f"{split}.groups"])),
+            )
+            for split in SPLITS
+        }
+        return self._prepared(fingerprint, facts, splits)
 
-    def _measured(self) -> tuple[str, ...]:
-        return self.task.metrics or self.kind.metrics
+    def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, TextSplit]) -> PreparedTextTask:
+        """Tokens, and what the task says of measuring and generating, which no cache keeps."""
+        task = self.task
+        return PreparedTextTask(
+            name=facts["name"],
+            task_kind=task.kind,
+            stack=self.encoder.stack,
+            metric=task.metric,
+            metrics=task.metrics or self.kind.metrics,
+            early_metric=task.early_metric,
+            decoding=task.decoding,
+            max_new_tokens=task.most_new_tokens,
+            label_smoothing=task.label_smoothing,
+            start_token_id=facts["start"],
+            eos_token_id=facts["eos"],
+            splits=splits,
+            notes=tuple(facts["notes"]),
+            fingerprint=fingerprint,
+        )
+
+
+def _rows_of(arrays: Arrays, name: str) -> TokenRows:
+    return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
 
 
 def _check_lengths(task: Task, stack: StackKind, limit: int | None) -> None:
