@@ -1,7 +1,7 @@
 """What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,25 +35,31 @@ class Belief:
         process: Of standardised scores.
         scale: Of scores at full length.
         trials: Places in the history of the trials that it was told of.
-        structures: The numbers of structures.
+        points: Makes arrays of what is asked about.
     """
 
     process: Process
     scale: Scale
     trials: Indices
-    structures: Structures
+    points: Callable[[Sequence[View]], Points]
 
     def predict(self, views: Sequence[View]) -> tuple[Array, Array]:
         """Posterior means and standard deviations of true scores at full length."""
-        means, deviations = self.process.predict(Points.of(views, self.structures))
+        means, deviations = self.process.predict(self.points(views))
         return self.scale.middle + self.scale.spread * means, self.scale.spread * deviations
 
 
 class Believer:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
-    def __init__(self, genome: Genome) -> None:
-        """Begin with nothing remembered."""
+    def __init__(self, genome: Genome, *, trusts_papers: bool = True) -> None:
+        """Begin with nothing remembered.
+
+        Args:
+            genome: Of the space.
+            trusts_papers: Whether configurations that the papers would bet on are expected to be better.
+        """
+        self._trusts_papers = trusts_papers
         self._genome = genome
         self._structures = Structures()
         self._views: dict[str, View] = {}
@@ -81,14 +87,19 @@ class Believer:
         values = self._values(heard, history)
         readings, scale = self._readings(heard, history)
         process = Process(readings, self._structures, values)
-        return Belief(process, scale, np.unique(readings.trials), self._structures)
+        return Belief(process, scale, np.unique(readings.trials), self.points)
 
     def with_pending(self, belief: Belief, pending: Sequence[Observation]) -> Belief:
         """The posterior if pending trials end at their posterior means: less is left to learn about them."""
         if not pending:
             return belief
-        points = Points.of([self.view(one) for one in pending], self._structures)
-        return Belief(belief.process.told(points), belief.scale, belief.trials, self._structures)
+        points = self.points([self.view(one) for one in pending])
+        return replace(belief, process=belief.process.told(points))
+
+    def points(self, views: Sequence[View]) -> Points:
+        """Views as arrays."""
+        found = Points.of(views, self._structures)
+        return found if self._trusts_papers else found.without_papers()
 
     def _values(self, heard: Heard, history: Sequence[Observation]) -> Hyperparameters:
         """Hyper-parameters fitted to what had been heard at the last checkpoint."""
@@ -106,7 +117,7 @@ class Believer:
         standard = standardised(heard.scores, heard.errors, heard.rungs)
         rows = thinned(heard, standard.scores)
         trials, places = np.unique(heard.trials[rows], return_inverse=True)
-        points = Points.of([self.view(history[trial]) for trial in trials], self._structures)
+        points = self.points([self.view(history[trial]) for trial in trials])
         readings = Readings(
             points=points.taken(places),
             trials=heard.trials[rows],

@@ -7,12 +7,13 @@ numbers of points, ``U`` of different structures, ``D`` of dimensions.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from studies.search.factored.distances import ABSENT, Array, Indices, Structures
 from studies.search.factored.hyperparameters import WEIGHTS, Hyperparameters, place
+from studies.search.factored.trends import trends
 from studies.search.factored.view import SideView, View
 
 SIDES = ("attention", "ffn")
@@ -26,18 +27,25 @@ class Points:
         structures: Numbers of the structures, (N, 2).
         rates: Relative rates, (N, 2).
         sizes: Relative sizes, (N, 2).
+        trends: What is expected of them beforehand, in the order of ``TRENDS``, (N, 2).
     """
 
     structures: Indices
     rates: Array
     sizes: Array
+    trends: Array
 
     @classmethod
     def of(cls, views: Sequence[View], structures: Structures) -> "Points":
         """The arrays of some views."""
-        rows = [(*_row(view.attention, structures), *_row(view.ffn, structures)) for view in views]
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), 6)
-        return cls(structures=table[:, 0::3].astype(np.int64), rates=table[:, 1::3], sizes=table[:, 2::3])
+        rows = [(*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view)) for view in views]
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
+        return cls(
+            structures=table[:, 0:6:3].astype(np.int64),
+            rates=table[:, 1:6:3],
+            sizes=table[:, 2:6:3],
+            trends=table[:, 6:],
+        )
 
     def __len__(self) -> int:
         """How many."""
@@ -45,7 +53,16 @@ class Points:
 
     def taken(self, rows: Indices) -> "Points":
         """Some of them."""
-        return Points(structures=self.structures[rows], rates=self.rates[rows], sizes=self.sizes[rows])
+        return Points(
+            structures=self.structures[rows],
+            rates=self.rates[rows],
+            sizes=self.sizes[rows],
+            trends=self.trends[rows],
+        )
+
+    def without_papers(self) -> "Points":
+        """The same as if the papers had no rules."""
+        return replace(self, trends=self.trends * (1.0, 0.0))
 
     def joined(self, others: "Points") -> "Points":
         """These and then others."""
@@ -53,6 +70,7 @@ class Points:
             structures=np.concatenate([self.structures, others.structures]),
             rates=np.concatenate([self.rates, others.rates]),
             sizes=np.concatenate([self.sizes, others.sizes]),
+            trends=np.concatenate([self.trends, others.trends]),
         )
 
 

@@ -1,7 +1,8 @@
 """A Gaussian process over readings: fitted to what was read, asked about what would be read at full length.
 
-A reading of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with covariance ``k decay^|r-r'|``, the rung's
-mean m_r and the trial's own t_i with normal priors, the noise of known standard error and a nugget.
+A reading of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with the mean of its trends and the covariance
+``k decay^|r-r'|``, the rung's mean m_r and the trial's own t_i with normal priors, the noise of known standard error
+and a nugget.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular  # type: ignore
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 from studies.search.factored.distances import Array, Indices, Structures
-from studies.search.factored.hyperparameters import CENTRES, DEVIATIONS, Hyperparameters, place
+from studies.search.factored.hyperparameters import CENTRES, DEVIATIONS, TRENDS, Hyperparameters, place
 from studies.search.factored.kernel import Pairs, Points, variance
 
 RUNG_VARIANCE = 1.0
@@ -67,11 +68,15 @@ class _Blocks:
         values = Hyperparameters(logarithms)
         covariance = self.covariance(values)
         factor = cho_factor(covariance, lower=True, check_finite=False)
-        solved = cho_solve(factor, self.readings.scores, check_finite=False)
+        expected = self.readings.points.trends * values.trends
+        left = self.readings.scores - expected.sum(axis=1)
+        solved = cho_solve(factor, left, check_finite=False)
         standard = (logarithms - CENTRES) / DEVIATIONS
-        loss = 0.5 * float(self.readings.scores @ solved) + float(np.log(np.diag(factor[0])).sum())
+        loss = 0.5 * float(left @ solved) + float(np.log(np.diag(factor[0])).sum())
         adjoint = cho_solve(factor, np.eye(len(solved)), check_finite=False) - np.outer(solved, solved)
-        return loss + 0.5 * float(standard @ standard), 0.5 * self._slopes(values, adjoint) + standard / DEVIATIONS
+        slopes = 0.5 * self._slopes(values, adjoint)
+        slopes[TRENDS] = -expected.T @ solved
+        return loss + 0.5 * float(standard @ standard), slopes + standard / DEVIATIONS
 
     def _slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
         faded = np.exp(-values["decay"] * self.apart)
@@ -113,7 +118,8 @@ class Process:
         self._structures = structures
         covariance = _Blocks(readings, structures).covariance(values)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
-        self._weights = self._solve(self._solve(readings.scores), transposed=True)
+        left = readings.scores - readings.points.trends @ values.trends
+        self._weights = self._solve(self._solve(left), transposed=True)
 
     def _solve(self, right: Array, *, transposed: bool = False) -> Array:
         if not len(self._readings):
@@ -129,14 +135,15 @@ class Process:
 
     def mean(self, points: Points) -> Array:
         """Posterior means, (M,)."""
-        return self._covariance(points).T @ self._weights
+        return np.asarray(points.trends @ self.values.trends + self._covariance(points).T @ self._weights)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Posterior means and standard deviations, (M,) each."""
         shared = self._covariance(points)
         reduced = self._solve(shared)
         left = variance(self.values) + RUNG_VARIANCE - (reduced * reduced).sum(axis=0)
-        return shared.T @ self._weights, np.sqrt(np.maximum(left, 1e-12))
+        means = points.trends @ self.values.trends + shared.T @ self._weights
+        return means, np.sqrt(np.maximum(left, 1e-12))
 
     def told(self, points: Points) -> "Process":
         """The process if trials of some points are read at their posterior means."""

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from search_space.space.space import Candidate, SearchSpace
-from studies.search.factored.acquisition import log_expected_improvement, papers_log_odds
+from studies.search.factored.acquisition import log_expected_improvement
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell, Drawer
 from studies.search.factored.genes import Genes
 from studies.search.factored.genome import Genome
-from studies.search.factored.kernel import Points
 from studies.search.factored.moves import Mover, Parents
 from studies.search.factored.observation import Observation
 from studies.search.factored.settings import FactoredSettings
@@ -46,7 +45,7 @@ class FactoredSearch:
         self._settings = settings or FactoredSettings()
         self._drawer = Drawer(self._genome)
         self._mover = Mover(self._genome, self._drawer, self._settings.moves)
-        self._believer = Believer(self._genome)
+        self._believer = Believer(self._genome, trusts_papers=self._settings.trusts_papers)
         self._genes: dict[str, Genes | None] = {}
 
     def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
@@ -85,7 +84,7 @@ class FactoredSearch:
                 found = self._rated(draw, history, belief, tried)
                 if found is not None:
                     return found
-            found = self._best(draw, history, belief, tried, heard)
+            found = self._best(draw, history, belief, tried)
             if found is not None:
                 return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
@@ -138,12 +137,12 @@ class FactoredSearch:
         return None
 
     def _best(
-        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str], heard: int
+        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str]
     ) -> Candidate | None:
         """The best of many children of good parents."""
         known = [history[trial] for trial in belief.trials]
         views = [self._believer.view(one) for one in known]
-        means = belief.process.mean(Points.of(views, belief.structures))
+        means = belief.process.mean(belief.points(views))
         ranked = [self._known_genes(known[place]) for place in np.argsort(-means, kind="stable")]
         genes = [one for one in dict.fromkeys(ranked) if one is not None]
         if not genes:
@@ -152,8 +151,6 @@ class FactoredSearch:
         children = [*dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))]
         views = [self._genome.view(child) for child in children]
         worth = self._worth(belief, views, float(means.max()))
-        if self._settings.trust:
-            worth = worth + self._settings.trust / heard * np.array([papers_log_odds(view) for view in views])
         return self._first_new(worth, lambda place: self._genome.candidate(children[place]), tried)
 
     def _rated(
@@ -166,13 +163,13 @@ class FactoredSearch:
             return None
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
         known = [self._believer.view(history[trial]) for trial in belief.trials]
-        best = float(belief.process.mean(Points.of(known, belief.structures)).max())
+        best = float(belief.process.mean(belief.points(known)).max())
         worth = self._worth(belief, [view for _, view in asked], best)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
     @staticmethod
     def _worth(belief: Belief, views: Sequence[View], best: float) -> Array:
-        means, deviations = belief.process.predict(Points.of(views, belief.structures))
+        means, deviations = belief.process.predict(belief.points(views))
         return log_expected_improvement(means, deviations, best)
 
     @staticmethod

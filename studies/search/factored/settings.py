@@ -15,7 +15,7 @@ class FactoredSettings:
         fresh: Share of proposals that are draws without a model.
         rated: Share of proposals that give a published structure other rates.
         decay: Ranks over which the probability to be a parent falls by a factor of e.
-        trust: Of the papers' rules: their weight is that over the number of trials; 0 leaves them out.
+        trusts_papers: Whether configurations that the papers would bet on are expected to be better, until trials tell.
         moves: How candidates are made.
     """
 
@@ -24,5 +24,5 @@ class FactoredSettings:
     fresh: float = 0.05
     rated: float = 0.12
     decay: float = 6.0
-    trust: float = 5.0
+    trusts_papers: bool = True
     moves: Moves = field(default_factory=Moves)

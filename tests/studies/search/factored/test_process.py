@@ -50,7 +50,9 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     shared = covariance(readings.points, asked, np.repeat(np.abs(rungs)[:, None], len(asked), axis=1))
     inverse = np.linalg.inv(noisy)
     means, deviations = Process(readings, known, VALUES).predict(asked)
-    np.testing.assert_allclose(means, shared.T @ inverse @ readings.scores, rtol=0, atol=1e-10)
+    expected, asked_for = (points.trends @ VALUES.trends for points in (readings.points, asked))
+    formula = asked_for + shared.T @ inverse @ (readings.scores - expected)
+    np.testing.assert_allclose(means, formula, rtol=0, atol=1e-10)
     left = variance(VALUES) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
     np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
 
@@ -65,7 +67,7 @@ def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
         errors=nothing,
     )
     means, deviations = Process(none, known, VALUES).predict(asked)
-    np.testing.assert_array_equal(means, np.zeros(len(asked)))
+    np.testing.assert_array_equal(means, asked.trends @ VALUES.trends)
     np.testing.assert_allclose(deviations, np.sqrt(variance(VALUES) + RUNG_VARIANCE), rtol=1e-14)
 
 

@@ -1,0 +1,32 @@
+"""What is expected of a configuration before anything was tried: of its rates, and by the rules of the papers."""
+
+from search_space.dimensions import Insertion, Port
+from search_space.gates import FixedScale, LearnedScale
+from studies.search.factored.view import SideStructure, View
+
+BEST_RATE = -0.2
+"""Where in its form's range a rate is expected to be best; trials of all forms on docstrings had it about there."""
+
+PARALLEL, SCALED, HEADS, FFN_EDITED, BOTH = 0.5, 0.3, 0.3, 0.5, 0.5
+"""Log odds, for each rule of He et al. 2022: sections 4.3 (parallel), 4.4 (heads, FFN), 4.5 (scaled), 4.6 (both)."""
+
+
+def trends(view: View) -> tuple[float, float]:
+    """How far the rates are from where they are expected to be best, squared and negative; and the papers' log odds."""
+    sides = [side for side in (view.attention, view.ffn) if side is not None]
+    return -sum((side.rate - BEST_RATE) ** 2 for side in sides), papers_log_odds(view)
+
+
+def papers_log_odds(view: View) -> float:
+    """The log odds, a constant aside, that He et al. 2022 would give a configuration."""
+    total = 0.0
+    if view.attention is not None:
+        total += _composed(view.attention.structure) + HEADS * (Port.HEAD.value in view.attention.structure.write)
+    if view.ffn is not None:
+        total += _composed(view.ffn.structure) + FFN_EDITED
+    return total + (BOTH if view.attention is not None and view.ffn is not None else 0.0)
+
+
+def _composed(structure: SideStructure) -> float:
+    is_scaled = bool(structure.gate & {FixedScale.name, LearnedScale.name})
+    return PARALLEL * (Insertion.PARALLEL.value in structure.insertion) + SCALED * is_scaled

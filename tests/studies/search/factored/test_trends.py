@@ -1,0 +1,37 @@
+"""What is expected before anything was tried."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.search.factored.belief import Believer
+from studies.search.factored.trends import BEST_RATE, papers_log_odds, trends
+from studies.search.factored.view import View
+
+
+def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
+    def odds(*methods: str) -> list[float]:
+        return [papers_log_odds(genome.view_of(one)) for one in history(len(methods), published=methods)]
+
+    mam, prefix, sequential, parallel = odds(
+        "mam_adapter", "prefix_tuning", "sequential_adapter_ffn", "scaled_parallel_adapter_ffn"
+    )
+    assert mam > parallel > sequential
+    assert mam > prefix
+    assert papers_log_odds(View(None, None)) == 0
+
+
+def test_rates_far_from_where_they_are_expected_to_be_best_are_expected_to_be_worse(genome, history):
+    view = genome.view_of(history(1, published=("lora_qv",))[0])
+    at = [trends(View(replace(view.attention, rate=rate), None))[0] for rate in (BEST_RATE, 0.3, 1.0)]
+    assert at == pytest.approx([0.0, -0.25, -1.44])
+
+
+def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, history):
+    trials = history(3, published=("mam_adapter", "sequential_adapter_ffn", "bitfit"))
+    views = [genome.view_of(one) for one in trials]
+    trusting = Believer(genome).points(views).trends
+    doubting = Believer(genome, trusts_papers=False).points(views).trends
+    assert trusting[:, 0].tolist() == doubting[:, 0].tolist()
+    assert len(set(trusting[:, 1].tolist())) == 3
+    assert doubting[:, 1].tolist() == [0, 0, 0]
