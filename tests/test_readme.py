@@ -8,8 +8,6 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
-from search_space.forms import FORMS
-from search_space.gates import GATES
 from search_space.rules import RULES
 from studies.specification import read_specification
 
@@ -60,11 +58,6 @@ def test_the_validity_rules_are_all_there() -> None:
     rows = dict(re.findall(r"^\| (\w+) \| (.*) \|$", README.split("## Validity rules")[1], flags=re.MULTILINE))
     rows.pop("rule")
     assert rows == RULES
-
-
-def test_forms_and_gates_are_all_there() -> None:
-    for name in (*FORMS, *GATES):
-        assert f"`{name}`" in README, name
 
 
 def test_the_files_that_are_named_exist() -> None:

@@ -38,6 +38,7 @@ class Form(ABC):
         outside: The place outside the sublayers that it belongs to; None for the sublayers.
         reads: Whether it is computed of a tensor.
         multiplies: Whether it is a factor, where it reads what it writes.
+        has_products: Whether its width grows in steps of a number of products.
         logits: Which gates of log-sum-exps it fits; None for none.
         per_head: Its usual heads where it works per head; None if it cannot.
         dimensions: What a search can choose of it beside its ends, its heads and its bottleneck.
@@ -58,6 +59,7 @@ class Form(ABC):
     outside: ClassVar[Site | None] = None
     reads: ClassVar[bool] = True
     multiplies: ClassVar[bool] = False
+    has_products: ClassVar[bool] = False
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
     dimensions: ClassVar[tuple[str, ...]] = ()

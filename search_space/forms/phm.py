@@ -35,6 +35,7 @@ class Phm(SizedForm):
 
     name: ClassVar[str] = "phm"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
+    has_products: ClassVar[bool] = True
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 
     width: int

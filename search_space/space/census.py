@@ -12,7 +12,7 @@ from math import prod
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.forms import Diagonal
+from search_space.forms import FORMS
 from search_space.gates import FixedScale, Gate, Multiply
 from search_space.layers import Layers
 from search_space.space.layer_choice import depth_of, every_choice
@@ -153,7 +153,7 @@ def _gates(part: str, options: SpaceOptions) -> Iterator[tuple[str, Gate]]:
             yield from ((f"{text}:{scale}", FixedScale(value=scale)) for scale in options.scales)
         else:
             yield text, gate
-    if Diagonal.name in options.forms(part):
+    if any(FORMS[name].multiplies for name in options.forms(part)):
         yield Multiply.name, Multiply()
 
 

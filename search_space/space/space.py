@@ -17,7 +17,7 @@ from search_space.counting.counts import Counts, count, count_edits
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
-from search_space.forms import Phm
+from search_space.forms import FORMS
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
@@ -127,7 +127,8 @@ class SearchSpace:
 
     def _costs(self, part: str) -> dict[Point, int]:
         """The points of a part with their least cost."""
-        has_steps = self.options.sites == "separate" and part != FFN and Phm.name in self.options.attention_forms
+        has_products = any(FORMS[name].has_products for name in self.options.attention_forms)
+        has_steps = self.options.sites == "separate" and part != FFN and has_products
         step = max(self.options.products) if has_steps else 1
         found = {point: least_cost(point, self.shape, self.options, step) for point in self._points(part)}
         return {point: cost for point, cost in found.items() if cost is not None}

@@ -14,7 +14,6 @@ from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import (
-    FORMS,
     Bottleneck,
     Constant,
     Diagonal,
@@ -31,7 +30,6 @@ from search_space.forms import (
     Sparse,
 )
 from search_space.gates import (
-    GATES,
     Add,
     ConvexGate,
     ConvexInducerGate,
@@ -561,11 +559,6 @@ def test_every_proposal_has_a_sentence_and_a_formula(proposals: list[tuple[Backb
         assert "  " not in said
         assert not said.endswith(" at ")
         assert all(" <- " in one.formula(shape) for one in candidate.configuration.edits)
-
-
-def test_the_formulas_that_are_told_have_every_form_and_gate() -> None:
-    assert {type(one.gate) for one, _ in FORMULAS} == set(GATES.values())
-    assert {type(one.form) for one, _ in FORMULAS} == set(FORMS.values())
 
 
 def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[str], BackboneShape]) -> None:
