@@ -8,7 +8,8 @@ from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError, StorageError, StudyChangedError, UnknownStudyError
-from studies.fleet.backend import Backend, FleetOptions, Observer, RunnerFactory, Watch
+from studies.fleet import BACKENDS
+from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
 from studies.fleet.interrupts import Interrupts
 from studies.fleet.runners import TorchRunnerFactory
 from studies.keeping.artefacts import study_folder
@@ -30,11 +31,13 @@ class LaunchResult:
         study: The study.
         finished: Whether nothing is left to do; else launching again continues.
         reason: One phrase for people.
+        is_interrupted: Whether a signal of the user ended it before it was finished.
     """
 
     study: StudyRecord
     finished: bool
     reason: str
+    is_interrupted: bool = False
 
 
 def launch(
@@ -223,19 +226,12 @@ def run_fleet(
     )
     with Interrupts() as interrupts:
         watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
-        standing = _backend(fleet.backend)(plan, ordered, options, watch)
+        standing = BACKENDS[fleet.backend](plan, ordered, options, watch)
     if standing.halted is not None:
         raise standing.halted
-    return LaunchResult(study=study, finished=standing.is_done, reason=standing.summary)
-
-
-def _backend(name: str) -> Backend:
-    if name == "inline":
-        from studies.fleet.inline import run_inline
-
-        return run_inline
-    if name == "ray":
-        from studies.fleet.tune import run_tune
-
-        return run_tune
-    raise LaunchError(f"no backend {name!r}; known: inline, ray.")
+    return LaunchResult(
+        study=study,
+        finished=standing.is_done,
+        reason=standing.summary,
+        is_interrupted=bool(interrupts.reason) and not standing.is_done,
+    )

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _ROWS = 20
 _EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
-_SIGNALS = ("Ctrl-C", "SIGTERM")
 _OVERRIDES = {
     "trials": "trials",
     "budget": "budget",
@@ -95,7 +94,7 @@ def command(
 
 def exit_code(result: "LaunchResult") -> int:
     """130 for a launch that a signal ended, else 0."""
-    return _EXIT_INTERRUPTED if any(name in result.reason for name in _SIGNALS) else 0
+    return _EXIT_INTERRUPTED if result.is_interrupted else 0
 
 
 def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:

@@ -1,9 +1,7 @@
 """A study as a database of Optuna, which stock Optuna and its dashboard open."""
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
@@ -12,6 +10,7 @@ from optuna.trial import FrozenTrial
 
 from studies.errors import StudiesError
 from studies.search.proposer import Proposer
+from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
@@ -47,7 +46,7 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with _quiet():
+        with quiet_optuna():
             _write(record, trials, temporary)
         _check_is_new(file)
         temporary.rename(file)
@@ -66,7 +65,7 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
     """
     record = ledger.study(name)
     trials = list(_frozen_trials(ledger, record))
-    with _quiet():
+    with quiet_optuna():
         return _filled(record, trials, storage=None)
 
 
@@ -133,14 +132,3 @@ def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
         "head_parameters": trial.head_parameters,
         "configuration": dict(trial.configuration),
     }
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Optuna's lines about every study and trial."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)

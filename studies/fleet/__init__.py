@@ -1,4 +1,4 @@
-"""Backends: who runs the workers of a study.
+"""Backends: who runs the workers of a study. Importing this loads neither torch nor ray.
 
 ===============  ==============================================================
 ``backend``      what every backend is given and what it returns
@@ -6,6 +6,26 @@
 ``inline``       one worker in this process
 ``tune``         workers as long-lived trials of Ray Tune, the keeper an actor
 ===============  ==============================================================
-
-Importing this loads neither torch nor ray.
 """
+
+from collections.abc import Mapping
+
+from studies.fleet.backend import Backend, FleetOptions, RunnerFactory, Watch
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Standing
+
+
+def _inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+    from studies.fleet.inline import run_inline
+
+    return run_inline(plan, factory, options, watch)
+
+
+def _ray(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+    from studies.fleet.tune import run_tune
+
+    return run_tune(plan, factory, options, watch)
+
+
+BACKENDS: Mapping[str, Backend] = {"ray": _ray, "inline": _inline}
+"""Who can run a study, by the name in its file. ``tests/contracts/test_backends.py`` says what each keeps."""

@@ -51,11 +51,11 @@ def _refuse_stolen_study(plan: StudyPlan, launch_name: str) -> None:
     from studies.store.ledger import Ledger
 
     with Ledger.open(plan.storage_url, create=False) as ledger:
-        events = ledger.events(ledger.study(plan.study).id)
-    takeovers = [event.text for event in events if event.kind == "takeover"]
-    own = [text.endswith(f" is {launch_name}") for text in takeovers]
-    if any(own) and not own[-1]:
-        raise FencedError(f"study '{plan.study}' was taken over: {takeovers[-1]}. This launch must stop.")
+        keepers = ledger.keepers(ledger.study(plan.study).id)
+    if launch_name in keepers and keepers[-1] != launch_name:
+        raise FencedError(
+            f"study '{plan.study}' was taken over: keeper {len(keepers)} is {keepers[-1]}. This launch must stop."
+        )
 
 
 class KeeperClient:

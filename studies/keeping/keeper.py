@@ -19,7 +19,7 @@ from studies.search.candidates import new_trial, trial_request
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.rungs import RungBoard
 from studies.store.ledger import Ledger
-from studies.store.records import NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.store.records import EventKind, NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
 from trial_runner.requests import Reading
 
 MAX_LOSSES = 3
@@ -114,7 +114,7 @@ class StudyKeeper:
     def crash(self, worker: str, text: str) -> None:
         """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
         with self._serving():
-            self._record_event("crash", f"{worker}: {text}")
+            self._record_event(EventKind.CRASH, f"{worker}: {text}")
             self._lose(worker, f"crashed: {text}")
             self._crashes += 1
             if self._crashes >= MAX_CRASHES:
@@ -179,7 +179,7 @@ class StudyKeeper:
     def finish(self, text: str) -> None:
         """Note how the launch ended, and leave no file behind that belongs to nothing."""
         with self._serving():
-            self._record_event("launch", text)
+            self._record_event(EventKind.LAUNCH, text)
             self._sweep()
 
     def close(self) -> None:
@@ -199,7 +199,7 @@ class StudyKeeper:
             self.halt(error)
             raise
 
-    def _record_event(self, kind: str, text: str) -> None:
+    def _record_event(self, kind: EventKind, text: str) -> None:
         self._ledger.record_event(self._study.id, kind, text, epoch=self._epoch)
 
     def _sweep(self) -> None:
@@ -383,9 +383,9 @@ class StudyKeeper:
                 proposals.append(self.proposer.propose())
             except SpaceExhausted as reason:
                 self._exhausted = str(reason)
-                self._record_event("exhausted", self._exhausted)
+                self._record_event(EventKind.EXHAUSTED, self._exhausted)
             for method in set(self.proposer.left_out) - left_out:
-                self._record_event("left_out", f"{method}: {self.proposer.left_out[method]}")
+                self._record_event(EventKind.LEFT_OUT, f"{method}: {self.proposer.left_out[method]}")
         return [
             new_trial(
                 proposal,

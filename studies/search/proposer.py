@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.space import Candidate, SearchSpace
+from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
@@ -73,9 +74,11 @@ class Proposer:
         self._seed = seed
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
-        self._study = optuna.create_study(
-            storage=self._storage, direction="maximize", sampler=make_sampler(self._sampler, self._turn(0))
-        )
+        with quiet_optuna():
+            self._study = optuna.create_study(
+                storage=self._storage, direction="maximize", sampler=make_sampler(self._sampler, self._turn(0))
+            )
+        self._study_id = self._storage.get_study_id_from_name(self._study.study_name)
         self._ids: list[int] = []
         self._fingerprints: set[str] = set()
         self._published = list(published)
@@ -102,7 +105,7 @@ class Proposer:
         for trial in trials:
             system_attributes = {} if generations is None else {_GENERATION_KEY: generations.of(trial)}
             frozen = self.expected(trial, readings.get(trial.number, ()), system_attributes)
-            self._ids.append(self._storage.create_new_trial(self._study._study_id, template_trial=frozen))
+            self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=frozen))
             self._note(trial.fingerprint, trial.method)
 
     def expected(
@@ -165,6 +168,7 @@ class Proposer:
             space=self._space, distributions=self._distributions, study_seed=self._seed, number=number, retry=retry
         )
 
+    @quiet_optuna()
     def _ask(self, number: int, method: str | None) -> Candidate:
         for retry in range(MAX_REPEATS):
             self._study.sampler = make_sampler(self._sampler, self._turn(number, retry))
@@ -175,7 +179,7 @@ class Proposer:
                 self._drop(trial)
                 raise
             if candidate.fingerprint not in self._fingerprints:
-                self._ids.append(trial._trial_id)
+                self._ids.append(self._id_of(trial))
                 self._note(candidate.fingerprint, method)
                 if self._state(TrialState.RUNNING, method) is optuna.trial.TrialState.FAIL:
                     self._drop(trial)
@@ -188,7 +192,10 @@ class Proposer:
 
     def _drop(self, trial: optuna.Trial) -> None:
         """Hide a trial from the sampler."""
-        self._storage.set_trial_state_values(trial._trial_id, optuna.trial.TrialState.FAIL)
+        self._storage.set_trial_state_values(self._id_of(trial), optuna.trial.TrialState.FAIL)
+
+    def _id_of(self, trial: optuna.Trial) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, trial.number)
 
     def _note(self, fingerprint: str, method: str | None) -> None:
         self._fingerprints.add(fingerprint)

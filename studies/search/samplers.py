@@ -34,8 +34,6 @@ MODEL_REPEATS = 8
 POPULATION = 20
 """Complete trials of a generation of NSGA-II; studies are small, so it is below the 50 of Optuna."""
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-
 
 def derived_seed(*parts: object, bits: int = 32) -> int:
     """A seed that depends on all parts, the same on every machine and in every process."""

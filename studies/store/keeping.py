@@ -9,7 +9,15 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
-from studies.store.records import ConfirmationRecord, NewStudy, NewTrial, StudyRecord, TrialRecord, TrialState
+from studies.store.records import (
+    ConfirmationRecord,
+    EventKind,
+    NewStudy,
+    NewTrial,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
 from studies.store.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
 from studies.store.tables import ATTEMPTS, CONFIRMATIONS, EVENTS, STUDIES, TRIALS
 
@@ -33,6 +41,12 @@ _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
 )
 _INSERT_TRIALS = insert(TRIALS)
 _INSERT_EVENT = insert(EVENTS)
+_TAKEOVERS = (
+    select(EVENTS.c.text)
+    .where(EVENTS.c.study_id == bindparam("study_id"), EVENTS.c.kind == bindparam("kind"))
+    .order_by(EVENTS.c.id)
+)
+_IS = " is "
 
 
 def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
@@ -59,13 +73,19 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
         raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
     epoch = int(study.epoch) + 1
     connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
-    add_event(connection, study_id, "takeover", f"keeper {epoch} is {keeper}")
+    add_event(connection, study_id, EventKind.TAKEOVER, f"keeper {epoch}{_IS}{keeper}")
     return epoch
+
+
+def keepers(connection: Connection, study_id: int) -> list[str]:
+    """Who has taken the study over, one after another."""
+    texts = connection.execute(_TAKEOVERS, {"study_id": study_id, "kind": EventKind.TAKEOVER.value}).scalars()
+    return [text.partition(_IS)[2] for text in texts]
 
 
 def add_event(connection: Connection, study_id: int, kind: str, text: str, trial: int | None = None) -> None:
     """Record an event at the present time."""
-    event = {"study_id": study_id, "at": datetime.now(UTC), "kind": kind, "trial": trial, "text": clean(text)}
+    event = {"study_id": study_id, "at": datetime.now(UTC), "kind": str(kind), "trial": trial, "text": clean(text)}
     connection.execute(_INSERT_EVENT, event)
 
 

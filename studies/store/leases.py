@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
 
 from studies.store.keeping import add_event
-from studies.store.records import AttemptRecord, TrialState
+from studies.store.records import AttemptRecord, EventKind, TrialState
 from studies.store.tables import ATTEMPTS, TRIALS
 
 _START = (
@@ -106,5 +106,5 @@ def _take_back(connection: Connection, study_id: int, conditions: Sequence[Colum
     connection.execute(_END_ATTEMPTS, {"ids": ids, "now": datetime.now(UTC)})
     connection.execute(_QUEUE, {"ids": ids})
     for row in rows:
-        add_event(connection, study_id, "lost", f"attempt {row.attempt} on {row.worker}: {why}", row.number)
+        add_event(connection, study_id, EventKind.LOST, f"attempt {row.attempt} on {row.worker}: {why}", row.number)
     return [row.number for row in rows]

@@ -139,6 +139,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Make the caller the only keeper that may write; returns its epoch. Every earlier keeper is fenced."""
         return self._database.write(lambda link, _: keeping.take_over(link, study_id, keeper))
 
+    def keepers(self, study_id: int) -> list[str]:
+        """Who has taken the study over, one after another."""
+        return self._database.read(lambda link: keeping.keepers(link, study_id))
+
     def recover(self, study_id: int, epoch: int) -> list[int]:
         """Queue every running trial again, its attempt lost; returns their numbers."""
         return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))

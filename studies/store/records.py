@@ -337,13 +337,24 @@ class Settlement:
         return self.accepted
 
 
+class EventKind(StrEnum):
+    """What an event is about."""
+
+    TAKEOVER = "takeover"
+    LOST = "lost"
+    CRASH = "crash"
+    LAUNCH = "launch"
+    EXHAUSTED = "exhausted"
+    LEFT_OUT = "left_out"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
     """Something worth knowing later: a keeper that took over, a worker that was lost, a launch that ended.
 
     Attributes:
         at: UTC.
-        kind: One word.
+        kind: One of `EventKind`, or a word of another release.
         trial: Number of the trial it is about; None for the whole study.
         text: One line.
     """

@@ -171,6 +171,7 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
     result = launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01))
     sender.join()
     assert not result.finished
+    assert result.is_interrupted
     assert "interrupted by Ctrl-C" in result.reason or "told to stop by SIGTERM" in result.reason
     assert TrialState.RUNNING not in {trial.state for trial in trials_of(url)}
     assert broken(url, study) == []

@@ -1,6 +1,5 @@
 """Draws over structures as a sampler of Optuna, alone and before another."""
 
-import optuna
 import pytest
 from optuna.samplers import BaseSampler, RandomSampler
 
@@ -54,4 +53,3 @@ def test_the_other_sampler_begins_when_enough_trials_have_a_result(space: Search
     seen.clear()
     proposer.propose()
     assert set(seen) == {"then"}
-    assert optuna.logging.get_verbosity() == optuna.logging.ERROR

@@ -1,0 +1,146 @@
+"""What every backend keeps: it runs the workers of a study, and nothing is lost however the launch ends."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from support.trivial_runner import TrivialFactory, score_at
+
+from studies.errors import FencedError
+from studies.fleet import BACKENDS
+from studies.keeping.progress import Progress
+from studies.launching import LaunchResult, launch
+from studies.specification import Specification, specification_from_mapping
+from studies.specification.sections import Fleet
+from studies.store.ledger import Ledger
+from studies.store.records import TrialRecord, TrialState
+from studies.verifying import verify
+
+TESTS = Path(__file__).parents[1]
+STEPS = 16
+SLOW = ("ray",)
+
+pytestmark = pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in BACKENDS]
+)
+
+
+@pytest.fixture(autouse=True)
+def importable_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
+
+
+class Study:
+    """A study of trivial trials that a backend runs."""
+
+    def __init__(self, folder: Path, backend: str) -> None:
+        self.folder, self.backend = folder, backend
+        self.url = f"sqlite:///{folder / 'ledger.db'}"
+
+    def specification(self, trials: int, **fleet: object) -> Specification:
+        given = {"backend": self.backend, "pack": 2, "workers": 2, "artefacts": str(self.folder / "artefacts")}
+        return specification_from_mapping(
+            {
+                "name": "trivial",
+                "backbone": str(TESTS / "data" / "backbones" / "roberta_base"),
+                "task": {"name": "docstrings"},
+                "budget": "0.5%",
+                "trials": trials,
+                "training": {"steps": STEPS},
+                "pruning": {"first_rung_steps": None},
+                "search": {"sampler": "random", "published": ["bitfit"]},
+                "fleet": given | fleet,
+            }
+        )
+
+    def launch(
+        self,
+        trials: int = 8,
+        *,
+        factory: TrivialFactory = TrivialFactory(),  # noqa: B008 - a value
+        observer: Callable[[Progress], None] | None = None,
+        **fleet: object,
+    ) -> LaunchResult:
+        return launch(
+            self.specification(trials, **fleet),
+            storage_url=self.url,
+            factory=factory,
+            observer=observer,
+            lease_seconds=20,
+        )
+
+    def trials(self) -> list[TrialRecord]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.trials(ledger.study("trivial").id)
+
+    def check_is_whole(self) -> None:
+        """Every trial has the score that it would have had undisturbed, and the ledger is in order."""
+        with Ledger.open(self.url, read_only=True) as ledger:
+            assert verify(ledger, "trivial") == []
+        for trial in self.trials():
+            assert trial.state is TrialState.COMPLETE
+            assert trial.score == score_at(trial.seed, STEPS)
+
+
+@pytest.fixture
+def study(tmp_path: Path, backend: str) -> Study:
+    return Study(tmp_path, backend)
+
+
+def test_a_study_file_can_name_it(backend: str) -> None:
+    assert backend in get_args(Fleet.model_fields["backend"].annotation)
+
+
+def test_it_runs_every_trial_to_its_end_and_shows_how_far_it_is(study: Study) -> None:
+    seen: list[Progress] = []
+    result = study.launch(observer=seen.append)
+    assert (result.finished, result.is_interrupted) == (True, False)
+    assert result.reason == "finished: all 8 trials have ended"
+    assert [trial.number for trial in study.trials()] == list(range(8))
+    study.check_is_whole()
+    assert (seen[-1].ended, seen[-1].running) == (8, ())
+    assert [one.ended for one in seen] == sorted(one.ended for one in seen)
+
+
+def test_a_trial_that_fails_fails_alone(study: Study) -> None:
+    assert study.launch(factory=TrivialFactory(fails_at={3: 5})).finished
+    failed = [trial.number for trial in study.trials() if trial.state is TrialState.FAILED]
+    assert failed == [3]
+    others = [trial for trial in study.trials() if trial.number != 3]
+    assert [trial.score for trial in others] == [score_at(trial.seed, STEPS) for trial in others]
+
+
+def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(study: Study) -> None:
+    slow = TrivialFactory(step_seconds=0.05)
+    first = study.launch(40, factory=slow, time_budget=0.5)
+    assert (first.finished, first.is_interrupted) == (False, False)
+    assert "the time budget of 0.5 s is used up" in first.reason
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials()}
+    begun = {trial.number: trial.fingerprint for trial in study.trials()}
+    assert study.launch(40).finished
+    study.check_is_whole()
+    assert begun.items() <= {trial.number: trial.fingerprint for trial in study.trials()}.items()
+
+
+def test_a_launch_whose_study_another_keeper_takes_stops_and_writes_nothing_more(study: Study) -> None:
+    taken: list[int] = []
+
+    def steal(progress: Progress) -> None:
+        if progress.running and not taken:
+            with Ledger.open(study.url) as ledger:
+                taken.append(ledger.take_over(ledger.study("trivial").id, "a thief"))
+
+    with pytest.raises(FencedError, match="study 'trivial' was taken over"):
+        study.launch(40, factory=TrivialFactory(step_seconds=0.02), observer=steal)
+    assert taken
+    assert study.launch(40).finished
+    study.check_is_whole()
+
+
+def test_a_finished_study_is_not_run_again(study: Study) -> None:
+    study.launch(3)
+    before = study.trials()
+    assert study.launch(3).reason == "already finished: all 3 trials have ended"
+    assert study.trials() == before
