@@ -115,7 +115,6 @@ def plan_of(
         head_parameters=labels * (space.shape.width + 1),
         rungs=specification.rung_plan(),
         artefacts=study_folder(specification.artefact_folder(), study),
-        protects_published=specification.pruning.protect_published,
     )
 
 

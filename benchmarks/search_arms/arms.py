@@ -3,11 +3,11 @@
 from optuna.samplers import BaseSampler
 
 from search_arms.simulation import STEPS, Arm, best_score
-from studies.search.rungs import RungPlan
+from studies.search.rungs import Protected, RungPlan
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn
 from studies.search.structure_sampler import AfterStart, StructureSampler
 
-RANKED = RungPlan(steps=(STEPS // 8, STEPS // 4, STEPS // 2), reduction=2)
+RANKED = RungPlan(steps=(STEPS // 8, STEPS // 4, STEPS // 2), reduction=2, protected=Protected.ALL)
 """Rungs at an eighth, a quarter and a half, where all that was read is ranked."""
 
 
@@ -31,7 +31,7 @@ TPE_HIDDEN = Sampler(make=_tpe_after_structures, sees_published=False)
 
 
 def _today(name: str, sampler: Sampler) -> Arm:
-    return Arm(name=name, sampler=lambda truth: sampler, rungs=RANKED, protects_published=True, recommend=best_score)
+    return Arm(name=name, sampler=lambda truth: sampler, rungs=RANKED, recommend=best_score)
 
 
 ARMS: dict[str, Arm] = {

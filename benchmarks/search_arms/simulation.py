@@ -75,14 +75,12 @@ class Arm:
         name: In the table.
         sampler: Who proposes on a task. Only an oracle looks at the truth.
         rungs: Where trials are compared.
-        protects_published: Whether published methods run to the end whatever the rungs say.
         recommend: What is recommended of the trials that have ended.
     """
 
     name: str
     sampler: Callable[[PlantedTruth], Sampler]
     rungs: RungPlan
-    protects_published: bool
     recommend: Recommend
 
 
@@ -167,12 +165,11 @@ class _Run:
     def _trained(self, proposal: Proposal, truth: float) -> Reading:
         """The reading at which the trial ends."""
         number, fingerprint = proposal.number, proposal.candidate.fingerprint
-        is_protected = proposal.candidate.method is not None and self.arm.protects_published
         for step in self.arm.rungs.steps:
             reading = self.measurements.read(number, fingerprint, truth, step)
             self.proposer.report(number, step, reading.score)
-            self.board.add(reading)
-            if not is_protected and self.board.verdict(reading) is not None:
+            self.board.add(reading, proposal.candidate.method)
+            if self.board.verdict(reading) is not None:
                 return reading
         reading = self.measurements.read(number, fingerprint, truth, STEPS)
         self.proposer.report(number, STEPS, reading.score)

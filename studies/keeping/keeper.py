@@ -64,7 +64,7 @@ class StudyKeeper:
         plan = self._plan
         self.proposer = Proposer(plan.space, sampler=plan.sampler, seed=plan.seed, published=plan.published)
         self.proposer.replay(trials, by_trial)
-        self._rungs = RungBoard(plan.rungs, readings)
+        self._rungs = RungBoard(plan.rungs, readings, {trial.number: trial.method for trial in trials})
         for trial in trials:
             self._counts[trial.state] += 1
             if trial.state is TrialState.COMPLETE and trial.score is not None:
@@ -287,9 +287,7 @@ class StudyKeeper:
         if reading.step >= self._plan.training.steps:
             return Outcome(state=TrialState.COMPLETE, score=reading.score)
         # a rung that an earlier attempt has passed stays passed
-        if not self._rungs.add(reading):
-            return None
-        if open_trial.trial.method is not None and self._plan.protects_published:
+        if not self._rungs.add(reading, open_trial.trial.method):
             return None
         reason = self._rungs.verdict(reading)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)

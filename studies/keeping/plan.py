@@ -23,8 +23,6 @@ class StudyPlan:
         training: How every trial is trained.
         head_parameters: Parameters of the task head.
         rungs: Where trials are compared.
-        protects_published: Whether published methods run to the end whatever the rungs say, so that the comparison
-            is whole. Their readings count at the rungs all the same.
         artefacts: The study's own folder.
         lease_seconds: A worker that is silent for so long has lost its trials.
     """
@@ -40,5 +38,4 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
-    protects_published: bool = True
     lease_seconds: float = 60.0

@@ -1,18 +1,54 @@
 """Asynchronous successive halving: which trials go on, decided from recorded readings only.
 
-The rule, after Li et al. 2020 ("A System for Massively Parallel Hyperparameter Tuning"), in its stopping form: a
-trial that arrives at a rung is ranked among all readings recorded there so far, its own included: higher scores
-first, equal scores by trial number, lower first. With ``n`` readings it goes on if it is among the first
-``n // reduction``; while ``n < reduction`` every trial goes on. A decision is taken once, when the reading is
-recorded, and never revised.
+The rule ``ranks``, after Li et al. 2020 ("A System for Massively Parallel Hyperparameter Tuning"), in its stopping
+form: a trial that arrives at a rung is ranked among all readings recorded there so far, its own included: higher
+scores first, equal scores by trial number, lower first. With ``n`` readings it goes on if it is among the first
+``n // reduction``; while ``n < reduction`` every trial goes on.
+
+The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
+own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Trials that are protected are
+not counted: they would hold the rungs for good.
+
+A decision is taken once, when the reading is recorded, and never revised.
 """
 
+import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
 from typing import Protocol
 
+from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
+
+Z = 1.28
+"""Standard errors of the difference by which a reading is better than another: one in ten is so by luck."""
+
+FEWEST = 4
+"""Other readings at a rung before the rule of significance stops a trial."""
+
+KEPT_PUBLISHED = 3
+"""Published methods that are protected where the best of them are."""
+
+
+class Rule(StrEnum):
+    """How a trial is compared with the others at a rung."""
+
+    RANKS = "ranks"
+    SIGNIFICANCE = "significance"
+
+
+class Protected(StrEnum):
+    """Which published methods run to the end whatever the rungs say.
+
+    ``BEST`` are those that were best at the first rung so far, and the task head alone.
+    """
+
+    NONE = "none"
+    BEST = "best"
+    ALL = "all"
 
 
 class RecordedScore(Protocol):
@@ -41,10 +77,16 @@ class RungPlan:
     Attributes:
         steps: Steps of the rungs, ascending; the last step of a trial is not among them.
         reduction: About one trial in so many goes on; 1 never prunes.
+        rule: How a trial is compared with the others.
+        protected: Which published methods are never stopped.
+        examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
     """
 
     steps: tuple[int, ...]
     reduction: int
+    rule: Rule = Rule.RANKS
+    protected: Protected = Protected.NONE
+    examples: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -61,36 +103,94 @@ class RungPlan:
 class RungBoard:
     """The readings at every rung, and the verdicts that follow from them."""
 
-    def __init__(self, plan: RungPlan, readings: Sequence[RecordedScore] = ()) -> None:
-        """Put the readings of a ledger on the board; those between rungs are passed over."""
+    def __init__(
+        self,
+        plan: RungPlan,
+        readings: Sequence[RecordedScore] = (),
+        methods: Mapping[int, str | None] | None = None,
+    ) -> None:
+        """Put the readings of a ledger on the board; those between rungs are passed over.
+
+        Args:
+            plan: Where trials are compared.
+            readings: What was read before.
+            methods: The published method of each trial by its number; trials of the search may be left out.
+        """
         self.plan = plan
         self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
         self._ranked: list[list[tuple[float, int]]] = [[] for _ in plan.steps]
         self._seen: set[tuple[int, int]] = set()
+        self._methods: dict[int, str] = {}
         for reading in readings:
-            self.add(reading)
+            self.add(reading, (methods or {}).get(reading.trial))
 
-    def add(self, reading: RecordedScore) -> bool:
-        """Put a reading on the board; False if it is no rung's or the trial's reading is there already."""
+    def add(self, reading: RecordedScore, method: str | None = None) -> bool:
+        """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
+
+        Args:
+            reading: The new one.
+            method: The published method of its trial; None for a trial of the search.
+        """
         rung = self._rung_of_step.get(reading.step)
         if rung is None or (rung, reading.trial) in self._seen:
             return False
         self._seen.add((rung, reading.trial))
+        if method is not None:
+            self._methods[reading.trial] = method
         insort(self._ranked[rung], (-reading.score, reading.trial))
         return True
 
     def verdict(self, reading: RecordedScore) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already."""
         rung = self._rung_of_step.get(reading.step)
-        if rung is None:
+        if rung is None or reading.trial in self._protected():
             return None
+        reason = self._by_rank if self.plan.rule is Rule.RANKS else self._by_significance
+        told = reason(rung, reading)
+        return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
+
+    def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:
         ranked = self._ranked[rung]
         kept = len(ranked) // self.plan.reduction
         if kept == 0 or (-reading.score, reading.trial) <= ranked[kept - 1]:
             return None
         cut = -ranked[kept - 1][0]
         relation = "below the cut" if reading.score < cut else "ties the cut, and an earlier trial has it:"
-        return f"rung {rung} ({reading.step} steps): {reading.score:.4g} {relation} {cut:.4g}"
+        return f"{reading.score:.4g} {relation} {cut:.4g}"
+
+    def _by_significance(self, rung: int, reading: RecordedScore) -> str | None:
+        protected = self._protected() | {reading.trial}
+        others = [-negated for negated, trial in self._ranked[rung] if trial not in protected]
+        needed = math.ceil((len(others) + 1) / self.plan.reduction)
+        if len(others) < FEWEST or self.plan.reduction == 1:
+            return None
+        error = self._errors([*others, reading.score])
+        own = error(reading.score)
+        better = sum(score - reading.score > Z * math.hypot(own, error(score)) for score in others)
+        if better < needed:
+            return None
+        return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+    def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
+        """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
+        examples = self.plan.examples
+        if examples is not None and min(scores) >= 0 and max(scores) <= 1:
+            return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
+        middle = median(scores)
+        spread = 1.4826 * median(abs(score - middle) for score in scores)
+        return lambda score: spread / 2
+
+    def _protected(self) -> set[int]:
+        """Numbers of the trials that are never stopped."""
+        match self.plan.protected:
+            case Protected.ALL:
+                return set(self._methods)
+            case Protected.BEST:
+                first = [trial for _, trial in self._ranked[0] if trial in self._methods] if self._ranked else []
+                heads = {trial for trial, method in self._methods.items() if method == HEAD_ONLY.name}
+                return heads | set([trial for trial in first if trial not in heads][:KEPT_PUBLISHED])
+            case _:
+                return set()
 
     def ranking(self, rung: int) -> tuple[tuple[int, float], ...]:
         """Trials and scores at a rung, best first."""

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
-from studies.search.rungs import RungPlan
+from studies.search.rungs import Protected, RungPlan
 from studies.specification.fields import Budget
 from studies.specification.presets import with_training_preset
 from studies.specification.section import Section
@@ -79,7 +79,8 @@ class Specification(Section):
 
     def rung_plan(self) -> RungPlan:
         """Where trials are compared."""
-        return RungPlan(steps=self.rung_steps[:-1], reduction=self.pruning.reduction)
+        protected = Protected.ALL if self.pruning.protect_published else Protected.NONE
+        return RungPlan(steps=self.rung_steps[:-1], reduction=self.pruning.reduction, protected=protected)
 
     def parameter_budget(self) -> ParameterBudget:
         """The budget, still without a backbone."""

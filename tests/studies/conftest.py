@@ -12,7 +12,7 @@ from search_space.space.space import SearchSpace, SpaceOptions
 from studies.keeping.artefacts import study_folder
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
-from studies.search.rungs import RungPlan
+from studies.search.rungs import Protected, RungPlan
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy
 from trial_runner.requests import TrainingPlan
@@ -20,7 +20,7 @@ from trial_runner.requests import TrainingPlan
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 BUDGET = 600_000
 TRAINING = TrainingPlan(steps=16, batch_size=4, evaluate_at_steps=(4, 8, 16))
-RUNGS = RungPlan(steps=(4, 8), reduction=2)
+RUNGS = RungPlan(steps=(4, 8), reduction=2, protected=Protected.ALL)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.search.replaying import replay_violations
+from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, TrialState
@@ -127,7 +128,7 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
 
 
 def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
-    keeper = keep(new_plan(published=("bitfit",), protects_published=False))
+    keeper = keep(new_plan(published=("bitfit",), rungs=RungPlan(steps=(4, 8), reduction=2)))
     published, good = take(keeper, 2)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
 

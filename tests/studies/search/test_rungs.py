@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from studies.errors import LaunchError
-from studies.search.rungs import RungBoard, RungPlan
+from studies.search.rungs import Protected, Rule, RungBoard, RungPlan
 
 
 @dataclass(frozen=True)
@@ -111,3 +111,98 @@ def test_a_reduction_below_one_is_refused():
 def test_a_step_knows_its_rung():
     plan = RungPlan(steps=(25, 50), reduction=2)
     assert [plan.rung_at(step) for step in (25, 30, 50)] == [0, None, 1]
+
+
+def significant(
+    *others: float, own: float = 0.5, reduction: int = 2, examples: int | None = 100, protected: tuple[int, ...] = ()
+) -> str | None:
+    """The verdict on a trial that arrives after others, some of them published methods that are protected."""
+    plan = RungPlan(
+        steps=(25, 50), reduction=reduction, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=examples
+    )
+    board = RungBoard(plan)
+    for trial, score in enumerate(others):
+        board.add(Score(trial, 25, score), "mam_adapter" if trial in protected else None)
+    last = Score(len(others), 25, own)
+    board.add(last)
+    return board.verdict(last)
+
+
+def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
+    # of 100 examples: sqrt(.25 / 100 + .24 / 100) * 1.28 = 0.0896 for 0.6, and 0.0900 for 0.58
+    assert significant(0.6, 0.6, 0.6, 0.6) is not None
+    assert significant(0.58, 0.58, 0.58, 0.58) is None
+
+
+def test_the_reason_names_how_many_are_better():
+    said = significant(0.9, 0.9, 0.9, 0.9, 0.4)
+    assert said == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
+
+
+def test_as_many_as_one_in_reduction_must_be_better():
+    # with its own there are 7, and ceil(7 / 2) is 4, ceil(7 / 3) is 3
+    three_of_six = (0.9, 0.9, 0.9, 0.4, 0.4, 0.4)
+    assert significant(*three_of_six) is None
+    assert significant(*three_of_six, reduction=3) is not None
+    assert significant(*[0.9] * 20, reduction=1) is None
+
+
+def test_nothing_stops_before_four_others_are_there():
+    assert significant(0.9, 0.9, 0.9) is None
+    assert significant(0.9, 0.9, 0.9, 0.9) is not None
+
+
+def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
+    assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=100)
+    guarded = RungBoard(plan, [Score(trial, 25, 0.9) for trial in range(6)])
+    guarded.add(Score(6, 25, 0.1), "lora_qv")
+    assert guarded.verdict(Score(6, 25, 0.1)) is None
+
+
+def test_without_a_number_of_examples_half_the_spread_is_noise():
+    # spread 1.4826 * median(|x - 0.5|) = 0.74: noise 0.37, of a difference 0.524, times 1.28: 0.671
+    scores = (-0.5, 0.0, 1.0, 1.5)
+    assert significant(*scores, own=0.5, examples=None) is None
+    assert significant(1.0, 1.01, 1.02, 1.03, 1.04, own=0.5, examples=None) is not None
+
+
+def test_a_score_of_none_right_is_not_without_noise():
+    # a difference of 2 in 100 examples
+    assert significant(0.02, 0.02, 0.02, 0.02, own=0.0) is None
+
+
+def test_the_three_best_published_methods_and_the_head_are_protected():
+    plan = RungPlan(steps=(25, 50), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=10_000)
+    rungs = RungBoard(plan)
+    methods = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter", "prefix_tuning"]
+    scores = [Score(trial, 25, score) for trial, score in enumerate([0.1, 0.2, 0.5, 0.6, 0.7, 0.3])]
+    for score, method in zip(scores, methods, strict=True):
+        rungs.add(score, method)
+    for trial in range(6, 12):
+        rungs.add(Score(trial, 25, 0.9))
+    stopped = [method for score, method in zip(scores, methods, strict=True) if rungs.verdict(score) is not None]
+    assert stopped == ["bitfit", "prefix_tuning"]
+
+
+def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
+    scores = [Score(trial, 25, (trial * 37 % 41) / 41) for trial in range(41)]
+    methods: dict[int, str | None] = dict(enumerate(["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]))
+    grown = RungBoard(plan)
+    for score in scores:
+        grown.add(score, methods.get(score.trial))
+    rebuilt = RungBoard(plan, list(reversed(scores)), methods)
+    verdicts = [grown.verdict(score) for score in scores]
+    assert verdicts == [rebuilt.verdict(score) for score in scores]
+    assert 5 < sum(verdict is not None for verdict in verdicts) < 36
+
+
+def test_where_all_published_methods_are_protected_ranks_count_them_all_the_same():
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, protected=Protected.ALL))
+    for trial, score in enumerate((0.9, 0.8)):
+        rungs.add(Score(trial, 25, score), "lora_qv")
+    low = Score(2, 25, 0.5)
+    rungs.add(low)
+    assert rungs.verdict(low) is not None
+    assert rungs.verdict(Score(1, 25, 0.8)) is None
