@@ -6,6 +6,7 @@ from html import escape
 
 from studies.confirming.statistics import Spread, spread
 from studies.confirming.verdicts import Comparison, compare
+from studies.queries.ranking import best_trial
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
@@ -196,6 +197,5 @@ def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...
 
 def _newer_winner(ledger: Ledger, study: str, winner: Contender) -> int | None:
     """The best complete trial of the study if it is not the one that was confirmed."""
-    complete = ledger.trials(ledger.study(study).id, states=[TrialState.COMPLETE])
-    best = min(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
-    return None if best.number == winner.trial else best.number
+    best = best_trial(ledger.trials(ledger.study(study).id))
+    return None if best is None or best.number == winner.trial else best.number

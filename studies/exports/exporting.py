@@ -15,6 +15,7 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
+from studies.queries.ranking import best_trial
 from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -129,10 +130,10 @@ def chosen_trial(ledger: Ledger, study: StudyRecord, number: int | None) -> Tria
     """
     if number is not None:
         return ledger.trial(study.id, number)
-    complete = ledger.trials(study.id, states=[TrialState.COMPLETE])
-    if not complete:
+    best = best_trial(ledger.trials(study.id))
+    if best is None:
         raise StudiesError(f"study {study.name!r} must have a complete trial; got none. Launch it again.")
-    return min(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
+    return best
 
 
 def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None) -> Source:
