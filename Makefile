@@ -4,7 +4,7 @@ STUDY ?= studies/examples/docstrings.yaml
 JOBS ?= 2
 .DEFAULT_GOAL := help
 
-.PHONY: help setup search test nightly lint bench clean
+.PHONY: help setup search test nightly lint docs reference bench clean
 
 help: ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -39,10 +39,16 @@ lint: .venv/.installed-dev ## Lint, format, types, import direction
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: .venv/.installed-dev ## Build the documentation into site/, in strict mode
+	$(BIN)/mkdocs build --quiet
+
+reference: .venv/.installed-dev ## Write the pages of the reference again, from what the program says of itself
+	$(BIN)/python docs/generate.py
+
 bench: .venv/.installed-dev ## Run the benchmarks
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/packs.py
 	$(BIN)/python benchmarks/packed_search.py
 
 clean: ## Remove the environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache site

@@ -149,17 +149,6 @@ def test_the_defaults_are_those_of_a_request() -> None:
     assert tuple(str(options["against"]).split(",")) == plain.against == AGAINST
 
 
-def test_the_commands_of_the_readme_work(run: Run) -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
-    lines = [line.split()[2:] for line in readme.splitlines() if line.startswith("deltaspace confirm ")]
-    assert len(lines) == 2
-    for arguments in lines:
-        named = ["reviews" if argument == "docstrings" else argument for argument in arguments]
-        code, out, err = run(*named, "--quiet")
-        assert code == 0, err
-        assert "The discovered variant (trial 2) beats mam_adapter" in " ".join(out.split())
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [

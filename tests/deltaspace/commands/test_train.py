@@ -2,7 +2,6 @@
 
 import json
 import random
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,21 +186,3 @@ def test_options_out_of_range_are_misuse(train: Train, tmp_path: Path) -> None:
 
 def test_every_embedded_task_has_a_study_file_of_its_name() -> None:
     assert set(EMBEDDED_TASKS) <= set(example_names())
-
-
-def test_the_lines_of_the_readme_train_and_predict(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    block = README.read_text().split("## Train and predict")[1].split("```console\n")[1].split("```")[0]
-    lines = [shlex.split(line.split("  #")[0])[1:] for line in block.splitlines()]
-    assert [arguments[0] for arguments in lines] == ["train", "train", "train", "predict"]
-    monkeypatch.setenv("DELTASPACE_CACHE", str(study.parent / "cache"))
-    monkeypatch.chdir(tmp_path)
-    Path("new.jsonl").write_text(sentences(7, 3))
-    for arguments in lines:
-        named = [str(study) if argument == "docstrings" else argument for argument in arguments]
-        steps = ["--steps", "2"] if arguments[0] == "train" else []
-        assert main([*named, *steps]) == 0, capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "lora", "mam", "new.jsonl", "predicted.jsonl"]
-    assert len(Path("predicted.jsonl").read_text().splitlines()) == 3
-    assert facts_of(Path("again"))["seed"] == 7

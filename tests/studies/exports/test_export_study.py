@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -351,21 +350,6 @@ def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys:
     capsys.readouterr()
     said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url)
     assert "must be a study that searches; it is a confirmation" in said
-
-
-def readme_commands() -> list[list[str]]:
-    lines = [line.split("  #")[0].strip() for line in README.read_text().splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("deltaspace export ")]
-
-
-def test_the_commands_of_the_readme_work(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(readme_commands()) >= 4
-    monkeypatch.chdir(tmp_path)
-    lora, pruned = ran.number("lora_qv"), next(t.number for t in ran.trials() if t.state is TrialState.PRUNED)
-    for arguments in readme_commands():
-        number = pruned if "--retrain" in arguments else lora
-        own = [str(number) if argument.isdecimal() else argument for argument in arguments]
-        assert main([STUDY if argument == "docstrings" else argument for argument in own]) == 0, arguments
 
 
 def test_every_point_that_was_run_is_a_published_method() -> None:

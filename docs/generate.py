@@ -1,0 +1,347 @@
+"""Writes the pages of the reference from what the program says of itself. A test compares them with what is committed.
+
+``make reference`` writes them again.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+import deltaspace
+import search_space.errors
+import studies.errors
+import trial_runner.errors
+from deltaspace.commands.main import COMMANDS
+from search_space.backbones import FAMILIES, REFUSED
+from search_space.forms import FORMS
+from search_space.gates import GATES
+from search_space.published import METHODS
+from search_space.rules import RULES
+from studies.specification import Specification
+from studies.store import records
+from studies.store.tables import Base
+
+FOLDER = Path(__file__).parent / "reference"
+_RECORDS = {
+    "studies": records.StudyRecord,
+    "confirmations": records.ConfirmationRecord,
+    "trials": records.TrialRecord,
+    "attempts": records.AttemptRecord,
+    "readings": records.ReadingRecord,
+    "artefacts": records.ArtefactRecord,
+    "events": records.EventRecord,
+}
+"""What leaves the store of each table; its docstring says what the columns mean."""
+_SIDES = ("attention_", "ffn_")
+_GENERATED = "*This page is generated from the program.*"
+
+
+def page(title: str, *parts: str) -> str:
+    """A page of Markdown."""
+    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts), _GENERATED]) + "\n"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown; what stands in a cell stays on its line."""
+
+    def line(cells: Iterable[object]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    head = list(head)
+    return "\n".join([line(head), line("---" for _ in head), *map(line, rows)])
+
+
+def summary(thing: object) -> str:
+    """First paragraph of a docstring, as one line with Markdown's marks of code."""
+    text = inspect.getdoc(thing) or ""
+    return code(" ".join(text.split("\n\n")[0].split()))
+
+
+def code(text: str) -> str:
+    """Text of a docstring with Markdown's marks of code."""
+    return text.replace("``", "`")
+
+
+def attributes(cls: type) -> dict[str, str]:
+    """What a docstring says of each attribute; those of bases too."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        section = re.search(r"^Attributes:\n((?:    .*\n?|\n)+)", inspect.cleandoc(base.__doc__ or ""), re.MULTILINE)
+        if section:
+            entries = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", section[1], re.MULTILINE)
+            found |= {name: code(" ".join(text.split())) for name, text in entries}
+    return found
+
+
+def defaults(cls: Any) -> Iterator[tuple[str, object, object]]:
+    """Name, annotation and default of every field of a section; ``PydanticUndefined`` where a value must be given."""
+    if issubclass(cls, BaseModel):
+        for name, field in cls.model_fields.items():
+            yield name, field.annotation, field.get_default(call_default_factory=True)
+        return
+    for one in dataclasses.fields(cls):
+        default = one.default_factory() if one.default_factory is not dataclasses.MISSING else one.default
+        yield one.name, one.type, PydanticUndefined if default is dataclasses.MISSING else default
+
+
+def written(value: object) -> str:
+    """A default as a study file would have it."""
+    if value is PydanticUndefined:
+        return "**required**"
+    plain = yaml.safe_dump(_plain(value), default_flow_style=True, width=10_000).strip()
+    return f"`{plain.removesuffix('...').strip()}`"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if _is_section(value):
+        return {name: _plain(getattr(value, name)) for name, _, _ in defaults(type(value))}
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def study_file() -> str:
+    """Every key of a study file."""
+    sections = {name: value for name, _, value in defaults(Specification) if _is_section(value)}
+    task = Specification.model_fields["task"].annotation
+    parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'task'))}"]
+    for name, section in (("task", task), *((name, type(value)) for name, value in sections.items())):
+        parts.append(f"## `{name}`\n\n{summary(section)}\n\n{_keys(section)}")
+    about = (
+        "A study file says what is searched, on what, and how far. Unknown keys are refused; all problems of a file "
+        "are reported together, each with its key. On the command line every key can be overridden: "
+        "`--set training.steps=400`."
+    )
+    return page("The study file", about, *parts)
+
+
+def _is_section(value: object) -> bool:
+    return isinstance(value, BaseModel) or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def _keys(cls: Any, leaving: tuple[str, ...] = ()) -> str:
+    meanings = attributes(cls)
+    rows = [
+        (f"`{name}`", written(value), meanings.get(name, ""))
+        for name, _, value in defaults(cls)
+        if name not in leaving and not name.startswith("_")
+    ]
+    return table(("key", "default", "meaning"), rows)
+
+
+def commands() -> str:
+    """The help of every command."""
+    parts = []
+    for name in COMMANDS:
+        command = importlib.import_module(f"deltaspace.commands.{name}").command
+        with click.Context(
+            command, info_name=f"deltaspace {name}", max_content_width=100, terminal_width=100
+        ) as context:
+            parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```")
+    about = (
+        "Every command has `--help`. Results go to stdout, progress and errors to stderr; the exit status is 0 when "
+        "done, 1 when failed, 2 when misused."
+    )
+    return page("Commands", about, *parts)
+
+
+def python() -> str:
+    """The names of ``import deltaspace``."""
+    parts = []
+    for name in deltaspace.__all__:
+        thing = getattr(deltaspace, name)
+        if inspect.ismodule(thing):
+            parts.append(f"## `deltaspace.{name}`\n\n{summary(thing)} See [errors](errors.md).")
+            continue
+        parts.append(f"## `deltaspace.{name}`\n\n```text\n{_signature(name, thing)}\n```\n\n{_documented(thing)}")
+        if inspect.isclass(thing):
+            parts += [_member(name, member, value) for member, value in _members(thing)]
+    about = "`import deltaspace` is light: a name is imported when it is first used."
+    return page("Python", about, *parts)
+
+
+def _signature(name: str, thing: Any) -> str:
+    if inspect.isclass(thing) and issubclass(thing, BaseModel):
+        return f"{name}(**keys of a study file)"
+    try:
+        return f"{name}{_short(inspect.signature(thing))}"
+    except (TypeError, ValueError):
+        return name
+
+
+def _short(signature: inspect.Signature) -> str:
+    """A signature with the last word of every dotted name."""
+    words = re.sub(r"<[^<>]* at 0x[0-9a-f]+>", "…", str(signature))
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Za-z])", "", words).replace("'", "")
+
+
+def _members(cls: type) -> Iterator[tuple[str, object]]:
+    for name, value in vars(cls).items():
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property | classmethod)):
+            yield name, value
+
+
+def _member(owner: str, name: str, value: Any) -> str:
+    function = value.__func__ if isinstance(value, classmethod) else value
+    if isinstance(value, property):
+        return f"**`{owner}.{name}`**: {summary(value)}"
+    words = re.sub(r"^\((?:self|cls)(?:, )?", "(", _short(inspect.signature(function)))
+    return f"**`{owner}.{name}{words}`**: {summary(function)}"
+
+
+def _documented(thing: object) -> str:
+    """A docstring as Markdown: its sections are lists, its examples blocks of text."""
+    lines, shown = [], False
+    for line in (inspect.getdoc(thing) or "").splitlines():
+        is_example = line.strip().startswith(">>>")
+        if is_example and not shown:
+            lines += ["", "```text"]
+        if shown and not line.strip():
+            lines += ["```"]
+            shown = False
+        shown = shown or is_example
+        heading = re.fullmatch(r"(\w+):", line)
+        entry = re.fullmatch(r"    (\*{0,2}\w+): (.*)", line)
+        if shown:
+            lines.append(line.strip())
+        elif heading:
+            lines += [f"*{heading[1]}*", ""]
+        elif entry:
+            lines.append(f"* `{entry[1]}`: {code(entry[2])}")
+        else:
+            lines.append(code(line.strip()) if not line.startswith("     ") else f"  {code(line.strip())}")
+    return "\n".join([*lines, "```"] if shown else lines)
+
+
+def database() -> str:
+    """The tables of the ledger."""
+    parts = []
+    for each in Base.metadata.sorted_tables:
+        keys = {column.name for column in each.primary_key}
+        meanings = _meanings(each.name)
+        rows = []
+        for column in each.columns:
+            refers = ", ".join(f"→ `{key.target_fullname}`" for key in column.foreign_keys)
+            marks = ", ".join(word for word in ("key" if column.name in keys else "", refers) if word)
+            rows.append(
+                (
+                    f"`{column.name}`",
+                    _type(column),
+                    "yes" if column.nullable else "",
+                    marks,
+                    meanings.get(column.name, ""),
+                )
+            )
+        doc = next((summary(one.class_) for one in Base.registry.mappers if one.local_table is each), "")
+        parts.append(f"## `{each.name}`\n\n{doc}\n\n{table(('column', 'type', 'may be null', '', 'meaning'), rows)}")
+    about = "The same tables stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them."
+    return page("The database", about, *parts)
+
+
+def _meanings(table_name: str) -> dict[str, str]:
+    """What the columns of a table mean, where its record says so."""
+    if table_name not in _RECORDS:
+        return {}
+    found = attributes(_RECORDS[table_name])
+    if table_name == "trials":
+        sides = attributes(records.SiteDimensions).items()
+        found |= {f"{side}{name}": text for side in _SIDES for name, text in sides}
+    return found
+
+
+def _type(column: Any) -> str:
+    return re.sub(r"\(.*\)", "", str(getattr(column.type, "impl", column.type)) or type(column.type).__name__).lower()
+
+
+def rules() -> str:
+    """The rules of validity."""
+    about = "A configuration that breaks a rule cannot be built; the error names the rule."
+    return page(
+        "Validity rules", about, table(("rule", "what holds"), ((f"`{name}`", text) for name, text in RULES.items()))
+    )
+
+
+def forms_and_gates() -> str:
+    """Functional forms and gates."""
+    parts = []
+    for title, registry in (("Functional forms", FORMS), ("Gates", GATES)):
+        rows = [(f"`{name}`", summary(cls)) for name, cls in registry.items()]
+        parts.append(f"## {title}\n\n{table(('name', 'what it is'), rows)}")
+    return page("Forms and gates", *parts)
+
+
+def methods() -> str:
+    """Published methods."""
+    parts = []
+    for name, method in METHODS.items():
+        rows = [
+            (f"`{one.alias}`", f"`{one.name}`", "" if one.default is None else f"`{one.default}`", one.meaning)
+            for one in method.hyperparameters
+        ]
+        settings = table(("letter", "name", "default", "meaning"), rows) if rows else ""
+        parts.append(f"## `{name}`\n\n{method.title}. {method.citation}.\n\n{settings}")
+    about = (
+        "Every method is a named point of the space. Named in a study it is resized to the budget; `NAME:letter=value` "
+        "fixes what is named. `deltaspace methods --backbone X` says what is valid on a backbone."
+    )
+    return page("Published methods", about, *parts)
+
+
+def families() -> str:
+    """Backbone families."""
+    rows = []
+    for family in {each.name: each for each in FAMILIES.values()}.values():
+        about = (inspect.getdoc(inspect.getmodule(family.read_shape)) or "").split("\n\n")[0]
+        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(" ".join(about.split()))))
+    refused = [(f"`{name}`", why) for name, why in REFUSED.items()]
+    return page(
+        "Backbone families",
+        "A backbone is known by the entry `model_type` of its `config.json`.",
+        table(("model type", "what it is"), rows),
+        f"## Refused\n\n{table(('model type', 'what is in the way'), refused)}",
+    )
+
+
+def errors() -> str:
+    """The trees of errors."""
+    parts = []
+    for module in (search_space.errors, trial_runner.errors, studies.errors):
+        tree = (inspect.getdoc(module) or "").partition("::")[2]
+        parts.append(f"## `{module.__name__}`\n\n```text\n{inspect.cleandoc(tree)}\n```")
+    about = (
+        "Every error of deltaspace says in one line what must hold, what was got, and what to do. Each package has one "
+        "root; names that are not known are `KeyError`s too, values that cannot be are `ValueError`s."
+    )
+    return page("Errors", about, *parts)
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "study-file": study_file,
+    "commands": commands,
+    "python": python,
+    "database": database,
+    "rules": rules,
+    "forms-and-gates": forms_and_gates,
+    "methods": methods,
+    "families": families,
+    "errors": errors,
+}
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (folder / f"{name}.md").write_text(make())

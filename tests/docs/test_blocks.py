@@ -1,0 +1,65 @@
+"""Every block of the README and of the documentation, run where a reader stands after ``make search``."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from support.pages import PAGES, ROOT, PageRun, blocks_of
+
+from deltaspace.commands.main import main
+
+PAGES_THAT_RUN = [page for page in PAGES if any(block.runs for block in blocks_of(page))]
+ROWS = 60
+STUDY = {
+    "name": "docstrings",
+    "backbone": "embedded",
+    "task": {"folder": "reviews", "text": "sentence", "label": "label", "max_tokens": 16},
+    "budget": "0.5%",
+    "trials": 14,
+    "training": {"steps": 8, "batch_size": 8},
+    "pruning": {"first_rung_steps": 2},
+    "fleet": {"backend": "inline"},
+}
+"""What stands for the shipped study: its name, and a task that is trained in seconds."""
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the shipped study was launched, beside a reader's own data."""
+    folder = tmp_path_factory.mktemp("reader")
+    (folder / "articles").mkdir()
+    (folder / "reviews").mkdir()
+    rows = [{"sentence": f"number {n} was {word}", "label": word} for n in range(ROWS) for word in ("good", "bad")]
+    (folder / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "new.jsonl").write_text(json.dumps({"sentence": "number 7 was good"}) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.delenv("DELTASPACE_STORAGE", raising=False)
+        Path("docstrings.yaml").write_text(yaml.safe_dump(STUDY))
+        assert main(["launch", "docstrings.yaml"]) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_blocks_of_a_page_run(
+    page: Path, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    shutil.copytree(searched, here)
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
+    run = PageRun(capsys)
+    for block in blocks_of(page):
+        if block.runs:
+            try:
+                run.run(block)
+            except (Exception, SystemExit) as error:
+                error.add_note(f"{page.relative_to(ROOT)}:{block.line}")
+                raise
+
+
+def test_every_block_says_its_language() -> None:
+    assert [f"{page.name}:{block.line}" for page in PAGES for block in blocks_of(page) if not block.language] == []

@@ -1,0 +1,96 @@
+"""Pages of the documentation: their fenced blocks, and what running one means.
+
+A block of ``console`` is commands, of ``python`` a program that goes on through the page, of ``yaml`` a study file that
+is saved under its name. Blocks of ``text`` are only read.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deltaspace.commands.main import main
+from studies.specification import read_specification
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+RUN = ("console", "python", "yaml")
+TASK = {"name": "docstrings"}
+SMALLER = {"trials": 12, "training": {"steps": 8, "batch_size": 8}, "pruning": {"first_rung_steps": 2}}
+"""What a study file that is valid as it stands gets before it is launched, so that it takes seconds."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+    file: str
+
+    @property
+    def runs(self) -> bool:
+        """Whether the block is something to run, not a file to write."""
+        return self.language in RUN and not self.file
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text()
+    found = re.finditer(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```", text, flags=re.DOTALL | re.MULTILINE)
+    return [
+        Block(
+            language=one[2],
+            text=re.sub(rf"^{one[1]}", "", one[4], flags=re.MULTILINE),
+            line=text[: one.start()].count("\n") + 1,
+            file="".join(re.findall(r'title="(.+?)"', one[3])),
+        )
+        for one in found
+    ]
+
+
+class PageRun:
+    """Runs the blocks of one page, in their order, in the working directory.
+
+    Args:
+        capsys: Of the test; holds what the last command printed.
+    """
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._names: dict[str, object] = {"__name__": "page"}
+
+    def run(self, block: Block) -> None:
+        {"console": self._commands, "python": self._program, "yaml": self._study}[block.language](block)
+
+    def _program(self, block: Block) -> None:
+        exec(compile(block.text, f"line {block.line}", "exec"), self._names)
+
+    def _study(self, block: Block) -> None:
+        given = yaml.safe_load(block.text)
+        if "name" not in given:  # a part of a study file
+            given = {"name": "part", "backbone": "embedded", "task": TASK, "budget": "0.5%"} | given
+        path = Path(f"{given['name']}.yaml")
+        path.write_text(yaml.safe_dump(given))
+        read_specification(path)
+        path.write_text(yaml.safe_dump(given | SMALLER))
+
+    def _commands(self, block: Block) -> None:
+        for line in block.text.replace("\\\n", "").splitlines():
+            words = shlex.split(line.split("  #")[0])
+            if not words:
+                continue
+            program, *arguments = words
+            if program == "make":
+                assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE), line
+                continue
+            assert Path(program).name == "deltaspace", f"a console block runs make and deltaspace; got: {line}"
+            if arguments[0] == "launch":
+                arguments += ["--set", "fleet.backend=inline"]
+            if "--task" in arguments:  # the reader's own study of that name, which is small
+                arguments[arguments.index("--task") + 1] += ".yaml"
+            assert main(arguments) == 0, f"{line}\n{self._capsys.readouterr().err}"
+            assert any(self._capsys.readouterr()), line
