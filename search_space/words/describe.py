@@ -12,37 +12,22 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.published import METHODS, PublishedMethod
+from search_space.words.dimensions import SideDimensions
 from search_space.words.sentence import phrases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideView:
-    """The four dimensions of the edits at attention or at the FFN; several values are joined by ``+``.
+class SideView(SideDimensions):
+    """The dimensions of the edits of a side, with what else tells configurations apart.
 
     Attributes:
-        form: Functional form.
-        write: Modified representation.
         read: What the form is computed of; ``none`` for constants.
-        insertion: ``sequential`` or ``parallel``.
-        gate: Composition function.
-        heads: In how many blocks the form works.
-        bottleneck: Smallest width over the edits; None without one.
-        activation: Nonlinearity; None without one.
-        scale: Fixed scale; None without one.
         variant: What else tells methods apart, such as ``own norm`` or ``keys q + MLP``; None for nothing.
         site: The sites, where they are not every attention or every FFN.
         layers: The layer choices, where they are not all layers.
     """
 
-    form: str
-    write: str
     read: str
-    insertion: str
-    gate: str
-    heads: str
-    bottleneck: int | None
-    activation: str | None
-    scale: float | None
     variant: str | None = None
     site: str | None = None
     layers: str | None = None

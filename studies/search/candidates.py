@@ -1,11 +1,13 @@
 """Candidates of the search space as trials of the ledger, and trials of the ledger as requests to a pack."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.edit import Edit
 from search_space.words.describe import sentence, side_view
+from search_space.words.dimensions import SideDimensions
 from studies.search.proposer import Proposal
 from studies.search.samplers import derived_seed
 from studies.store.records import NewTrial, SiteDimensions, TrialRecord
@@ -37,17 +39,8 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimen
     view = side_view(edits)
     if view is None or learning_rate is None:
         return None
-    return SiteDimensions(
-        form=view.form,
-        write=view.write,
-        insertion=view.insertion,
-        gate=view.gate,
-        heads=view.heads,
-        bottleneck=view.bottleneck,
-        activation=view.activation,
-        scale=view.scale,
-        learning_rate=learning_rate,
-    )
+    shared = {one.name: getattr(view, one.name) for one in fields(SideDimensions)}
+    return SiteDimensions(**shared, learning_rate=learning_rate)
 
 
 def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
+from search_space.words.dimensions import SideDimensions
 from studies.errors import StudiesError
 from trial_runner.requests import Reading
 
@@ -34,29 +35,13 @@ class StudyKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteDimensions:
-    """The design dimensions of the edits at one kind of sublayer; several writes are joined by ``+``.
+class SiteDimensions(SideDimensions):
+    """The design dimensions of the edits at one kind of sublayer, and how fast they learn.
 
     Attributes:
-        form: Functional form.
-        write: Modified representation.
-        insertion: ``sequential`` or ``parallel``.
-        gate: Composition function.
-        heads: ``single``, ``query_heads`` or ``key_value_heads``.
-        bottleneck: Prefix length, adapter bottleneck or rank; None for forms without one.
-        activation: Nonlinearity; None for forms without one.
-        scale: Fixed scale; None for gates without one.
         learning_rate: Peak learning rate of these edits.
     """
 
-    form: str
-    write: str
-    insertion: str
-    gate: str
-    heads: str
-    bottleneck: int | None
-    activation: str | None
-    scale: float | None
     learning_rate: float
 
 
