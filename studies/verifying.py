@@ -13,7 +13,7 @@ from studies.search.replaying import replay_violations
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord
+from studies.store.records import StudyKind, StudyRecord, TrialRecord
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
@@ -62,8 +62,5 @@ def _replay(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord], s
     """A sampler that is told what the ledger holds knows just that."""
     search = recorded_specification(study).search
     proposer = Proposer(space, sampler=search.sampler, seed=study.seed, published=search.published_points)
-    readings: dict[int, list[ReadingRecord]] = {}
-    for reading in ledger.readings(study.id):
-        readings.setdefault(reading.trial, []).append(reading)
-    proposer.replay(trials, readings)
+    proposer.replay(trials, ledger.readings_by_trial(study.id))
     yield from replay_violations(ledger, study.id, proposer)

@@ -13,7 +13,7 @@ from studies.search.proposer import Proposer
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.store.records import StudyRecord, TrialRecord, TrialState
 
 _STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.WAITING,
@@ -106,9 +106,7 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
     """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
     specification = recorded_specification(record)
     proposer = Proposer(recorded_space(record), sampler=specification.search.sampler, seed=record.seed)
-    readings: dict[int, list[ReadingRecord]] = {}
-    for reading in ledger.readings(record.id):
-        readings.setdefault(reading.trial, []).append(reading)
+    readings = ledger.readings_by_trial(record.id)
     for trial in ledger.trials(record.id):
         frozen = proposer.expected(trial, readings.get(trial.number, ()))
         # the replay hides published methods from samplers that cannot learn of them

@@ -57,10 +57,8 @@ class StudyKeeper:
     def _rebuild(self) -> None:
         """Read the ledger into memory."""
         trials = self._ledger.trials(self._study.id)
-        readings = self._ledger.readings(self._study.id)
-        by_trial: dict[int, list[ReadingRecord]] = {}
-        for reading in readings:
-            by_trial.setdefault(reading.trial, []).append(reading)
+        by_trial = self._ledger.readings_by_trial(self._study.id)
+        readings = [reading for of_trial in by_trial.values() for reading in of_trial]
         plan = self._plan
         self.proposer = Proposer(plan.space, sampler=plan.sampler, seed=plan.seed, published=plan.published)
         self.proposer.replay(trials, by_trial)

@@ -1,19 +1,18 @@
 """Whether Optuna's study in memory is what the ledger holds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from optuna.trial import FrozenTrial
 
 from studies.keeping.plan import StudyPlan
 from studies.search.proposer import Proposer
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord
 
 
 def replayed(ledger: Ledger, study_id: int, plan: StudyPlan) -> Proposer:
     """A new proposer that was told what the ledger holds."""
     proposer = Proposer(plan.space, sampler=plan.sampler, seed=plan.seed, published=plan.published)
-    proposer.replay(ledger.trials(study_id), _by_trial(ledger.readings(study_id)))
+    proposer.replay(ledger.trials(study_id), ledger.readings_by_trial(study_id))
     return proposer
 
 
@@ -30,7 +29,7 @@ def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> list
 
 def _differences(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
     trials, history = ledger.trials(study_id), proposer.history()
-    readings = _by_trial(ledger.readings(study_id))
+    readings = ledger.readings_by_trial(study_id)
     if len(trials) != len(history):
         yield f"the ledger holds {len(trials)} trials, Optuna {len(history)}"
     for trial, known in zip(trials, history, strict=False):
@@ -51,10 +50,3 @@ def _facts(expected: FrozenTrial, known: FrozenTrial) -> Iterator[tuple[str, obj
         # Optuna hears no more of a trial that it was told to forget
         yield "score", expected.values, known.values
         yield "readings", expected.intermediate_values, known.intermediate_values
-
-
-def _by_trial(readings: Sequence[ReadingRecord]) -> Mapping[int, list[ReadingRecord]]:
-    by_trial: dict[int, list[ReadingRecord]] = {}
-    for reading in readings:
-        by_trial.setdefault(reading.trial, []).append(reading)
-    return by_trial

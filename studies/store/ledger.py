@@ -259,6 +259,13 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Readings of one trial or of all, in the order of their steps."""
         return self._database.read(lambda link: looking.readings(link, study_id, number))
 
+    def readings_by_trial(self, study_id: int) -> dict[int, list[ReadingRecord]]:
+        """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
+        by_trial: dict[int, list[ReadingRecord]] = {}
+        for reading in self.readings(study_id):
+            by_trial.setdefault(reading.trial, []).append(reading)
+        return by_trial
+
     def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
         """Files of one trial or of all; of each trial the newest last."""
         return self._database.read(lambda link: looking.artefacts(link, study_id, number))
