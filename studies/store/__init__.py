@@ -1,10 +1,9 @@
-"""The ledger: studies, trials, attempts, readings, files and events in SQLite or PostgreSQL.
+"""The ledger: studies, confirmations, trials, attempts, readings, files and events in SQLite or PostgreSQL.
 
 ::
 
     ledger.py       Ledger: every verb, one transaction each
     records.py      what enters and leaves: frozen values
-    reading.py      run_query: SQL of the user's own, read-only
     invariants.py   violations: what must hold after any crash
     tables.py, migrations.py           the tables and their versions
     keeping.py, leases.py, settling.py, looking.py   the verbs' statements
