@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.loops import each
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
@@ -77,7 +78,7 @@ def test_the_help_of_every_command_loads_no_deep_learning_library() -> None:
     assert heavy_modules_after(ASK_FOR_HELP) == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each("path", SOURCES, ids=name_of)
 def test_imports_are_absolute(path: Path) -> None:
     relative = [node.lineno for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []

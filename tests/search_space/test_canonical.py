@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
@@ -357,8 +358,8 @@ def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta: Back
     assert fingerprint(of(ADAPTER), roberta) == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "qwen2_5_0_5b"])
+@each("name", list(METHODS))
 def test_the_canonical_form_of_a_published_method_is_its_own(
     name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import SCHEMA_VERSION, configuration_from_json, configuration_to_json
@@ -154,8 +155,8 @@ def test_the_stored_form_is_read() -> None:
     assert configuration_from_json(STORED) == CONFIGURATION
 
 
-@pytest.mark.parametrize("name", list(METHODS))
 @pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "qwen2_5_0_5b"])
+@each("name", list(METHODS))
 def test_a_published_method_is_read_back(name: str, backbone: str, shape_named: Callable[[str], BackboneShape]) -> None:
     configuration = published_method(name).configuration(shape_named(backbone))
     assert through_text(configuration) == configuration

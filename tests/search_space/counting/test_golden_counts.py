@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.loops import each
 
 from deltaspace.commands.main import main
 from search_space.backbones.shape import BackboneShape
@@ -75,7 +76,7 @@ def printed(records: list[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
     return ((record, row) for record in records for row in record.get("published", ()))
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=id_of)
+@each("record", RECORDS, ids=id_of)
 def test_a_record_is_reproduced_by_the_public_functions(
     record: Record, shape_named: Callable[[str], BackboneShape]
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_record_is_reproduced_by_the_public_functions(
     assert {name: found.get(name) for name in record["counts"]} == expected_of(record)
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=id_of)
+@each("record", RECORDS, ids=id_of)
 def test_a_record_is_reproduced_by_the_command_line(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
     settings = [f"--set={name}={value}" for name, value in settings_of(record).items()]
     folder = str(DATA / "backbones" / record["backbone"])

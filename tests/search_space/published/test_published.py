@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -58,7 +59,7 @@ def test_there_are_the_backbones_of_the_golden_counts_and_more() -> None:
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(
     name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:
@@ -538,8 +539,8 @@ def test_methods_of_the_whole_model_stand_alone(roberta: BackboneShape) -> None:
         published_method("diff_pruning").configuration(roberta, {"fraction": 2})
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("head_only", "full_finetuning")])
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen2_5_0_5b"])
+@each("name", [name for name in NAMES if name not in ("head_only", "full_finetuning")])
 def test_a_method_that_is_resized_stays_within_the_budget(
     name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:

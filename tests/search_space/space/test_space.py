@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import optuna
 import pytest
+from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
@@ -461,7 +462,7 @@ FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072)}
 
 
 @pytest.mark.parametrize("share", ["0.5%", "2%"])
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "head_only"])
+@each("name", [name for name in METHODS if name != "head_only"])
 def test_a_published_method_is_resized_to_the_budget(name: str, share: str, roberta: BackboneShape) -> None:
     budget = ParameterBudget.parse(share).parameters(roberta)
     space = SearchSpace(shape=roberta, budget=budget)

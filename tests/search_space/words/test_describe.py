@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -255,7 +256,7 @@ def test_a_structure_is_told_in_a_phrase_for_each_kind_of_edit(
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "mbart_large_cc25", "gpt2", "qwen2_5_0_5b"])
-@pytest.mark.parametrize("name", WITH_EDITS)
+@each("name", WITH_EDITS)
 def test_the_nearest_to_a_published_method_is_itself(
     name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:
