@@ -231,6 +231,12 @@ class Genome:
                     told.setdefault(f"learning_rate.{form}", rate)
         return self.space.suggest_published(method, GivenTrial(told))
 
+    def published_view(self, method: str) -> View:
+        """What the model sees of a published method, at rates in the middle of their ranges."""
+        ranges = self.space.options.learning_rates.items()
+        told = {f"learning_rate.{form}": absolute_rate(0.0, low, high) for form, (low, high) in ranges}
+        return self.view_of(Observation.of(self.space.suggest_published(method, GivenTrial(told)), number=0))
+
     def genes_of(self, observation: Observation) -> Genes | None:
         """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
         configuration = observation.configuration

@@ -24,6 +24,9 @@ _PATIENCE = 50
 _RATES = 16
 """Draws of rates that are compared for each published structure."""
 
+_FIRST_RATES = 4
+"""The same for its first trial; few, so that first trials tell of several rates."""
+
 
 class FactoredSearch:
     """Proposes candidates of a space, given what has been tried.
@@ -81,13 +84,34 @@ class FactoredSearch:
         if heard >= settings.startup and kind >= settings.fresh:
             belief = self._belief(history)
             if kind < settings.fresh + settings.rated:
-                found = self._rated(draw, history, belief, tried)
+                found = self._rated(draw, history, belief)
                 if found is not None:
                     return found
             found = self._best(draw, history, belief, tried)
             if found is not None:
                 return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
+
+    def published(
+        self, history: Sequence[Observation], method: str, *, number: int, retry: int = 0
+    ) -> Candidate | None:
+        """A published method or point at the rates that promise most; None if all that were drawn had been tried.
+
+        Args:
+            history: The trials so far.
+            method: As the space names it.
+            number: Of the new trial.
+            retry: Counts calls for the same number whose candidates were not wanted.
+
+        Raises:
+            UnknownMethodError: If there is no such method.
+            BudgetError: If it does not fit.
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        draw = self._generator(number, retry)
+        view = self._genome.published_view(method)
+        asked = [(method, _rerated(draw, view)) for _ in range(_FIRST_RATES)]
+        return self._best_rated(asked, self._belief(history), history)
 
     def posterior(self, history: Sequence[Observation], asked: Sequence[Observation]) -> tuple[Array, Array]:
         """Means and standard deviations of the true scores of configurations at full length.
@@ -115,6 +139,9 @@ class FactoredSearch:
             KeyError: If one is missing.
         """
         return self._genome.candidate_of(parameters)
+
+    def _generator(self, number: int, retry: int) -> random.Random:
+        return random.Random(derived_seed("factored", self._seed, number, retry, bits=64))
 
     def _belief(self, history: Sequence[Observation]) -> Belief:
         belief = self._believer.belief(history)
@@ -153,18 +180,22 @@ class FactoredSearch:
         worth = self._worth(belief, views, float(means.max()))
         return self._first_new(worth, lambda place: self._genome.candidate(children[place]), tried)
 
-    def _rated(
-        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str]
-    ) -> Candidate | None:
+    def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """A published structure at the rates that promise most."""
         published = {one.method: self._believer.view(one) for one in history if one.method is not None}
         methods = [method for method, view in published.items() if view.attention is not None or view.ffn is not None]
         if not methods:
             return None
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
+        return self._best_rated(asked, belief, history)
+
+    def _best_rated(
+        self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]
+    ) -> Candidate | None:
         known = [self._believer.view(history[trial]) for trial in belief.trials]
-        best = float(belief.process.mean(belief.points(known)).max())
+        best = float(belief.process.mean(belief.points(known)).max(initial=0.0))
         worth = self._worth(belief, [view for _, view in asked], best)
+        tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
     @staticmethod

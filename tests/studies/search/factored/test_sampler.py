@@ -14,10 +14,12 @@ import optuna
 import pytest
 from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
 
-from studies.search.factored.observation import Observation
+from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
+from studies.search.factored.trends import BEST_RATE
+from studies.search.factored.view import relative_rate
 from studies.store.records import TrialState
 
 SUPPORT = Path(__file__).parents[3]
@@ -109,6 +111,26 @@ def test_some_proposals_give_published_structures_other_rates(space, history):
     found += searched(search, found, 120)
     share = np.mean([one.method is not None for one in found[20:]])
     assert 0.03 < share < 0.25
+
+
+def test_published_methods_are_tried_at_rates_that_promise_most(space, history):
+    search = FactoredSearch(space, seed=3)
+    first = search.published([], "lora_qv", number=0)
+    assert (first.method, first.fingerprint) == ("lora_qv", search.published([], "lora_qv", number=0).fingerprint)
+    assert search.published([Observation.of(first, number=0)], "lora_qv", number=0).fingerprint != first.fingerprint
+    low, high = space.options.learning_rates["lowrank"]
+    rates = [search.published([], "lora_qv", number=number).attention_learning_rate for number in range(40)]
+    places = [relative_rate(rate, low, high) for rate in rates]
+    assert abs(np.mean(places) - BEST_RATE) < 0.15
+    assert 0.1 < np.std(places) < 0.4
+    high_is_good = [
+        replace(one, readings=(Measured(fraction=1.0, score=0.4 + 0.1 * place, time=one.number),))
+        for one in history(40)
+        for place in [relative_rate(one.attention_learning_rate or low, low, high)]
+    ]
+    told = [search.published(high_is_good, "lora_qv", number=number) for number in range(40, 60)]
+    later = [relative_rate(one.attention_learning_rate, low, high) for one in told]
+    assert np.mean(later) > np.mean(places) + 0.2
 
 
 def test_two_good_sides_are_joined(space):
