@@ -1,5 +1,6 @@
 """The factored sampler for a study of Optuna whose objective asks a search space: ``space.suggest(trial)``."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from search_space.space.space import SearchSpace
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
+from studies.search.factored.trends import BEST_RATE
+from studies.search.factored.view import absolute_rate
 from studies.search.samplers import derived_seed
 from studies.store.records import TrialState
 
@@ -23,6 +26,9 @@ _STATES = {
     OptunaState.RUNNING: TrialState.RUNNING,
     OptunaState.WAITING: TrialState.QUEUED,
 }
+
+_NEAR = 0.3
+"""How far from the expected best the rates of published methods are drawn, in units of half their range."""
 
 
 class FactoredSampler(BaseSampler):
@@ -63,19 +69,28 @@ class FactoredSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The parameters of one proposal."""
+        """The parameters of one proposal, and rates of other forms for an objective that asks a published method."""
         sign = -1.0 if study.direction is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
         history = [found for one in others if (found := self._observation(one, sign)) is not None]
         candidate = self._search.candidate(history, number=trial.number)
-        return {} if candidate is None else dict(candidate.parameters)
+        return {} if candidate is None else {**self._rates(trial.number), **candidate.parameters}
+
+    def _rates(self, number: int) -> dict[str, float]:
+        """A rate near the expected best for every form that is asked for."""
+        draw = random.Random(derived_seed("rates", self._seed, number))
+        places = {form: BEST_RATE + draw.uniform(-_NEAR, _NEAR) for form in self._space.options.learning_rates}
+        return {
+            f"learning_rate.{form}": absolute_rate(place, *self._space.options.learning_rates[form])
+            for form, place in places.items()
+        }
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A random value, for a parameter outside the space."""
-        random = RandomSampler(seed=derived_seed("independent", self._seed, trial.number, param_name))
-        return random.sample_independent(study, trial, param_name, param_distribution)
+        sampler = RandomSampler(seed=derived_seed("independent", self._seed, trial.number, param_name))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def _observation(self, trial: FrozenTrial, sign: float) -> Observation | None:
         if trial.state not in _STATES:

@@ -199,11 +199,21 @@ def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
         trial = study.ask()
         relative = dict(trial.relative_params)
         candidate = space.suggest(trial)
-        assert dict(candidate.parameters) == relative
+        assert dict(candidate.parameters).items() <= relative.items()
         trial.report(0.1 * random.Random(number).random(), 5)
         study.tell(trial, score_of(candidate)) if number % 2 else study.tell(
             trial, state=optuna.trial.TrialState.PRUNED
         )
+
+
+def test_an_objective_may_ask_published_methods_first(space):
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2))
+    low, high = space.options.learning_rates["softmax_memory"]
+    for _ in range(5):
+        trial = study.ask()
+        candidate = space.suggest_published("prefix_tuning", trial)
+        assert abs(relative_rate(candidate.attention_learning_rate, low, high) - BEST_RATE) <= 0.3 + 1e-9
+        study.tell(trial, score_of(candidate))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -1,0 +1,75 @@
+"""Trials of a ledger as observations."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.factored_search import observed
+
+from search_space.space.random_draw import RandomTrial
+from studies.search.candidates import new_trial
+from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.sampler import FactoredSearch
+from studies.search.proposer import Proposal
+from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+
+BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
+    candidate = space.suggest(RandomTrial(number))
+    new = new_trial(Proposal(number=number, candidate=candidate), space.shape, study_seed=0, head_parameters=10)
+    score = observed(candidate, 0).readings[-1].score
+    return TrialRecord(
+        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
+        study_id=1,
+        state=state,
+        score=score if state is TrialState.COMPLETE else None,
+        steps=8,
+        last_score=score,
+        reason=None,
+        attempt=1,
+        created_at=BEGAN_AT + timedelta(minutes=number),
+        ended_at=BEGAN_AT + timedelta(minutes=number + 1) if state.is_terminal else None,
+    )
+
+
+def readings_of(trial: TrialRecord) -> list[ReadingRecord]:
+    return [
+        ReadingRecord(trial=trial.number, step=step, score=trial.last_score, train_loss=1, seconds=1, attempt=1, rung=0)
+        for step in (4, 8)
+    ]
+
+
+def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
+    trial, running = recorded(space, 0), recorded(space, 1, TrialState.RUNNING)
+    told = observations([trial, running], {0: readings_of(trial)}, steps=16, standard_error=share_error(400))
+    candidate = space.suggest(RandomTrial(0))
+    assert told[0].configuration == candidate.configuration
+    assert told[0].fingerprint == candidate.fingerprint
+    assert told[0].attention_learning_rate == candidate.attention_learning_rate
+    assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
+    assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
+    assert {one.time for one in told[0].readings} == {(BEGAN_AT + timedelta(minutes=1)).timestamp()}
+    assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
+
+
+def test_readings_of_running_trials_are_heard_last(space):
+    trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 1)]
+    told = observations(trials, {one.number: readings_of(one) for one in trials}, steps=8)
+    assert told[0].readings[0].time == math.inf > told[1].readings[0].time
+    assert told[0].readings[0].standard_error == 0.0
+
+
+def test_a_ledger_read_twice_is_proposed_for_alike(space):
+    trials = [recorded(space, number) for number in range(16)]
+    readings = {one.number: readings_of(one) for one in trials}
+    one, other = (observations(trials, readings, steps=8, standard_error=share_error(500)) for _ in range(2))
+    proposals = [FactoredSearch(space, seed=1).propose(told)[0].fingerprint for told in (one, other)]
+    assert proposals[0] == proposals[1]
+
+
+def test_the_error_of_a_share_is_binomial_and_never_nothing():
+    assert share_error(500)(0.5) == pytest.approx(math.sqrt(0.25 / 500))
+    assert share_error(500)(1.0) == pytest.approx(math.sqrt(0.001 * 0.999 / 500))
+    assert share_error(500)(0.0) == pytest.approx(share_error(500)(1.0))
