@@ -40,7 +40,7 @@ lint: .venv/.installed-dev ## Lint, format, types, import direction
 	$(BIN)/lint-imports
 
 docs: .venv/.installed-dev ## Build the documentation into site/, in strict mode
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reference: .venv/.installed-dev ## Write the pages of the reference again, from what the program says of itself
 	$(BIN)/python docs/generate.py
