@@ -38,6 +38,7 @@ _RECORDS = {
     "trials": records.TrialRecord,
     "attempts": records.AttemptRecord,
     "readings": records.ReadingRecord,
+    "examples": records.ExampleRecord,
     "artefacts": records.ArtefactRecord,
     "events": records.EventRecord,
 }

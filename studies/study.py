@@ -259,7 +259,8 @@ class Study:
             >>> study.query("select ffn_form, max(score) from trials group by ffn_form")
 
         Args:
-            sql: Tables: studies, trials, attempts, readings, artefacts, events; they hold all studies of the storage.
+            sql: Tables: studies, trials, attempts, readings, examples, artefacts, events; they hold all studies of the
+                storage.
 
         Raises:
             QueryError: If it is not one reading statement, or the database refuses it.

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from search_space.configuration import Configuration
 from trial_runner.errors import RequestError
+from trial_runner.example_losses import ExampleLosses
 from trial_runner.training import Training
 
 
@@ -104,9 +105,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReading(Reading):
-    """A reading of the trial in a slot of a pack."""
+    """A reading of the trial in a slot of a pack.
+
+    Attributes:
+        slot: Of the pack.
+        examples: The same example by example; None where that was not measured.
+    """
 
     slot: int
+    examples: ExampleLosses | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from deltaspace.commands.options import json_option, storage_option
 def command(sql: str, form: str, storage: str, as_json: bool) -> None:
     """Ask the database with SQL, read-only.
 
-    The connection cannot write. Tables: studies, trials, attempts, readings, artefacts, events.
+    The connection cannot write. Tables: studies, trials, attempts, readings, examples, artefacts, events.
     """
     from deltaspace.commands.output import echo_json, show
     from studies.queries.sql import run_query

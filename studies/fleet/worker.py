@@ -11,6 +11,7 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
+from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Failure, PackRunner, Reading, SlotReading, TrainingPlan, TrialRequest
 
 CHUNK_SECONDS = 0.5
@@ -170,7 +171,7 @@ class PackWorker:
                 continue
             occupant.step = result.step
             artefact = self._save(result.slot, "delta" if result.step >= request.plan.steps else "snapshot")
-            self._reports.append(_report(request, reading=result, artefact=artefact))
+            self._reports.append(_report(request, reading=result, examples=result.examples, artefact=artefact))
 
     def _save(self, slot: int, kind: str) -> ArtefactRecord:
         occupant = self._occupants[slot]
@@ -191,10 +192,18 @@ def _report(
     request: TrialRequest,
     *,
     reading: Reading | None = None,
+    examples: ExampleLosses | None = None,
     artefact: ArtefactRecord | None = None,
     failure: str | None = None,
 ) -> Report:
-    return Report(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact, failure=failure)
+    return Report(
+        trial=request.trial,
+        attempt=request.attempt,
+        reading=reading,
+        examples=examples,
+        artefact=artefact,
+        failure=failure,
+    )
 
 
 def _reason(failure: Failure) -> str:

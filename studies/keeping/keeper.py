@@ -19,7 +19,15 @@ from studies.search.candidates import new_trial, trial_request
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.rungs import RungBoard
 from studies.store.ledger import Ledger
-from studies.store.records import EventKind, NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.store.records import (
+    EventKind,
+    ExampleRecord,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    TrialRecord,
+    TrialState,
+)
 from trial_runner.requests import Reading
 
 MAX_LOSSES = 3
@@ -304,6 +312,7 @@ class StudyKeeper:
             number,
             open_trial.attempt,
             readings=readings,
+            examples=_examples(readings, report),
             artefact=None if report is None else report.artefact,
             outcome=outcome,
         )
@@ -391,3 +400,10 @@ class StudyKeeper:
             )
             for proposal in proposals
         ]
+
+
+def _examples(readings: Sequence[ReadingRecord], report: Report | None) -> tuple[ExampleRecord, ...]:
+    """What was measured example by example of a report's reading, if that is recorded."""
+    if report is None or report.examples is None:
+        return ()
+    return tuple(ExampleRecord.of_reading(report.examples, reading) for reading in readings)

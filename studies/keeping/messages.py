@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from studies.store.records import ArtefactRecord
+from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 
 
@@ -38,6 +39,7 @@ class Report:
         trial: Number of the trial.
         attempt: Number of the attempt.
         reading: A new measurement; None without one.
+        examples: The same example by example; None where that was not measured.
         artefact: The file that holds the trial's state at the reading; None without one.
         failure: Why the trial cannot go on; None while it can.
     """
@@ -45,6 +47,7 @@ class Report:
     trial: int
     attempt: int
     reading: Reading | None = None
+    examples: ExampleLosses | None = None
     artefact: ArtefactRecord | None = None
     failure: str | None = None
 

@@ -20,6 +20,7 @@ from studies.store.records import (
     AttemptRecord,
     ConfirmationRecord,
     EventRecord,
+    ExampleRecord,
     NewStudy,
     NewTrial,
     Outcome,
@@ -204,6 +205,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         attempt: int,
         *,
         readings: Sequence[ReadingRecord] = (),
+        examples: Sequence[ExampleRecord] = (),
         artefact: ArtefactRecord | None = None,
         outcome: Outcome | None = None,
     ) -> Settlement:
@@ -217,7 +219,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         Returns:
             Whether it was accepted: False when the attempt does not run any more (late, or told before).
         """
-        entry = settling.Entry(number=number, attempt=attempt, readings=readings, artefact=artefact, outcome=outcome)
+        entry = settling.Entry(
+            number=number, attempt=attempt, readings=readings, examples=examples, artefact=artefact, outcome=outcome
+        )
 
         def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
             keeping.check_epoch(link, study_id, epoch)
@@ -265,6 +269,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         for reading in self.readings(study_id):
             by_trial.setdefault(reading.trial, []).append(reading)
         return by_trial
+
+    def examples(self, study_id: int, number: int | None = None) -> list[ExampleRecord]:
+        """What readings of one trial or of all measured example by example, in the order of their steps."""
+        return self._database.read(lambda link: looking.examples(link, study_id, number))
 
     def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
         """Files of one trial or of all; of each trial the newest last."""

@@ -11,6 +11,7 @@ from studies.store.records import (
     AttemptRecord,
     ConfirmationRecord,
     EventRecord,
+    ExampleRecord,
     ReadingRecord,
     StudyRecord,
     TrialRecord,
@@ -24,7 +25,7 @@ from studies.store.rows import (
     study_from_row,
     trial_from_row,
 )
-from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, READINGS, STUDIES, TRIALS
+from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 
 _STUDIES = select(STUDIES).order_by(STUDIES.c.id)
 _PARENTS = STUDIES.alias()
@@ -58,6 +59,7 @@ def _of_trials(record: type, table: Table, order: str) -> Select[Any]:
 _ATTEMPTS = _of_trials(AttemptRecord, ATTEMPTS, "attempt")
 _READINGS = _of_trials(ReadingRecord, READINGS, "step")
 _ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
+_EXAMPLES = _of_trials(ExampleRecord, EXAMPLES, "step")
 
 
 def study(connection: Connection, name: str, shown: str) -> StudyRecord:
@@ -127,6 +129,11 @@ def attempts(connection: Connection, study_id: int, number: int | None) -> list[
 def readings(connection: Connection, study_id: int, number: int | None) -> list[ReadingRecord]:
     """Readings of one trial or of all, in the order of their steps."""
     return [reading_from_row(row) for row in _rows(connection, _READINGS, study_id, number)]
+
+
+def examples(connection: Connection, study_id: int, number: int | None) -> list[ExampleRecord]:
+    """What the readings of one trial or of all measured example by example, in the order of their steps."""
+    return [ExampleRecord(**row._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)]
 
 
 def artefacts(connection: Connection, study_id: int, number: int | None) -> list[ArtefactRecord]:

@@ -83,10 +83,65 @@ def _move_confirmations(connection: Connection) -> None:
         connection.execute(change, {"study_id": study_id, "specification": specification})
 
 
+def _add_replicates(connection: Connection) -> None:
+    """Let a trial be a replicate of another."""
+    before = "origin IN ('published', 'proposed')"
+    after = "origin IN ('published', 'proposed', 'replicate')"
+    if connection.dialect.name == "sqlite":
+        _replace_in_table(connection, "trials", f"CHECK ({before})", f"CHECK ({after})")
+    else:
+        connection.execute(text("ALTER TABLE trials DROP CONSTRAINT ck_trials_origin"))
+        connection.execute(text(f"ALTER TABLE trials ADD CONSTRAINT ck_trials_origin CHECK ({after})"))
+    connection.execute(
+        text(
+            "ALTER TABLE trials ADD COLUMN replicate_of INTEGER "
+            "CONSTRAINT ck_trials_replicate_of_exactly_of_replicates CHECK ((origin = 'replicate') = "
+            "(replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1)"
+        )
+    )
+
+
+def _replace_in_table(connection: Connection, table: str, before: str, after: str) -> None:
+    """Change the text of a constraint in SQLite, which has no other way; no row is touched.
+
+    https://www.sqlite.org/lang_altertable.html, "Making Other Kinds Of Table Schema Changes", the second procedure.
+    """
+    version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
+    connection.exec_driver_sql("PRAGMA writable_schema = ON")
+    change = text("UPDATE sqlite_master SET sql = replace(sql, :before, :after) WHERE type = 'table' AND name = :table")
+    connection.execute(change, {"before": before, "after": after, "table": table})
+    connection.exec_driver_sql(f"PRAGMA schema_version = {version + 1}")
+    connection.exec_driver_sql("PRAGMA writable_schema = OFF")
+
+
+def _add_examples(connection: Connection) -> None:
+    """Keep what readings measured example by example."""
+    binary = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+    connection.execute(
+        text(
+            f"CREATE TABLE examples (trial_id INTEGER NOT NULL, step INTEGER NOT NULL, losses {binary} NOT NULL, "
+            f"correct {binary}, CONSTRAINT pk_examples PRIMARY KEY (trial_id, step), "
+            "CONSTRAINT fk_examples_trial_id_step_readings FOREIGN KEY(trial_id, step) "
+            "REFERENCES readings (trial_id, step), CONSTRAINT ck_examples_losses CHECK (length(losses) > 0))"
+        )
+    )
+
+
+def _prepare_for_estimates(connection: Connection) -> None:
+    """All of version 3."""
+    _move_confirmations(connection)
+    _add_replicates(connection)
+    _add_examples(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
     Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
-    Migration(version=3, description="confirmations have a table of their own", apply=_move_confirmations),
+    Migration(
+        version=3,
+        description="confirmations have a table of their own; examples of readings; replicates",
+        apply=_prepare_for_estimates,
+    ),
 )
 
 

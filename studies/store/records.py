@@ -9,6 +9,7 @@ from typing import Self
 
 from search_space.words.dimensions import SideDimensions
 from studies.errors import StudiesError
+from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
 
 
@@ -147,9 +148,10 @@ class NewTrial:
 
     Attributes:
         number: 0, 1, 2, … in its study.
-        origin: ``"published"`` or ``"proposed"``.
+        origin: ``"published"``, ``"proposed"``, or ``"replicate"`` of another trial, with another seed.
         method: Name of the published method that was resized; None for proposals.
-        fingerprint: Of configuration and learning rates, in a confirmation also of the seed; unique in the study.
+        fingerprint: Of configuration and learning rates, of a replicate and in a confirmation also of the seed; unique
+            in the study.
         description: One phrase for people.
         configuration: JSON form of the delta configuration.
         proposal: Optuna parameter name to value, for the replay.
@@ -160,6 +162,7 @@ class NewTrial:
         stored_parameters: Trainable parameters that must be kept.
         trained_parameters: Trainable parameters during training.
         head_parameters: Parameters of the task head, outside the budget.
+        replicate_of: Number of the trial that it repeats; given exactly for replicates.
     """
 
     number: int
@@ -176,6 +179,7 @@ class NewTrial:
     stored_parameters: int
     trained_parameters: int
     head_parameters: int
+    replicate_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +257,24 @@ class ReadingRecord(Reading):
             attempt=attempt,
             rung=rung,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleRecord(ExampleLosses):
+    """What a reading measured example by example. Large, so it is read only when it is asked for.
+
+    Attributes:
+        trial: Number of the trial.
+        step: Of the reading.
+    """
+
+    trial: int
+    step: int
+
+    @classmethod
+    def of_reading(cls, examples: ExampleLosses, reading: Reading) -> Self:
+        """What was measured example by example of a reading."""
+        return cls(trial=reading.trial, step=reading.step, losses=examples.losses, correct=examples.correct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Row, Table
 from studies.store.records import (
     ConfirmationRecord,
     Contender,
+    ExampleRecord,
     NewTrial,
     ReadingRecord,
     SiteDimensions,
@@ -99,6 +100,11 @@ def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
     metrics = {name: float(value) if math.isfinite(value) else None for name, value in reading.metrics.items()}
     numbers = {name: float(row[name]) for name in ("score", "train_loss", "seconds")}
     return {**row, **numbers, "trial_id": trial_id, "metrics": metrics}
+
+
+def examples_to_row(examples: ExampleRecord, trial_id: int) -> dict[str, Any]:
+    """What a reading measured example by example for ``examples``."""
+    return {"trial_id": trial_id, "step": examples.step, "losses": examples.losses, "correct": examples.correct}
 
 
 def reading_from_row(row: Row[Any]) -> ReadingRecord:

@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from studies.store.records import ArtefactRecord, Outcome, ReadingRecord, Settlement, TrialState
-from studies.store.rows import clean, reading_to_row
-from studies.store.tables import ARTEFACTS, ATTEMPTS, READINGS, TRIALS
+from studies.store.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
+from studies.store.rows import clean, examples_to_row, reading_to_row
+from studies.store.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
 
 KEPT_SNAPSHOTS = 2
 
@@ -24,6 +24,10 @@ _FIND = select(TRIALS.c.id, TRIALS.c.steps).where(
 _INSERT_READINGS: dict[str, Insert] = {
     "sqlite": sqlite.insert(READINGS).on_conflict_do_nothing(),
     "postgresql": postgresql.insert(READINGS).on_conflict_do_nothing(),
+}
+_INSERT_EXAMPLES: dict[str, Insert] = {
+    "sqlite": sqlite.insert(EXAMPLES).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(EXAMPLES).on_conflict_do_nothing(),
 }
 _PROGRESS = (
     update(TRIALS)
@@ -58,6 +62,7 @@ class Entry:
         number: Of the trial.
         attempt: The attempt that speaks.
         readings: Measurements since its last entry, in any order.
+        examples: Of some of the readings, the same example by example.
         artefact: A file that was written and flushed to disk before.
         outcome: How the trial ends; None while it goes on.
 
@@ -70,6 +75,7 @@ class Entry:
     readings: Sequence[ReadingRecord]
     artefact: ArtefactRecord | None
     outcome: Outcome | None
+    examples: Sequence[ExampleRecord] = ()
 
     def __post_init__(self) -> None:
         """Check that everything is about the same attempt."""
@@ -78,6 +84,9 @@ class Entry:
             owners.add((self.artefact.trial, self.attempt))
         if owners - {(self.number, self.attempt)}:
             raise ValueError(f"an entry of trial {self.number}, attempt {self.attempt} must not speak of {owners}.")
+        read = {(reading.trial, reading.step) for reading in self.readings}
+        if not {(one.trial, one.step) for one in self.examples} <= read:
+            raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
 
 
 def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None) -> Settlement:
@@ -95,6 +104,9 @@ def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settle
     of_trial = {"of_id": trial.id} | attempt
     if entry.readings:
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
+    if entry.examples:
+        rows = [examples_to_row(examples, trial.id) for examples in entry.examples]
+        connection.execute(_INSERT_EXAMPLES[connection.dialect.name], rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:
         dropped = _turn_over_files(connection, trial.id, entry)

@@ -32,6 +32,9 @@ from sqlalchemy.types import TypeEngine
 _LARGEST = "1e308"
 _TERMINAL = "('complete', 'pruned', 'failed')"
 
+ORIGINS = "('published', 'proposed', 'replicate')"
+REPLICATES = "(origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1"
+
 
 def _where(condition: str) -> dict[str, Any]:
     """Arguments that make an index cover only some rows, on both databases."""
@@ -153,7 +156,7 @@ class TrialRow(Base):
         Index(None, "study_id", "state"),
         CheckConstraint("number >= 0", name="number"),
         CheckConstraint("state IN ('queued', 'running', 'complete', 'pruned', 'failed')", name="state"),
-        CheckConstraint("origin IN ('published', 'proposed')", name="origin"),
+        CheckConstraint(f"origin IN {ORIGINS}", name="origin"),
         CheckConstraint("(state = 'complete') = (score IS NOT NULL)", name="score_exactly_when_complete"),
         CheckConstraint("(state IN ('pruned', 'failed')) = (reason IS NOT NULL)", name="reason_exactly_when_cut"),
         CheckConstraint(f"(state IN {_TERMINAL}) = (ended_at IS NOT NULL)", name="ended_exactly_when_terminal"),
@@ -167,6 +170,7 @@ class TrialRow(Base):
         ),
         _all_or_none("attention"),
         _all_or_none("ffn"),
+        CheckConstraint(REPLICATES, name="replicate_of_exactly_of_replicates"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -209,6 +213,7 @@ class TrialRow(Base):
     proposal: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+    replicate_of: Mapped[int | None]
 
 
 class AttemptRow(Base):
@@ -256,6 +261,21 @@ class ReadingRow(Base):
     rung: Mapped[int | None]
 
 
+class ExampleRow(Base):
+    """What a reading measured example by example: a loss each as half floats, and a bit each where it was right."""
+
+    __tablename__ = "examples"
+    __table_args__ = (
+        ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
+        CheckConstraint("length(losses) > 0", name="losses"),
+    )
+
+    trial_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    losses: Mapped[bytes]
+    correct: Mapped[bytes | None]
+
+
 class ArtefactRow(Base):
     """A file that belongs to a trial."""
 
@@ -295,6 +315,7 @@ CONFIRMATIONS = cast(Table, ConfirmationRow.__table__)
 TRIALS = cast(Table, TrialRow.__table__)
 ATTEMPTS = cast(Table, AttemptRow.__table__)
 READINGS = cast(Table, ReadingRow.__table__)
+EXAMPLES = cast(Table, ExampleRow.__table__)
 ARTEFACTS = cast(Table, ArtefactRow.__table__)
 EVENTS = cast(Table, EventRow.__table__)
 

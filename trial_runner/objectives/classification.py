@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.objectives.objective import ObjectiveFactory, TrainingBatch
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.objectives.objective import Measured, ObjectiveFactory, TrainingBatch
 from trial_runner.objectives.robust import RobustPredictor
 from trial_runner.stacking.stacks import by_slots
 from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute
+from trial_runner.tasks.metrics.classes import ACCURACY
 
 _GPU_TOKENS = 8
 _LABELS, _MASK = "labels", "attention_mask"
@@ -114,11 +116,11 @@ class ClassificationObjective:
         """See `Objective`."""
         return metrics[self.metric]
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
         """See `Objective`."""
         return self.evaluate(split, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """See `Objective`."""
         predictor = RobustPredictor(
             model=self._frozen.model,
@@ -130,8 +132,8 @@ class ClassificationObjective:
         return self.evaluate(split, lambda batch: predictor.logits(batch).unsqueeze(0))[0]
 
     @torch.no_grad()
-    def evaluate(self, name: str, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[dict[str, float]]:
-        """Every metric of each slot on a split, and the mean loss as ``validation_loss``.
+    def evaluate(self, name: str, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[Measured]:
+        """Every metric of each slot on a split, the mean loss as ``validation_loss``, and the loss of each example.
 
         Args:
             name: Of the split.
@@ -141,7 +143,7 @@ class ClassificationObjective:
         split = self._task.splits[name]
         by_length = np.argsort(np.diff(split.offsets), kind="stable")
         predictions = np.empty((slots, len(split)), dtype=np.int64)
-        totals = np.zeros(slots)
+        totals, losses = np.zeros(slots), np.empty((slots, len(split)))
         size = self._frozen.evaluated_together(slots, int(np.diff(split.offsets).max(initial=1)))
         for start in range(0, len(split), size):
             rows: NDArray[np.int64] = by_length[start : start + size]
@@ -150,13 +152,16 @@ class ClassificationObjective:
             labels = torch.from_numpy(batch.labels).to(logits.device).expand(slots, -1)
             each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
             totals += each.double().sum(dim=1).cpu().numpy()
+            losses[:, rows] = each.cpu().numpy()
             predictions[:, rows] = logits.argmax(dim=-1).cpu().numpy()
         names = TASK_KINDS["classification"].metrics
         classes = len(self._task.labels)
         measured = []
-        for own, total in zip(predictions, totals, strict=True):
+        for own, total, found in zip(predictions, totals, losses, strict=True):
             metrics = compute(names, own, split.labels, classes=classes, groups=split.groups)
-            measured.append({**metrics, "validation_loss": float(total / len(split))})
+            metrics["validation_loss"] = float(total / len(split))
+            correct = own == split.labels if self.metric == ACCURACY.name else None
+            measured.append(Measured(metrics=metrics, examples=ExampleLosses.of(found, correct)))
         return measured
 
     def _batch(self, split: Split, indices: NDArray[Any]) -> Batch:

@@ -16,7 +16,8 @@ from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.backbones import Backbone, LanguageModel, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError
-from trial_runner.objectives.objective import Objective, ObjectiveFactory, TrainingBatch
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.objectives.objective import Measured, Objective, ObjectiveFactory, TrainingBatch
 from trial_runner.objectives.output_head import OutputHead
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.objectives.writing import Writer
@@ -114,7 +115,14 @@ class LanguageModelObjective:
     def _sums(
         self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0
     ) -> tuple[Tensor, Tensor]:
-        """Sum of the losses of each slot's tokens, and how many they are, both ``(K,)``.
+        """Sum of the losses of each slot's tokens, and how many they are, both ``(K,)``."""
+        losses, counted = self._token_losses(together, tensors, label_smoothing=label_smoothing)
+        return losses.flatten(1).sum(dim=1), counted.flatten(1).sum(dim=1)
+
+    def _token_losses(
+        self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """The loss of each token, and 1 where there is one to be learned, else 0; both ``(K, B, U)``.
 
         Args:
             together: The slots.
@@ -128,9 +136,9 @@ class LanguageModelObjective:
             found = hidden.flatten(0, 1).index_select(0, places)  # (N, D)
             each = self._head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
         everywhere = hidden.shape[0] * hidden.shape[1]
-        losses = each.new_zeros(everywhere).index_copy(0, places, each).view(together.slots, -1)  # (K, B*U)
-        counted = losses.new_zeros(everywhere).index_fill(0, places, 1).view(together.slots, -1)
-        return losses.sum(dim=1), counted.sum(dim=1)
+        size = together.slots, hidden.shape[0] // together.slots, hidden.shape[1]
+        losses = each.new_zeros(everywhere).index_copy(0, places, each).view(size)
+        return losses, losses.new_zeros(everywhere).index_fill(0, places, 1).view(size)
 
     def _tensors(self, batch: TextBatch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with and where which tokens should come out, every row ``copies`` times."""
@@ -143,10 +151,17 @@ class LanguageModelObjective:
             **{name: torch.from_numpy(each).to(device) for name, each in wanted.items()},
         }
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
         """See `Objective`."""
+        losses, examples = self._validated(together, self._task.splits[split])
+        measured = self._metrics(together, split, losses, is_final=is_final)
+        return [Measured(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
+
+    def _metrics(
+        self, together: Pass, split: str, losses: Sequence[float], *, is_final: bool
+    ) -> list[dict[str, float]]:
+        """The metrics of each slot, given its loss."""
         task, names = self._task, self._task.metrics
-        losses = self._mean_losses(together, task.splits[split])
         measured = [{**compute_loss(names, loss), "validation_loss": loss} for loss in losses]
         if self.metric in measured[0] and not is_final:
             return measured
@@ -159,7 +174,7 @@ class LanguageModelObjective:
             each |= compute_text(names, texts, examples.references, groups=examples.groups)
         return measured
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """See `Objective`; `check` refuses robust prefixes."""
         raise AttachError("a robust prefix must not write texts. This is a bug in trial_runner/objectives.")
 
@@ -179,15 +194,20 @@ class LanguageModelObjective:
         return texts
 
     @torch.no_grad()
-    def _mean_losses(self, together: Pass, examples: TextSplit) -> list[float]:
-        """Mean loss of a token of the targets, of each slot."""
+    def _validated(self, together: Pass, examples: TextSplit) -> tuple[list[float], list[ExampleLosses]]:
+        """Mean loss of a token of the targets of each slot, and what each example adds to it."""
         totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
+        of_examples = np.empty((together.slots, len(examples)))
         size = self._frozen.evaluated_together(together.slots, int(examples.lengths.max(initial=1)))
         for rows in _by_length(examples.lengths, size):
-            sums, counts = self._sums(together, self._tensors(self._batch(examples, rows), copies=together.slots))
-            totals += sums.double().cpu().numpy()
-            tokens += counts.cpu().numpy()
-        return [float(total) for total in totals / tokens]
+            tensors = self._tensors(self._batch(examples, rows), copies=together.slots)
+            losses, counted = self._token_losses(together, tensors)  # (K, B, U)
+            totals += losses.flatten(1).sum(dim=1).double().cpu().numpy()
+            tokens += counted.flatten(1).sum(dim=1).cpu().numpy()
+            of_examples[:, rows] = losses.sum(dim=2).cpu().numpy()
+        # an example counts as often as its tokens, and the mean over examples is that over tokens
+        shares = of_examples * (len(examples) / tokens[:, None])
+        return [float(total) for total in totals / tokens], [ExampleLosses.of(own) for own in shares]
 
     def _batch(self, examples: TextSplit, indices: NDArray[Any]) -> TextBatch:
         return examples.batch(

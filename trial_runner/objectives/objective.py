@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.backbones import Backbone, LanguageModel
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.example_losses import ExampleLosses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,6 +24,19 @@ class TrainingBatch:
 
     tensors: Mapping[str, Tensor]
     has_fixed_shapes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a pass over a split found of a slot.
+
+    Attributes:
+        metrics: By name, the mean loss as ``validation_loss``.
+        examples: The same example by example.
+    """
+
+    metrics: Mapping[str, float]
+    examples: ExampleLosses
 
 
 class Objective(Protocol):
@@ -71,8 +85,8 @@ class Objective(Protocol):
         """The score of what `measure` returned of a slot; higher is better."""
         ...
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Mapping[str, float]]:
-        """The metrics of each slot on a split, the mean loss as ``validation_loss``.
+    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
+        """What each slot does on a split.
 
         Args:
             together: The slots.
@@ -82,7 +96,7 @@ class Objective(Protocol):
         """
         ...
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Mapping[str, float]:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """The same of one slot, whose robust prefixes are tuned for every batch.
 
         Args:

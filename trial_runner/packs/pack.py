@@ -7,6 +7,7 @@ trial in a pack is the trial alone, up to rounding.
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from torch import Tensor
@@ -19,6 +20,7 @@ from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.objectives import Objective
+from trial_runner.objectives.objective import Measured
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.packs.lane import Lane, LaneFailure, pass_of
 from trial_runner.packs.memory import (
@@ -299,11 +301,11 @@ class TrialPack:
                 for failure in self._made_smaller(members, error):
                     del due[failure.slot]
                     results.append(self._drop(failure))
-            for index, metrics in measured.items():
-                results.extend(self._reading(index, due.pop(index), metrics))
+            for index, found in measured.items():
+                results.extend(self._reading(index, due.pop(index), found))
         return results
 
-    def _metrics(self, slots: Mapping[int, TrialSlot], split: str, is_final: bool) -> dict[int, Mapping[str, float]]:
+    def _metrics(self, slots: Mapping[int, TrialSlot], split: str, is_final: bool) -> dict[int, Measured]:
         """What a pass over a split measures of some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
@@ -317,13 +319,14 @@ class TrialPack:
                 alone = pass_of(self._frozen, [slot])
                 seed = derived_seed(slot.request.seed, "robust")
                 robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
-                plain = {f"plain_{self._objective.metric}": measured[index][self._objective.metric]}
-                measured[index] = {**robust, **plain}
+                plain = {f"plain_{self._objective.metric}": measured[index].metrics[self._objective.metric]}
+                measured[index] = replace(robust, metrics={**robust.metrics, **plain})
         for slot in slots.values():
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
         return measured
 
-    def _reading(self, index: int, slot: TrialSlot, metrics: Mapping[str, float]) -> list[SlotReading | Failure]:
+    def _reading(self, index: int, slot: TrialSlot, measured: Measured) -> list[SlotReading | Failure]:
+        metrics = measured.metrics
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
             return [self._drop(LaneFailure(slot=index, reason=reason))]
@@ -337,6 +340,7 @@ class TrialPack:
                 metrics=metrics,
                 train_loss=train_loss,
                 seconds=seconds,
+                examples=measured.examples,
             )
         ]
 

@@ -1,10 +1,12 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from studies.errors import StorageError, StudiesError
-from studies.store.records import Outcome, Settlement, TrialState
+from studies.store.records import ExampleRecord, Outcome, Settlement, TrialState
+from trial_runner.example_losses import ExampleLosses
 
 ACCEPTED = Settlement(accepted=True)
 REFUSED = Settlement(accepted=False)
@@ -190,3 +192,14 @@ def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
 def test_an_outcome_that_makes_no_sense_cannot_exist(fields, message):
     with pytest.raises(StudiesError, match=message):
         Outcome(**fields)
+
+
+def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, values):
+    reading, found = values.reading(0, 10), ExampleLosses.of(np.array([0.5, 2.0]), np.array([True, False]))
+    record = ExampleRecord.of_reading(found, reading)
+    settle(running, readings=[reading], examples=[record])
+    settle(running, readings=[reading], examples=[replace(record, losses=b"1234")])
+    assert running.ledger.examples(running.id) == running.ledger.examples(running.id, 0) == [record]
+    assert running.ledger.readings(running.id) == [reading]
+    with pytest.raises(ValueError, match="must be of readings of the same entry"):
+        settle(running, readings=[reading], examples=[replace(record, step=20)])

@@ -112,7 +112,8 @@ def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
     assert "colour" in refusal(storage_url, "SELECT colour FROM trials")
     assert refusal(storage_url, "SELECT FROM WHERE").startswith("the database refuses the query: ")
     message = refusal(storage_url, "SELECT * FROM experiments")
-    assert message.endswith("Its tables: artefacts, attempts, deltaspace_schema, events, readings, studies, trials.")
+    tables = "artefacts, attempts, confirmations, deltaspace_schema, events, examples, readings, studies, trials"
+    assert message.endswith(f"Its tables: {tables}.")
 
 
 def test_a_missing_database_is_not_created(tmp_path):

@@ -46,6 +46,13 @@ REFUSED = {
     "reading of no attempt": "UPDATE readings SET attempt = 5",
     "reading without score": "UPDATE readings SET score = NULL",
     "negative time": "UPDATE readings SET seconds = -1",
+    "examples of no reading": "INSERT INTO examples (trial_id, step, losses) SELECT trial_id, step + 1, 'ab' "
+    "FROM readings",
+    "no examples at all": "INSERT INTO examples (trial_id, step, losses) SELECT trial_id, step, '' FROM readings",
+    "replicate of nothing": "UPDATE trials SET origin = 'replicate' WHERE number = 0",
+    "replicate of itself": "UPDATE trials SET origin = 'replicate', replicate_of = 0 WHERE number = 0",
+    "replicate that is a proposal": "UPDATE trials SET replicate_of = 0 WHERE number = 0",
+    "unknown origin": "UPDATE trials SET origin = 'other' WHERE number = 0",
     "unknown kind of file": "UPDATE artefacts SET kind = 'log'",
     "trial with readings deleted": "DELETE FROM trials",
     "study with trials deleted": "DELETE FROM studies",

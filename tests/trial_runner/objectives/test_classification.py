@@ -4,14 +4,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from support.packing_cases import EVEN_TASK, TASK, runner_of
+from support.packing_cases import EVEN_TASK, TASK, request_for, runner_of
 
+from search_space.published import published_method
 from trial_runner.objectives import ClassificationHead
+from trial_runner.requests import SlotReading
 from trial_runner.tasks import PreparedTask
 
 
@@ -70,3 +73,20 @@ sys.exit(", ".join({{"sklearn", "sacrebleu", "rouge_score", "nltk"}} & set(sys.m
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_examples_average_to_the_metrics_that_are_measured(tiny_backbone: Callable[..., Path]) -> None:
+    runner = runner_of(tiny_backbone("roberta"))
+    pack = runner.open_pack(2)
+    lora, mam = (published_method(name).structure(runner.backbone.shape) for name in ("lora_qv", "mam_adapter"))
+    for number, structure in enumerate((lora, mam)):
+        pack.admit(request_for(structure, number, steps=2))
+    readings = [one for one in pack.advance(2) if isinstance(one, SlotReading)]
+    runner.close()
+    assert readings
+    for reading in readings:
+        assert reading.examples is not None
+        right, losses = reading.examples, replace(reading.examples, correct=None)
+        assert right.scores.mean() == pytest.approx(reading.metrics["accuracy"], rel=1e-12)
+        # each is rounded to a half float, by at most 2^-11 of it
+        assert -losses.scores.mean() == pytest.approx(reading.metrics["validation_loss"], rel=2.0**-11)

@@ -35,6 +35,8 @@ from trial_runner.runner import TorchRunner
 from trial_runner.tasks import IGNORED, Decoding
 
 EXACT = 1e-9
+HALF = 2.0**-10
+"""Twice the rounding of a number to a half float."""
 LORA = ("lora_qv",)
 
 NewRunner = Callable[..., TorchRunner]
@@ -150,7 +152,7 @@ def test_training_smooths_and_validation_does_not(new_text_runner: NewRunner) ->
         pack, slots = admitted(runner)
         together, objective = plain_pass(runner, pack, slots), objective_of(runner)
         losses.append(float(objective.losses(together, objective.batch("train", np.arange(4)))[0].detach()))
-        validation.append(objective.measure(together, "validation", is_final=False)[0]["validation_loss"])
+        validation.append(objective.measure(together, "validation", is_final=False)[0].metrics["validation_loss"])
     assert abs(losses[0] - losses[1]) > 1e-3
     assert validation[0] == validation[1]
 
@@ -178,13 +180,17 @@ def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runne
     objective, together = objective_of(runner), plain_pass(runner, pack, slots)
     split = objective._task.splits["validation"]
     monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 3)
-    (measured,) = objective.measure(together, "validation", is_final=False)
+    (found,) = objective.measure(together, "validation", is_final=False)
+    measured = found.metrics
     batches = [objective.batch("validation", np.array([row])) for row in range(11)]
     each = [float(objective.losses(together, batch)[0].detach()) for batch in batches]
     expected = float(np.average(each, weights=split.targets.lengths))
     assert measured["validation_loss"] == pytest.approx(expected, rel=EXACT)
     assert measured["loss"] == measured["validation_loss"]
     assert measured["perplexity"] == pytest.approx(math.exp(expected), rel=EXACT)
+    shares = np.array(each) * split.targets.lengths * 11 / split.targets.lengths.sum()
+    assert -found.examples.scores == pytest.approx(shares, rel=HALF)
+    assert float(np.mean(shares)) == pytest.approx(expected, rel=EXACT)
 
 
 # ---- heads

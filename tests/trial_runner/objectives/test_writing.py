@@ -147,7 +147,7 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner: NewRunner
         for texts in written
     ]
     objective.predictions = lambda *_: half  # type: ignore[method-assign]
-    measured = objective.measure(together, "validation", is_final=True)
+    measured = [found.metrics for found in objective.measure(together, "validation", is_final=True)]
     for texts, found in zip(half, measured, strict=True):
         for group in ("", "seen", "unseen"):
             rows = [row for row in range(len(split)) if group in ("", split.groups[row])]
@@ -232,4 +232,4 @@ def test_confirmations_are_measured_on_the_test_split(new_text_runner: NewRunner
     (reading,) = pack.advance(1)
     together = plain_pass(runner, pack, [slot])
     assert isinstance(reading, Reading)
-    assert reading.metrics == objective_of(runner).measure(together, "test", is_final=True)[0]
+    assert reading.metrics == objective_of(runner).measure(together, "test", is_final=True)[0].metrics

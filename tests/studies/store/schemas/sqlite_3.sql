@@ -92,12 +92,13 @@ CREATE TABLE trials (
     proposal JSON NOT NULL,
     created_at VARCHAR(32) NOT NULL,
     ended_at VARCHAR(32),
+    replicate_of INTEGER,
     CONSTRAINT pk_trials PRIMARY KEY (id),
     CONSTRAINT uq_trials_study_id_number UNIQUE (study_id, number),
     CONSTRAINT uq_trials_study_id_fingerprint UNIQUE (study_id, fingerprint),
     CONSTRAINT ck_trials_number CHECK (number >= 0),
     CONSTRAINT ck_trials_state CHECK (state IN ('queued', 'running', 'complete', 'pruned', 'failed')),
-    CONSTRAINT ck_trials_origin CHECK (origin IN ('published', 'proposed')),
+    CONSTRAINT ck_trials_origin CHECK (origin IN ('published', 'proposed', 'replicate')),
     CONSTRAINT ck_trials_score_exactly_when_complete CHECK ((state = 'complete') = (score IS NOT NULL)),
     CONSTRAINT ck_trials_reason_exactly_when_cut CHECK ((state IN ('pruned', 'failed')) = (reason IS NOT NULL)),
     CONSTRAINT ck_trials_ended_exactly_when_terminal CHECK ((state IN ('complete', 'pruned', 'failed')) = (ended_at IS NOT NULL)),
@@ -109,6 +110,7 @@ CREATE TABLE trials (
     CONSTRAINT ck_trials_parameters CHECK (stored_parameters >= 0 AND trained_parameters >= 0 AND head_parameters >= 0),
     CONSTRAINT ck_trials_attention_dimensions CHECK ((attention_form IS NULL) = (attention_write IS NULL) AND (attention_form IS NULL) = (attention_insertion IS NULL) AND (attention_form IS NULL) = (attention_gate IS NULL) AND (attention_form IS NULL) = (attention_heads IS NULL) AND (attention_form IS NULL) = (attention_learning_rate IS NULL) AND (attention_form IS NOT NULL OR (attention_bottleneck IS NULL AND attention_activation IS NULL AND attention_scale IS NULL))),
     CONSTRAINT ck_trials_ffn_dimensions CHECK ((ffn_form IS NULL) = (ffn_write IS NULL) AND (ffn_form IS NULL) = (ffn_insertion IS NULL) AND (ffn_form IS NULL) = (ffn_gate IS NULL) AND (ffn_form IS NULL) = (ffn_heads IS NULL) AND (ffn_form IS NULL) = (ffn_learning_rate IS NULL) AND (ffn_form IS NOT NULL OR (ffn_bottleneck IS NULL AND ffn_activation IS NULL AND ffn_scale IS NULL))),
+    CONSTRAINT ck_trials_replicate_of_exactly_of_replicates CHECK ((origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1),
     CONSTRAINT fk_trials_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id)
 );
 
@@ -166,3 +168,13 @@ CREATE TABLE readings (
     CONSTRAINT ck_readings_seconds CHECK (seconds BETWEEN 0 AND 1e308)
 )
  WITHOUT ROWID;
+
+CREATE TABLE examples (
+    trial_id INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    losses BLOB NOT NULL,
+    correct BLOB,
+    CONSTRAINT pk_examples PRIMARY KEY (trial_id, step),
+    CONSTRAINT fk_examples_trial_id_step_readings FOREIGN KEY(trial_id, step) REFERENCES readings (trial_id, step),
+    CONSTRAINT ck_examples_losses CHECK (length(losses) > 0)
+);

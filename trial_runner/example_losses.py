@@ -1,0 +1,58 @@
+"""What a measurement found example by example, in the few bytes that a ledger keeps of it."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LOSS = np.dtype("<f2")
+_LARGEST = float(np.finfo(_LOSS).max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleLosses:
+    """The loss of every example of a split, in its order, and where the score is accuracy whether it was right.
+
+    Attributes:
+        losses: Half floats, the lowest byte first; their mean is the measured loss, but for the rounding.
+        correct: A bit for every example, the highest of a byte first; None unless the score is the share of ones.
+
+    Raises:
+        ValueError: If the two are not of as many examples, or of none.
+    """
+
+    losses: bytes
+    correct: bytes | None = None
+
+    def __post_init__(self) -> None:
+        """Check the lengths."""
+        count, rest = divmod(len(self.losses), _LOSS.itemsize)
+        if rest or not count:
+            raise ValueError(f"losses must be of whole examples, at least one; got {len(self.losses)} bytes.")
+        if self.correct is not None and len(self.correct) != -(-count // 8):
+            raise ValueError(f"{count} examples must have {-(-count // 8)} bytes of bits; got {len(self.correct)}.")
+
+    @classmethod
+    def of(cls, losses: NDArray[Any], correct: NDArray[Any] | None = None) -> Self:
+        """What was measured.
+
+        Args:
+            losses: Of each example, ``(B,)``; one that a half float cannot hold becomes the largest.
+            correct: Whether it was right, ``(B,)``; None unless the score is the share of those that were.
+        """
+        rounded = np.minimum(np.asarray(losses, dtype=np.float64), _LARGEST).astype(_LOSS)
+        bits = None if correct is None else np.packbits(np.asarray(correct, dtype=bool)).tobytes()
+        return cls(losses=rounded.tobytes(), correct=bits)
+
+    def __len__(self) -> int:
+        """How many examples."""
+        return len(self.losses) // _LOSS.itemsize
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """What each example adds to the score, ``(B,)``: 1 or 0 where that is accuracy, else its loss, negated."""
+        if self.correct is None:
+            return -np.frombuffer(self.losses, dtype=_LOSS).astype(np.float64)
+        bits = np.unpackbits(np.frombuffer(self.correct, dtype=np.uint8), count=len(self))
+        return bits.astype(np.float64)
