@@ -5,7 +5,7 @@ draws from a sampler of its own, seeded from the study's seed and the trial's nu
 proposes what the lost one would have proposed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import optuna
@@ -13,8 +13,10 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
+from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
+from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
@@ -57,7 +59,15 @@ class Proposer:
     The number of a trial is its place in the study, so proposals must be recorded in the order they are made.
     """
 
-    def __init__(self, space: SearchSpace, *, sampler: str | Sampler, seed: int, published: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        sampler: str | Sampler,
+        seed: int,
+        published: Sequence[str] = (),
+        over_structures: bool = False,
+    ) -> None:
         """Begin with an empty history.
 
         Args:
@@ -65,6 +75,9 @@ class Proposer:
             sampler: One of ``SAMPLERS``, or its name there.
             seed: Of the study.
             published: Published methods, to be proposed first and in this order.
+            over_structures: Whether what is random is uniform over structures, and a published method is seen by its
+                whole path through the space or not at all; else what is random is uniform over one decision after
+                another, and of a published method nothing but its rates is seen.
 
         Raises:
             LaunchError: If there is no sampler of that name.
@@ -72,6 +85,7 @@ class Proposer:
         self._space = space
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         self._seed = seed
+        self._over_structures = over_structures
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():
@@ -115,7 +129,9 @@ class Proposer:
         system_attributes: Mapping[str, object] | None = None,
     ) -> FrozenTrial:
         """A recorded trial as Optuna should see it."""
-        state = self._state(trial.state, trial.method)
+        seen = self._seen(trial.method, trial.proposal, lambda: self._path_of_record(trial))
+        state = _OPTUNA_STATES[trial.state] if seen is not None else optuna.trial.TrialState.FAIL
+        parameters = trial.proposal if seen is None else seen
         return FrozenTrial(
             number=trial.number,
             trial_id=-1,
@@ -123,8 +139,8 @@ class Proposer:
             value=trial.score if state is optuna.trial.TrialState.COMPLETE else None,
             datetime_start=trial.created_at,
             datetime_complete=trial.ended_at or (trial.created_at if state.is_finished() else None),
-            params=dict(trial.proposal),
-            distributions={name: self._distributions[name] for name in trial.proposal},
+            params=dict(parameters),
+            distributions={name: self._distributions[name] for name in parameters},
             user_attrs={},
             system_attrs=dict(system_attributes or {}),
             intermediate_values={reading.step: reading.score for reading in readings},
@@ -165,7 +181,12 @@ class Proposer:
 
     def _turn(self, number: int, retry: int = 0) -> Turn:
         return Turn(
-            space=self._space, distributions=self._distributions, study_seed=self._seed, number=number, retry=retry
+            space=self._space,
+            distributions=self._distributions,
+            study_seed=self._seed,
+            number=number,
+            retry=retry,
+            over_structures=self._over_structures,
         )
 
     @quiet_optuna()
@@ -181,8 +202,7 @@ class Proposer:
             if candidate.fingerprint not in self._fingerprints:
                 self._ids.append(self._id_of(trial))
                 self._note(candidate.fingerprint, method)
-                if self._state(TrialState.RUNNING, method) is optuna.trial.TrialState.FAIL:
-                    self._drop(trial)
+                self._show(trial, candidate)
                 return candidate
             self._drop(trial)
         raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
@@ -190,8 +210,44 @@ class Proposer:
     def _suggest_published(self, method: str, trial: optuna.Trial) -> Candidate:
         return self._space.suggest_published(method, trial)
 
+    def _show(self, trial: optuna.Trial, candidate: Candidate) -> None:
+        """Let the sampler see of a trial what it should."""
+        seen = self._seen(candidate.method, candidate.parameters, lambda: self._path_of(candidate))
+        if seen is None:
+            self._drop(trial)
+            return
+        for name, value in seen.items():
+            if name not in candidate.parameters:
+                distribution = self._distributions[name]
+                internal = distribution.to_internal_repr(value)
+                self._storage.set_trial_param(self._id_of(trial), name, internal, distribution)
+
+    def _seen(
+        self, method: str | None, asked: Mapping[str, object], whole_path: Callable[[], Mapping[str, object] | None]
+    ) -> Mapping[str, object] | None:
+        """The parameters of a trial that the sampler is shown; None if it is not to see the trial."""
+        if method is None:
+            return asked
+        if self._over_structures:
+            return whole_path() if self._sampler.sees_whole_paths else None
+        return asked if self._sampler.sees_published else None
+
+    def _path_of(self, candidate: Candidate) -> Mapping[str, object] | None:
+        """The parameters with which the space would propose a published method; None if it cannot."""
+        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
+        return self._space.parameters_of(
+            candidate.configuration, rates={side: rate for side, rate in rates.items() if rate is not None}
+        )
+
+    def _path_of_record(self, trial: TrialRecord) -> Mapping[str, object] | None:
+        sides = {ATTENTION: trial.attention, FFN: trial.ffn}
+        return self._space.parameters_of(
+            configuration_from_json(trial.configuration),
+            rates={side: dimensions.learning_rate for side, dimensions in sides.items() if dimensions is not None},
+        )
+
     def _drop(self, trial: optuna.Trial) -> None:
-        """Hide a trial from the sampler."""
+        """Hide a trial from the sampler: for Optuna it has failed."""
         self._storage.set_trial_state_values(self._id_of(trial), optuna.trial.TrialState.FAIL)
 
     def _id_of(self, trial: optuna.Trial) -> int:
@@ -201,12 +257,6 @@ class Proposer:
         self._fingerprints.add(fingerprint)
         if method in self._published:
             self._published.remove(method)
-
-    def _state(self, state: TrialState, method: str | None) -> optuna.trial.TrialState:
-        """State for Optuna; what a sampler is not to see has failed for it."""
-        if method is not None and not self._sampler.sees_published:
-            return optuna.trial.TrialState.FAIL
-        return _OPTUNA_STATES[state]
 
 
 class _Generations:

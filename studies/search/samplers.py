@@ -24,6 +24,7 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
+from studies.search.structure_sampler import AfterStart, StructureSampler
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
@@ -109,6 +110,7 @@ class Turn:
         study_seed: Of the study.
         number: Of the trial to be proposed.
         retry: How many proposals for this number had been tried before.
+        over_structures: Whether what is random is uniform over structures; else over one decision after another.
     """
 
     space: SearchSpace
@@ -116,6 +118,7 @@ class Turn:
     study_seed: int
     number: int
     retry: int = 0
+    over_structures: bool = False
 
     @property
     def seed(self) -> int:
@@ -129,36 +132,56 @@ class Sampler:
 
     Attributes:
         make: The sampler for one turn. What it draws depends on the turn and on the history that it is shown only.
-        sees_published: Whether trials of published methods are in the history that it is shown.
+        sees_published: Whether trials of published methods are in the history that it is shown, by their rates alone.
+        sees_whole_paths: The same where what is random is uniform over structures; then they are shown by their whole
+            paths through the space, those that have one.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
     """
 
     make: Callable[[Turn], BaseSampler]
     sees_published: bool = True
+    sees_whole_paths: bool = True
     population: int | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
-    return RandomSampler(seed=turn.seed)
+    if not turn.over_structures:
+        return RandomSampler(seed=turn.seed)
+    return StructureSampler(
+        turn.space,
+        turn.distributions,
+        study_seed=turn.study_seed,
+        seed=turn.seed,
+        number=turn.number,
+        retry=turn.retry,
+    )
+
+
+def _started(turn: Turn, sampler: BaseSampler, trials: int = STARTUP_TRIALS) -> BaseSampler:
+    """A sampler whose own start is random over decisions, after one that is random over structures."""
+    return AfterStart(_random(turn), sampler, trials=trials) if turn.over_structures else sampler
 
 
 def _tpe(turn: Turn) -> BaseSampler:
-    return TPESampler(
-        n_startup_trials=STARTUP_TRIALS, multivariate=True, group=True, constant_liar=True, seed=turn.seed
-    )
+    return _started(turn, _plain_tpe(turn.seed))
+
+
+def _plain_tpe(seed: int) -> BaseSampler:
+    return TPESampler(n_startup_trials=STARTUP_TRIALS, multivariate=True, group=True, constant_liar=True, seed=seed)
 
 
 def _nsga2(turn: Turn) -> BaseSampler:
-    return NSGAIISampler(seed=turn.seed, population_size=POPULATION)
+    return _started(turn, NSGAIISampler(seed=turn.seed, population_size=POPULATION), trials=POPULATION)
 
 
 def _gp(turn: Turn) -> BaseSampler:
-    return GPSampler(
+    sampler = GPSampler(
         seed=turn.seed,
         n_startup_trials=STARTUP_TRIALS,
-        independent_sampler=_tpe(turn),
+        independent_sampler=_plain_tpe(turn.seed),
         warn_independent_sampling=False,
     )
+    return _started(turn, sampler)
 
 
 def _qmc(turn: Turn) -> BaseSampler:
@@ -169,11 +192,12 @@ def _qmc(turn: Turn) -> BaseSampler:
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
-        "tpe": Sampler(make=_tpe),
+        # its good trials are the complete ones first, and published methods are complete where others were pruned
+        "tpe": Sampler(make=_tpe, sees_whole_paths=False),
         "random": Sampler(make=_random),
         # these two model only what all trials share, and a published method shares nothing
-        "nsga2": Sampler(make=_nsga2, sees_published=False, population=POPULATION),
-        "gp": Sampler(make=_gp, sees_published=False),
+        "nsga2": Sampler(make=_nsga2, sees_published=False, sees_whole_paths=False, population=POPULATION),
+        "gp": Sampler(make=_gp, sees_published=False, sees_whole_paths=False),
         "qmc": Sampler(make=_qmc),
     },
     kind=Sampler,

@@ -1,15 +1,18 @@
 """Optuna by ask and tell: what a replay gives back, what comes first, and what is never tried twice."""
 
+import random
 from dataclasses import replace
 
 import optuna
 import pytest
 from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
 
+from search_space.published import COMPARED
+from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
-from studies.search.proposer import Proposer, SpaceExhausted
-from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Turn, derived_seed, make_sampler
+from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, derived_seed, make_sampler
 from studies.store.records import TrialState
 
 
@@ -173,3 +176,83 @@ def test_derived_seeds_differ_by_every_part_and_fit_their_bits():
     seeds = {derived_seed("trial", study, number, bits=31) for study in range(20) for number in range(50)}
     assert len(seeds) == 1000
     assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def after_fifty(space: SearchSpace, sampler: Sampler, *, over_structures: bool) -> Proposer:
+    """Ten published methods that ran to the end and forty draws that were pruned; what has a low-rank edit is best."""
+
+    def make(turn: Turn) -> optuna.samplers.BaseSampler:
+        if turn.number < 50:
+            return SAMPLERS["random"].make(replace(turn, over_structures=False))
+        return sampler.make(turn)
+
+    proposer = Proposer(
+        space,
+        sampler=replace(sampler, make=make),
+        seed=0,
+        published=COMPARED,
+        over_structures=over_structures,
+    )
+    noise = random.Random(0)
+    for _ in range(50):
+        proposal = proposer.propose()
+        score = 0.4 + 0.08 * has_low_rank(proposal) + noise.gauss(0, 0.01)
+        proposer.report(proposal.number, 50, score)
+        if proposal.candidate.method is None:
+            proposer.close(proposal.number, TrialState.PRUNED)
+        else:
+            proposer.close(proposal.number, TrialState.COMPLETE, score)
+    return proposer
+
+
+def has_low_rank(proposal: Proposal) -> bool:
+    return any(edit.form.name == "lowrank" for edit in proposal.candidate.configuration.edits)
+
+
+def low_rank_proposals(proposer: Proposer, count: int) -> int:
+    """How many of so many have a low-rank edit, nothing being learned on the way."""
+    found = 0
+    for _ in range(count):
+        proposal = proposer.propose()
+        found += has_low_rank(proposal)
+        proposer.close(proposal.number, TrialState.FAILED)
+    return found
+
+
+def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it_out(space):
+    blind = after_fifty(space, SAMPLERS["tpe"], over_structures=False)
+    assert low_rank_proposals(blind, 20) < 10
+    seeing = after_fifty(space, SAMPLERS["tpe"], over_structures=True)
+    assert low_rank_proposals(seeing, 200) >= 190
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_published_method_is_seen_whole_or_not_at_all(space, sampler):
+    methods = ("mam_adapter", "bitfit", "lora_qv")
+    shown = replace(SAMPLERS[sampler], sees_whole_paths=True)
+    live = Proposer(space, sampler=shown, seed=5, published=methods, over_structures=True)
+    history = search(live, space, 6, [])
+    replayed = Proposer(space, sampler=shown, seed=5, published=methods, over_structures=True)
+    replayed.replay(history, readings_of(history))
+    for proposer in (live, replayed):
+        mam, bitfit, lora = proposer.history()[:3]
+        assert (mam.params["attention.form"], mam.params["ffn.form"]) == ("softmax_memory", "bottleneck")
+        assert lora.params["attention.lowrank.write"] == "q+v"
+        assert bitfit.state is optuna.trial.TrialState.FAIL
+    assert [one.params for one in replayed.history()] == [one.params for one in live.history()]
+    assert replayed.propose().candidate.fingerprint == live.propose().candidate.fingerprint
+
+
+def test_a_published_method_seen_whole_can_be_proposed_again_by_what_is_seen(space):
+    proposer = Proposer(
+        space,
+        sampler=replace(SAMPLERS["random"], sees_whole_paths=True),
+        seed=5,
+        published=("mam_adapter",),
+        over_structures=True,
+    )
+    method = proposer.propose().candidate
+    asked = proposer.history()[0].params
+    again = space.suggest(GivenTrial(asked))
+    assert again.configuration == method.configuration
+    assert again.fingerprint == method.fingerprint
