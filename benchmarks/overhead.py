@@ -36,10 +36,10 @@ from studies.keeping.keeper import StudyKeeper  # noqa: E402
 from studies.launching import launch, plan_of  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposal, Proposer  # noqa: E402
-from studies.search.replaying import replayed  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
+from studies.verifying import replayed  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)
@@ -247,7 +247,7 @@ def replay_seconds(trials: int) -> tuple[float, float, float]:
         ledger, record = filled_ledger(folder, proposals, space, STEPS)
         with ledger:
             plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}", labels=2)
-            replay = milliseconds(lambda: replayed(ledger, record.id, plan)) / 1000
+            replay = milliseconds(lambda: replayed(ledger, record, space, study.search)) / 1000
         keepers: list[StudyKeeper] = []
         takeover = milliseconds(lambda: keepers.append(StudyKeeper(plan))) / 1000
         keepers[0].close()

@@ -4,13 +4,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from optuna.trial import FixedTrial
+from optuna.trial import FixedTrial, FrozenTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
 from studies.search.proposer import Proposer
-from studies.search.replaying import replay_violations
 from studies.specification.recorded import recorded_space, recorded_specification
+from studies.specification.sections import Search
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord
@@ -37,7 +37,10 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     found = violations(ledger, study.id, rung_steps=specification.rung_plan().steps, now=_LONG_AGO)
     trials = ledger.trials(study.id)
     found += _strange_proposals(trials, space)
-    return found if found else list(_replay(ledger, study, trials, space))
+    if found:
+        return found
+    proposer = replayed(ledger, study, space, specification.search)
+    return list(replay_violations(ledger, study.id, proposer))
 
 
 def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Iterator[str]:
@@ -58,9 +61,34 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Ite
             )
 
 
-def _replay(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord], space: SearchSpace) -> Iterator[str]:
-    """A sampler that is told what the ledger holds knows just that."""
-    search = recorded_specification(study).search
+def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Search) -> Proposer:
+    """A new proposer that was told what the ledger holds."""
     proposer = Proposer(space, sampler=search.sampler, seed=study.seed, published=search.published_points)
-    proposer.replay(trials, ledger.readings_by_trial(study.id))
-    yield from replay_violations(ledger, study.id, proposer)
+    proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
+    return proposer
+
+
+def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
+    """Every difference between the history of a keeper's proposer, or of one that was `replayed`, and the ledger."""
+    trials, history = ledger.trials(study_id), proposer.history()
+    readings = ledger.readings_by_trial(study_id)
+    if len(trials) != len(history):
+        yield f"the ledger holds {len(trials)} trials, Optuna {len(history)}"
+    for trial, known in zip(trials, history, strict=False):
+        expected = proposer.expected(trial, readings.get(trial.number, ()))
+        if expected.state.is_finished() and not known.state.is_finished():
+            yield f"trial {trial.number}: the ledger has ended it, Optuna has not"
+            continue
+        for what, ours, theirs in _facts(expected, known):
+            if ours != theirs:
+                yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in Optuna"
+
+
+def _facts(expected: FrozenTrial, known: FrozenTrial) -> Iterator[tuple[str, object, object]]:
+    yield "state", expected.state.name, known.state.name
+    yield "parameters", expected.params, known.params
+    yield "distributions", expected.distributions, known.distributions
+    if expected.state.name != "FAIL":
+        # Optuna hears no more of a trial that it was told to forget
+        yield "score", expected.values, known.values
+        yield "readings", expected.intermediate_values, known.intermediate_values

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import rate_text, share_text
-from studies.confirming.results import ConfirmationResult, ContenderResult
+from studies.confirming.results import ConfirmationResult, ContenderResult, verdict_sentences
 from studies.confirming.verdicts import Comparison
-from studies.confirming.wording import notes, verdict_sentences
+from studies.confirming.wording import notes
 
 _SENTENCE = "what it is"
 _TEXTS = ("configuration", _SENTENCE)

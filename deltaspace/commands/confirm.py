@@ -119,8 +119,8 @@ def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
     """The result to stdout, and how the launch ended to stderr."""
     from dashboards.terminal.confirmations import confirmation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.results import confirmation_result
-    from studies.confirming.wording import notes, verdict_sentences
+    from studies.confirming.results import confirmation_result, verdict_sentences
+    from studies.confirming.wording import notes
     from studies.store.ledger import Ledger
 
     name = launched.study.name

@@ -1,6 +1,5 @@
 """The backbone families whose shape can be read. A new family is a module of this package and a line here."""
 
-import difflib
 from collections.abc import Mapping
 
 from search_space.backbones.bart import BART
@@ -19,6 +18,7 @@ from search_space.backbones.roberta import ROBERTA
 from search_space.backbones.shape import BackboneShape
 from search_space.backbones.t5 import T5
 from search_space.errors import UnsupportedBackboneError
+from search_space.nearest import nearest
 
 __all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
 
@@ -55,8 +55,7 @@ def family_of(config: Mapping[str, object]) -> Family:
     if str(model_type) in REFUSED:
         raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
     got = repr(model_type) if "model_type" in config else "no such entry"
-    close = difflib.get_close_matches(str(model_type), _BY_MODEL_TYPE, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = nearest(str(model_type), _BY_MODEL_TYPE)
     raise UnsupportedBackboneError(
         f"model_type of a backbone config must be one of {', '.join(_BY_MODEL_TYPE)}; got {got}.{hint}"
     )

@@ -10,9 +10,8 @@ where ``MY_ADAPTER`` is a `PublishedMethod` of that name. ``tests/contracts/test
 must keep.
 """
 
-import difflib
-
 from search_space.errors import UnknownMethodError
+from search_space.nearest import nearest
 from search_space.published.adapters import ADAPTERS
 from search_space.published.inducers import INDUCERS
 from search_space.published.low_rank import LORAS
@@ -68,6 +67,5 @@ def published_method(name: str) -> PublishedMethod:
     """
     if name in METHODS:
         return METHODS[name]
-    near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = nearest(name, METHODS, cutoff=0.5)
     raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(METHODS)}.{hint}")

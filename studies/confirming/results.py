@@ -1,15 +1,18 @@
 """What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from studies.confirming.statistics import Spread, spread
-from studies.confirming.verdicts import Comparison, compare
+from studies.confirming.statistics import LEVEL, Spread, spread
+from studies.confirming.verdicts import Comparison, Verdict, compare
 from studies.queries.ranking import best_trial
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
+from trial_runner.tasks.measuring import score_of
+
+_FIRST = "mam_adapter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +115,23 @@ class ConfirmationResult:
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
-        from studies.confirming.wording import verdict_sentences
-
         return "\n".join([str(self.table()), *verdict_sentences(self)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from studies.confirming.wording import verdict_sentences
-
         said = "".join(f"<p>{escape(sentence)}</p>" for sentence in verdict_sentences(self))
         return f"{self.table()._repr_html_()}{said}"
+
+
+def verdict_sentences(result: ConfirmationResult) -> tuple[str, ...]:
+    """One sentence per baseline, MAM first, and one on the optimism of the search."""
+    return (*_verdicts(result), *_optimism(result))
+
+
+def measure(metric: str) -> str:
+    """What scores are of, so that more is better: a metric, negated where lower is better."""
+    return metric if score_of(metric, 1.0) > 0 else f"{metric} (with a minus sign)"
 
 
 def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult, ...]:
@@ -199,3 +208,70 @@ def _newer_winner(ledger: Ledger, study: str, winner: Contender) -> int | None:
     """The best complete trial of the study if it is not the one that was confirmed."""
     best = best_trial(ledger.trials(ledger.study(study).id))
     return None if best is None or best.number == winner.trial else best.number
+
+
+def _verdicts(result: ConfirmationResult) -> Iterator[str]:
+    winner = result.winner
+    if _FIRST in winner.baselines:
+        yield _is_the_baseline(winner, _FIRST)
+    ordered = sorted(result.comparisons, key=lambda one: one.baseline != _FIRST)
+    by_label = {contender.label: contender for contender in result.contenders}
+    for comparison in ordered:
+        yield _verdict(comparison, winner, by_label[comparison.baseline], result)
+    for baseline in winner.baselines:
+        if baseline != _FIRST:
+            yield _is_the_baseline(winner, baseline)
+
+
+def _is_the_baseline(winner: ContenderResult, baseline: str) -> str:
+    return f"The best trial of the search (trial {winner.trial}) is {baseline} itself: nothing better was discovered."
+
+
+def _verdict(
+    comparison: Comparison, winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult
+) -> str:
+    who = _name_of(winner)
+    if comparison.verdict is Verdict.UNDECIDED:
+        return (
+            f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
+        )
+    said = {Verdict.BEATS: "beats", Verdict.LOSES: "loses to", Verdict.TIES: "ties with"}[comparison.verdict]
+    shown = ", so no difference is shown" if comparison.verdict is Verdict.TIES else ""
+    return (
+        f"{who[0].upper()}{who[1:]} {said} {comparison.baseline} on the test split: {measure(result.metric)} "
+        f"{_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval {_signed(comparison.low)} to "
+        f"{_signed(comparison.high)}, {comparison.pairs} seeds, p = {_p(comparison.adjusted_p)} after Holm{shown})."
+    )
+
+
+def _why_undecided(winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult) -> str:
+    seeds = len(result.seeds)
+    return (
+        f"{winner.label} failed with {winner.failed} and {baseline.label} with {baseline.failed} of {seeds} seeds, "
+        "so the runs that are left say too little"
+    )
+
+
+def _optimism(result: ConfirmationResult) -> Iterator[str]:
+    winner = result.winner
+    if result.is_finished and winner.spread is not None and winner.optimism is not None:
+        yield (
+            f"Optimism of the search: {winner.label} scored {winner.validation_score:.4f} on validation and "
+            f"{winner.spread.mean:.4f} in the mean on test, a difference of {_signed(winner.optimism)}."
+        )
+
+
+def _name_of(winner: ContenderResult) -> str:
+    if winner.is_published:
+        return f"the winner of the search, the published {winner.label},"
+    return f"the discovered variant ({winner.label})"
+
+
+def _signed(value: float | None) -> str:
+    return "?" if value is None else f"{value:+.4f}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "?"
+    return "below 0.0001" if value < 1e-4 else f"{value:.2g}"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from search_space.backbones import family_of
 from search_space.dimensions import Site
-from studies.confirming.results import confirmation_results
+from studies.confirming.results import confirmation_results, measure, verdict_sentences
 from studies.confirming.statistics import Spread
-from studies.confirming.wording import measure, verdict_sentences
 from studies.errors import StudiesError
 from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain

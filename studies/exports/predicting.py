@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from search_space.nearest import nearest
 from studies.errors import StudiesError
 from studies.specification.task import task_from_json
 from trial_runner.tasks import TASK_KINDS, Task
 from trial_runner.tasks.data.linearise import linearise
-from trial_runner.tasks.data.names import nearest
 
 if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction

@@ -22,10 +22,10 @@ from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.keeping.artefacts import study_folder
 from studies.launching import plan_of
-from studies.search.replaying import replay_violations, replayed
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord
+from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 
 TESTS = Path(__file__).parents[1]
@@ -89,7 +89,7 @@ class Study:
             space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.search)
             plan = plan_of(study, record, space, storage_url=self.url, labels=0)
             found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
-            found += replay_violations(ledger, record.id, replayed(ledger, record.id, plan))
+            found += replay_violations(ledger, record.id, replayed(ledger, record, space, study.search))
             named = {artefact.path for artefact in ledger.artefacts(record.id)}
         trials = self.recorded()
         scores = [(trial.number, trial.score) for trial in trials if trial.score is not None]

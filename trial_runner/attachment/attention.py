@@ -4,7 +4,6 @@ It is registered with its mask function under `ATTENTION`; a backbone that is lo
 from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -14,23 +13,9 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from trial_runner.stacking.dropout import current
+from trial_runner.stacking.prefix import Prefix
 
 ATTENTION = "deltaspace"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prefix:
-    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
-
-    Attributes:
-        keys: ``(K, N_kv, R, d_h)``.
-        values: Of the same shape.
-        visible: Which rows a block has, ``(K, R)``; None for all.
-    """
-
-    keys: Tensor
-    values: Tensor
-    visible: Tensor | None
 
 
 class AttentionTap(Protocol):

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
-from trial_runner.attachment.attention import Prefix
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
+from trial_runner.stacking.prefix import Prefix
 
 _PER_HEAD = (Port.Q, Port.HEAD)
 
 
 class HeadEdits:
-    """See `trial_runner.attachment.attention.AttentionTap`.
+    """See `trial_runner.stacking.prefix.AttentionTap`.
 
     Args:
         plan: What the active deltas do at the sublayer; None for nothing.

@@ -4,7 +4,7 @@ What branches on a gate elsewhere asks its class here. The trained numbers are p
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,11 +27,48 @@ from search_space.gates import (
     WeightedGate,
 )
 from trial_runner.deltas.blocks import Blocks, block_product, blocks_of, remainder_normal
-
-if TYPE_CHECKING:
-    from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.form_delta import FormDelta
 
 Part = tuple[str, Tensor | nn.Module]
+
+
+class Gated(nn.Module):
+    """The module of an edit at one sublayer, as its gate sees it: the form, and the gate's own numbers.
+
+    Attributes:
+        scale: The trained scale, ones at the start; None without one.
+        factor: The trained gate of a number per sublayer or token; None without one.
+        keys: MLP_k of an inducer; None without one.
+        fixed_scale: The scale of a gate that has a fixed one, ``()``; None without one.
+    """
+
+    fixed_scale: Tensor | None
+    scale: nn.Parameter | None
+    factor: nn.Module | None
+    keys: nn.Module | None
+
+    def __init__(self, edit: Edit, form: FormDelta) -> None:
+        """Keep the form; the gate has no numbers yet."""
+        super().__init__()
+        self.edit = edit
+        self.form = form
+        self.scale = self.factor = self.keys = None
+        self.register_buffer("fixed_scale", None, persistent=False)
+
+    def key_offset(self, q: Tensor) -> Tensor | None:
+        """``MLP_k(q)`` of an inducer, ``(B, T, H, d_h)`` to the same; None where the key is the query itself.
+
+        Args:
+            q: Queries before their rotation and scaling.
+        """
+        if self.keys is None:
+            return None
+        offset: Tensor = self.keys(q)
+        return offset
+
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Keys and values ``(N, R, d_h)`` of a prefix."""
+        return self.form.table()
 
 
 class GateDelta:
@@ -51,17 +88,17 @@ class GateDelta:
         yield from ()
 
     @staticmethod
-    def weight(delta: "PortDelta", z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
         """Factor of each token and head, ``(B, T, [H,] 1)``, of what is read and the weight that the logits give."""
         return weight
 
     @staticmethod
-    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+    def scaled(delta: Gated, out: Tensor) -> Tensor:
         """The contribution times what is the same for all tokens."""
         return out
 
     @staticmethod
-    def factor(delta: "PortDelta") -> Tensor:
+    def factor(delta: Gated) -> Tensor:
         """What a linear one multiplies with: a number ``()`` or one per channel ``(D_out,)``, in float64."""
         return torch.tensor(1.0, dtype=torch.float64)
 
@@ -71,7 +108,7 @@ class GateDelta:
         return 1.0
 
     @staticmethod
-    def own_logits(delta: "PortDelta", query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+    def own_logits(delta: Gated, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys; see `PortDelta.own_logits`.
 
         An inducer has one key per query, ``q + MLP_k(q)``, whose MLP takes q before its rotation (Chen et al. 2022).
@@ -99,12 +136,12 @@ class FixedScaleDelta(GateDelta):
         yield "fixed_scale", torch.tensor(FixedScaleDelta.fixed_factor(edit.gate), dtype=torch.float64)
 
     @staticmethod
-    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+    def scaled(delta: Gated, out: Tensor) -> Tensor:
         """See `GateDelta`."""
         return out if delta.fixed_scale is None else out * delta.fixed_scale
 
     @staticmethod
-    def factor(delta: "PortDelta") -> Tensor:
+    def factor(delta: Gated) -> Tensor:
         """See `GateDelta`."""
         return torch.tensor(FixedScaleDelta.fixed_factor(delta.edit.gate), dtype=torch.float64)
 
@@ -126,12 +163,12 @@ class LearnedScaleDelta(GateDelta):
         yield "scale", nn.Parameter(torch.ones(_size_of_scale(per, edit.write, shape), dtype=torch.float64))
 
     @staticmethod
-    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+    def scaled(delta: Gated, out: Tensor) -> Tensor:
         """See `GateDelta`."""
         return out if delta.scale is None else out * delta.scale.to(out.dtype)
 
     @staticmethod
-    def factor(delta: "PortDelta") -> Tensor:
+    def factor(delta: Gated) -> Tensor:
         """See `GateDelta`."""
         return GateDelta.factor(delta) if delta.scale is None else delta.scale.detach().double()
 
@@ -157,7 +194,7 @@ class TanhDelta(GateDelta):
         yield "factor", TanhFactor()
 
     @staticmethod
-    def scaled(delta: "PortDelta", out: Tensor) -> Tensor:
+    def scaled(delta: Gated, out: Tensor) -> Tensor:
         """See `GateDelta`."""
         return out if delta.factor is None else out * delta.factor().to(out.dtype)
 
@@ -171,7 +208,7 @@ class SigmoidDelta(GateDelta):
         yield "factor", SigmoidFactor(blocks_of(edit, shape))
 
     @staticmethod
-    def weight(delta: "PortDelta", z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
         """See `GateDelta`."""
         return weight if delta.factor is None else delta.factor(z)
 
@@ -186,7 +223,7 @@ class WeightedDelta(GateDelta):
     """``h + lambda Delta`` of a table."""
 
     @staticmethod
-    def own_logits(delta: "PortDelta", query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+    def own_logits(delta: Gated, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Over the rows of the table."""
         wide = torch.promote_types(query.dtype, torch.float32)
         keys = delta.table()[0].to(query.dtype)  # (N, R, d_h)

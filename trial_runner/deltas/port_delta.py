@@ -1,17 +1,17 @@
 """One edit at one sublayer: its form's module, joined with its gate."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.form_delta import FormDelta
-from trial_runner.deltas.gates import gate_of
+from trial_runner.deltas.gates import Gated, gate_of
 
 
-class PortDelta(nn.Module):
+class PortDelta(Gated):
     """One edit at one sublayer: its form's module and its gate.
 
     Args:
@@ -22,25 +22,12 @@ class PortDelta(nn.Module):
 
     Attributes:
         gate: What the gate does.
-        scale: The trained scale, ones at the start; None without one.
-        factor: The trained gate of a number per sublayer or token; None without one.
-        keys: MLP_k of an inducer; None without one.
-        fixed_scale: The scale of a gate that has a fixed one, ``()``; None without one.
     """
-
-    fixed_scale: Tensor | None
-    scale: nn.Parameter | None
-    factor: nn.Module | None
-    keys: nn.Module | None
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:
         """Join a form's module with the edit's gate."""
-        super().__init__()
-        self.edit = edit
-        self.form = form
+        super().__init__(edit, form)
         self.gate = gate_of(edit)
-        self.scale = self.factor = self.keys = None
-        self.register_buffer("fixed_scale", None, persistent=False)
         self._is_summed = blocks_of(edit, shape).is_summed
         for name, part in self.gate.parts(edit, shape, generator):
             setattr(self, name, part)
@@ -81,21 +68,6 @@ class PortDelta(nn.Module):
     def affine(self) -> Affine:
         """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
         return self.form.affine().times(self.gate.factor(self))
-
-    def key_offset(self, q: Tensor) -> Tensor | None:
-        """``MLP_k(q)`` of an inducer, ``(B, T, H, d_h)`` to the same; None where the key is the query itself.
-
-        Args:
-            q: Queries before their rotation and scaling.
-        """
-        if self.keys is None:
-            return None
-        offset: Tensor = self.keys(q)
-        return offset
-
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N, R, d_h)`` of a prefix."""
-        return self.form.table()
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Port
 from search_space.edit import Edit
-from trial_runner.attachment.attention import Prefix
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.deltas.gates import gate_of
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_prompt import PackedPrompt
+from trial_runner.stacking.prefix import Prefix
 from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows
 from trial_runner.stacking.structure import paddings, shared_structure, structure
 

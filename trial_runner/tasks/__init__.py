@@ -2,16 +2,15 @@
 
 from trial_runner.tasks.cache import default_cache_folder
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
-from trial_runner.tasks.data.groups import Grouping
-from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.embedded import EMBEDDED_TASKS, EmbeddedTask
 from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, Prompts, TextBatch, TextSplit
+from trial_runner.tasks.groups import Grouping
 from trial_runner.tasks.kind import Prepared, TaskKind
 from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
 from trial_runner.tasks.measuring import PROXY_LOSS, compute, compute_loss, compute_text, score_of, signature
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
-from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.task import SPLITS, Decoding, Task
 
 __all__ = [
     "EMBEDDED_TASKS",

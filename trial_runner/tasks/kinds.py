@@ -1,15 +1,14 @@
 """The kinds of task by name, and whether a task fits its kind."""
 
+from search_space.nearest import nearest
 from search_space.registry import Registry
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import CLASSIFICATION
-from trial_runner.tasks.data.groups import NO_GROUP, check_group_name
-from trial_runner.tasks.data.names import nearest
-from trial_runner.tasks.data.place import parts_of
 from trial_runner.tasks.embedded import EMBEDDED_TASKS
 from trial_runner.tasks.generation.kind import DATA_TO_TEXT, QUESTION_ANSWERING, SUMMARISATION, TRANSLATION
+from trial_runner.tasks.groups import NO_GROUP, check_group_name
 from trial_runner.tasks.kind import TaskKind
-from trial_runner.tasks.task import Task, defaults_of
+from trial_runner.tasks.task import Task, defaults_of, parts_of
 
 TASK_KINDS: Registry[TaskKind] = Registry(
     "kind of task",

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from search_space.nearest import nearest
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.groups import rows_by_group
-from trial_runner.tasks.data.names import nearest
+from trial_runner.tasks.groups import rows_by_group
 from trial_runner.tasks.metrics import METRICS, Measures, Metric
 from trial_runner.tasks.metrics.metric import References, Texts
 

@@ -4,9 +4,8 @@ import hashlib
 from collections import Counter
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask, RowsT
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.task import SPLITS, Task
 
 _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal shares of the hash
 

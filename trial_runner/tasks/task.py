@@ -1,6 +1,6 @@
 """A task as a study file has it: where its texts stand, what is made of them, how that is measured."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -9,9 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Distinct, Name, Number, Size, Text, Whole, choice
-from trial_runner.tasks.data.groups import Grouping
-from trial_runner.tasks.data.place import SplitName
+from trial_runner.tasks.groups import NO_GROUP, Grouping
 from trial_runner.tasks.metrics import METRICS
+
+SplitName = str | dict[str, str]
+"""What the data calls a split; a mapping from groups to names joins several."""
+
+SPLITS = ("train", "validation", "test")
 
 KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
 
@@ -177,3 +181,13 @@ def defaults_of(task: Task) -> dict[str, Any]:
         each.name: each.default_factory() if each.default_factory is not MISSING else each.default
         for each in fields(task)
     }
+
+
+def parts_of(names: SplitName) -> Iterator[tuple[str, str]]:
+    """Group and name of each part that a split is joined from."""
+    yield from [(NO_GROUP, names)] if isinstance(names, str) else names.items()
+
+
+def taken_names(splits: Iterable[SplitName]) -> set[str]:
+    """Names of the data's splits that the task uses as something it says itself."""
+    return {name for names in splits for _, name in parts_of(names)}

@@ -13,7 +13,7 @@ from search_space.errors import UnknownMethodError
 from search_space.space.space import SearchSpace
 from studies.confirming.request import AGAINST, ConfirmationRequest
 from studies.confirming.results import ConfirmationResult, confirmation_result, confirmation_results
-from studies.confirming.running import confirm, plan_of
+from studies.confirming.running import confirm
 from studies.errors import (
     ConfirmationError,
     FencedError,
@@ -26,11 +26,11 @@ from studies.keeping.artefacts import study_folder
 from studies.launching import LaunchResult, launch
 from studies.queries.leaderboard import leaderboard
 from studies.queries.summaries import study_summaries
-from studies.search.replaying import replay_violations, replayed
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
@@ -196,9 +196,9 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     assert study.broken() == []
     shape = shape_of(config_of(study.specification.backbone))
     space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.search)
-    plan = plan_of(study.specification, record, space, storage_url=study.url, target_trials=15)
     with Ledger.open(study.url, read_only=True) as ledger:
-        assert replay_violations(ledger, record.id, replayed(ledger, record.id, plan)) == []
+        proposer = replayed(ledger, record, space, study.specification.search)
+        assert list(replay_violations(ledger, record.id, proposer)) == []
 
 
 def test_what_is_finished_is_not_trained_again(local: Study) -> None:

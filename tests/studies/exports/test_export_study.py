@@ -13,9 +13,8 @@ import pytest
 from deltaspace.commands.main import main
 from search_space.published import METHODS
 from studies.confirming.request import ConfirmationRequest
-from studies.confirming.results import confirmation_results
+from studies.confirming.results import confirmation_results, verdict_sentences
 from studies.confirming.running import confirm
-from studies.confirming.wording import verdict_sentences
 from studies.errors import StudiesError
 from studies.exports.exporting import export_trial
 from studies.launching import launch

@@ -10,11 +10,11 @@ from studies.errors import LaunchError
 from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
-from studies.search.replaying import replay_violations
 from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
+from studies.verifying import replay_violations
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def broken(plan: StudyPlan, keeper: StudyKeeper) -> list[str]:
     with Ledger.open(plan.storage_url) as ledger:
         study = ledger.study(plan.study).id
         found = violations(ledger, study, rung_steps=plan.rungs.steps)
-        return found + replay_violations(ledger, study, keeper.proposer)
+        return [*found, *replay_violations(ledger, study, keeper.proposer)]
 
 
 @pytest.mark.parametrize("slots", [1, 3, 20])

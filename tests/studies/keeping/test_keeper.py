@@ -10,11 +10,11 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
-from studies.search.replaying import replay_violations
 from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, TrialState
+from studies.verifying import replay_violations
 from trial_runner.requests import Reading
 
 
@@ -52,7 +52,9 @@ def key_of(plan: StudyPlan) -> tuple[Ledger, int]:
 def broken(plan: StudyPlan, keeper: StudyKeeper) -> list[str]:
     ledger, key = key_of(plan)
     with ledger:
-        return violations(ledger, key, rung_steps=plan.rungs.steps) + replay_violations(ledger, key, keeper.proposer)
+        return violations(ledger, key, rung_steps=plan.rungs.steps) + list(
+            replay_violations(ledger, key, keeper.proposer)
+        )
 
 
 def states(plan: StudyPlan) -> list[str]:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trial_runner.attachment.attention import Prefix, attend, tap_attention, untap_attention
+from trial_runner.attachment.attention import attend, tap_attention, untap_attention
+from trial_runner.stacking.prefix import Prefix
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 

@@ -9,11 +9,10 @@ from trial_runner.tasks.classification.encode import encode_split
 from trial_runner.tasks.classification.labels import drop_unlabelled, labelling_of
 from trial_runner.tasks.classification.raw import RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask, Split
-from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.kind import place_facts
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.task import SPLITS, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from search_space.nearest import nearest
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.groups import Grouping
-from trial_runner.tasks.data.names import nearest
+from trial_runner.tasks.groups import Grouping
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_datasets
-from trial_runner.tasks.data.groups import NO_GROUP
-from trial_runner.tasks.data.place import SPLITS, parts_of, taken_names
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.groups import NO_GROUP
+from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
 
 _READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}

@@ -1,12 +1,11 @@
 """Tasks from the hub, through its cache."""
 
+from search_space.nearest import nearest
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
-from trial_runner.tasks.data.groups import NO_GROUP
-from trial_runner.tasks.data.names import nearest
-from trial_runner.tasks.data.place import SPLITS, parts_of, taken_names
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.groups import NO_GROUP
+from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
 
 _OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
 _PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
-from trial_runner.tasks.data.place import SPLITS
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.questions import QUESTION_KEYS, question_columns, questioned, read_questions
@@ -19,7 +18,7 @@ from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, Tok
 from trial_runner.tasks.kind import check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.task import SPLITS, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset

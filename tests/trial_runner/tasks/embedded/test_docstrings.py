@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data import docstrings
-from trial_runner.tasks.data.docstrings import MASK, PACKAGES, docstrings_digest, mask_names, read_docstrings
+from trial_runner.tasks.embedded import docstrings
+from trial_runner.tasks.embedded.docstrings import MASK, PACKAGES, docstrings_digest, mask_names, read_docstrings
 
 SPLITS = ("train", "validation", "test")
 
@@ -50,7 +50,7 @@ def test_texts_are_single_paragraphs_of_five_to_forty_words_in_single_spaces(tas
 @pytest.mark.slow
 def test_another_process_reads_the_same_task_and_imports_no_package(task):
     script = (
-        "import sys; from trial_runner.tasks.data.docstrings import PACKAGES, read_docstrings\n"
+        "import sys; from trial_runner.tasks.embedded.docstrings import PACKAGES, read_docstrings\n"
         "print(read_docstrings().digest(), *(p for p in PACKAGES if p in sys.modules and p != 'numpy'))"
     )
     root = Path(__file__).parents[4]

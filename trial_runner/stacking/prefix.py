@@ -1,0 +1,20 @@
+"""What the prefixes of several slots put before the keys of one attention module."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prefix:
+    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
+
+    Attributes:
+        keys: ``(K, N_kv, R, d_h)``.
+        values: Of the same shape.
+        visible: Which rows a block has, ``(K, R)``; None for all.
+    """
+
+    keys: Tensor
+    values: Tensor
+    visible: Tensor | None
