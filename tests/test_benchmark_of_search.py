@@ -101,11 +101,11 @@ def test_arms_are_given_the_same_tasks_and_a_study_is_the_same_twice(arms: Any, 
 
 
 def test_every_arm_runs(arms: Any, space: SearchSpace) -> None:
-    setting = setting_of(arms, space, trials=14, checkpoints=(14,))
+    setting = setting_of(arms, space, trials=23, checkpoints=(23,))
     for arm in arms("arms").ARMS.values():
         study = arms("simulation").simulated(arm, setting, 0)
-        assert study.recommended[0].trials == 14
-        assert 1 < study.recommended[0].cost <= 14
+        assert study.recommended[0].trials == 23
+        assert 1 < study.recommended[0].cost <= 23
         assert 18.0 <= study.recommended[0].truth < 60.0
 
 

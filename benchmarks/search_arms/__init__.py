@@ -5,6 +5,7 @@
 ``readings``     what a simulated trial measures on its way
 ``simulation``   one study of one arm
 ``arms``         who proposes, and where trials are compared
+``rivals``       evolution and a forest with the moves of the factored sampler
 ``statistics``   shares, times and differences with their intervals
 ``tables``       what is printed
 ===============  ==================================================================

@@ -1,46 +1,79 @@
 """The arms by name."""
 
-from optuna.samplers import BaseSampler
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from search_arms.simulation import STEPS, Arm, best_score
-from studies.search.rungs import Protected, RungPlan
-from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn
-from studies.search.structure_sampler import AfterStart, StructureSampler
+from search_arms.rivals import Evolution, Forest
+from search_arms.simulation import STEPS, Arm, Recommend, Search, best_estimate, best_score
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.moves import Moves
+from studies.search.factored.observation import Observation
+from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.settings import FactoredSettings
+from studies.search.rungs import Protected, Rule, RungPlan
+from studies.search.samplers import SAMPLERS, Sampler
 
 RANKED = RungPlan(steps=(STEPS // 8, STEPS // 4, STEPS // 2), reduction=2, protected=Protected.ALL)
 """Rungs at an eighth, a quarter and a half, where all that was read is ranked."""
 
+SIGNIFICANT = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST)
+"""Rungs at a quarter and a half, where what is no worse than luck goes on."""
 
-def _structures(turn: Turn) -> BaseSampler:
-    return StructureSampler(
-        turn.space,
-        turn.distributions,
-        study_seed=turn.study_seed,
-        seed=turn.seed,
-        number=turn.number,
-        retry=turn.retry,
+
+def _before(name: str, sampler: Sampler, *, over_structures: bool = False) -> Arm:
+    """A sampler with the rungs as they were."""
+    return Arm(
+        name=name,
+        sampler=lambda truth: sampler,
+        over_structures=over_structures,
+        rungs=RANKED,
+        recommend=best_score,
     )
 
 
-def _tpe_after_structures(turn: Turn) -> BaseSampler:
-    return AfterStart(_structures(turn), SAMPLERS["tpe"].make(turn), trials=STARTUP_TRIALS)
+def _repaired(name: str, sampler: Sampler, recommend: Recommend = best_estimate) -> Arm:
+    """A sampler with all repairs, and recommendations by estimate."""
+    return Arm(name=name, sampler=lambda truth: sampler, over_structures=True, rungs=SIGNIFICANT, recommend=recommend)
 
 
-UNIFORM = Sampler(make=_structures)
-TPE_HIDDEN = Sampler(make=_tpe_after_structures, sees_published=False)
+def _searching(name: str, search: Callable[[SearchSpace, int], Search]) -> Arm:
+    """A search of the whole history, with all repairs."""
+    return replace(_repaired(name, SAMPLERS["random"]), search=search)
 
 
-def _today(name: str, sampler: Sampler) -> Arm:
-    return Arm(name=name, sampler=lambda truth: sampler, rungs=RANKED, recommend=best_score)
+def _factored(name: str, settings: FactoredSettings | None = None) -> Arm:
+    return _searching(name, lambda space, seed: FactoredSearch(space, seed=seed, settings=settings))
+
+
+class _WithoutCurve:
+    """Hears of ends alone."""
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        self._search = FactoredSearch(space, seed=seed)
+        self._heard: list[Observation] = []
+
+    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+        for one in history[len(self._heard) :]:
+            ends = tuple(reading for reading in one.readings if reading.fraction == 1.0)
+            self._heard.append(replace(one, readings=ends))
+        return self._search.candidate(self._heard, number=number, retry=retry)
 
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
-        _today("random per decision", SAMPLERS["random"]),
-        _today("random uniform", UNIFORM),
-        _today("tpe", SAMPLERS["tpe"]),
-        _today("tpe + R1", TPE_HIDDEN),
+        _before("random per decision", SAMPLERS["random"]),
+        _before("random uniform", SAMPLERS["random"], over_structures=True),
+        _before("tpe", SAMPLERS["tpe"]),
+        _before("tpe + R1", replace(SAMPLERS["tpe"], sees_published=False)),
+        _repaired("random + repairs", SAMPLERS["random"]),
+        _repaired("tpe + repairs", SAMPLERS["tpe"]),
+        _searching("evolution", Evolution),
+        _searching("forest", Forest),
+        _factored("factored"),
+        _factored("factored - join", FactoredSettings(moves=Moves(join=0.0))),
+        _factored("factored - prior", FactoredSettings(trusts_papers=False)),
+        _searching("factored - curve", _WithoutCurve),
     )
 }
 """What is compared; the first is what the others are compared with."""

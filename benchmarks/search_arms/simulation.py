@@ -3,13 +3,16 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
+from typing import Protocol
 
 from search_arms.readings import Measurements, Reading
 from search_arms.truth import COLLAPSED, PlantedTruth
 from search_space.published import COMPARED
-from search_space.space.space import SearchSpace
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.observation import Measured, Observation
+from studies.search.factored.sampler import FactoredSearch
 from studies.search.proposer import Proposal, Proposer
 from studies.search.rungs import RungBoard, RungPlan
 from studies.search.samplers import Sampler
@@ -64,7 +67,15 @@ class Ended:
         return self.proposal.candidate.method is not None
 
 
-Recommend = Callable[[Sequence[Ended], Proposer], Ended | None]
+class Search(Protocol):
+    """What proposes from the whole history, as `FactoredSearch` does."""
+
+    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+        """One candidate that was not tried before; None if nothing new was drawn."""
+        ...
+
+
+Recommend = Callable[[Sequence[Ended], Sequence[Observation], SearchSpace], Ended | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +84,18 @@ class Arm:
 
     Attributes:
         name: In the table.
-        sampler: Who proposes on a task. Only an oracle looks at the truth.
+        sampler: Who proposes on a task; published methods alone, where there is a search. Only an oracle looks at the
+            truth.
+        search: What proposes after the published methods, for a space and a seed; None for the sampler.
+        over_structures: What is random for the sampler; see `Proposer`.
         rungs: Where trials are compared.
         recommend: What is recommended of the trials that have ended.
     """
 
     name: str
     sampler: Callable[[PlantedTruth], Sampler]
+    search: Callable[[SearchSpace, int], Search] | None = None
+    over_structures: bool = False
     rungs: RungPlan
     recommend: Recommend
 
@@ -92,7 +108,7 @@ class Recommended:
         trials: That have ended.
         cost: Steps spent, in full trials.
         truth: True score, in points; NaN while nothing is complete.
-        score: What it was measured with.
+        score: What it was measured with, or what is estimated where estimates recommend.
     """
 
     trials: int
@@ -130,10 +146,18 @@ class Study:
     seconds: float
 
 
-def best_score(ended: Sequence[Ended], proposer: Proposer) -> Ended | None:
+def best_score(ended: Sequence[Ended], history: Sequence[Observation], space: SearchSpace) -> Ended | None:
     """The complete trial with the highest score."""
     complete = [one for one in ended if one.score is not None]
     return max(complete, key=lambda one: (one.score or 0.0, -one.proposal.number), default=None)
+
+
+def best_estimate(ended: Sequence[Ended], history: Sequence[Observation], space: SearchSpace) -> Ended | None:
+    """The complete trial with the highest posterior mean under the model of the factored sampler, as its score."""
+    for trial, mean, _ in FactoredSearch(space, seed=0).ranked(history):
+        if ended[trial.number].score is not None:
+            return replace(ended[trial.number], score=100 * mean)
+    return None
 
 
 class _Run:
@@ -143,41 +167,74 @@ class _Run:
         self.arm, self.setting = arm, setting
         self.truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
         self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
-        self.proposer = Proposer(setting.space, sampler=arm.sampler(self.truth), seed=seed, published=COMPARED)
-        self.board = RungBoard(arm.rungs)
+        self.proposer = Proposer(
+            setting.space,
+            sampler=arm.sampler(self.truth),
+            seed=seed,
+            published=COMPARED,
+            over_structures=arm.over_structures,
+        )
+        self.search = None if arm.search is None else arm.search(setting.space, seed)
+        self.published = len(setting.space.published_that_fit())
+        self.history: list[Observation] = []
+        self.board = RungBoard(replace(arm.rungs, examples=self.measurements.examples))
         self.ended: list[Ended] = []
         self.seconds = 0.0
 
     def step(self) -> Ended:
         """Propose, train and end a trial."""
         began_at = time.perf_counter()
-        proposal = self.proposer.propose()
+        proposal = self._proposal()
         self.seconds += time.perf_counter() - began_at
         truth = self.truth.score(proposal.candidate)
-        reading = self._trained(proposal, truth)
-        is_complete = reading.step == STEPS
+        readings = self._trained(proposal, truth)
+        last = readings[-1]
+        is_complete = last.step == STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
-        self.proposer.close(proposal.number, state, reading.score if is_complete else None)
-        score = 100 * reading.score if is_complete else None
-        self.ended.append(Ended(proposal=proposal, truth=truth, score=score, steps=reading.step))
+        if self._is_known(proposal):
+            self.proposer.close(proposal.number, state, last.score if is_complete else None)
+        measured = tuple(self._measured(one) for one in readings)
+        self.history.append(Observation.of(proposal.candidate, number=proposal.number, state=state, readings=measured))
+        score = 100 * last.score if is_complete else None
+        self.ended.append(Ended(proposal=proposal, truth=truth, score=score, steps=last.step))
         return self.ended[-1]
 
-    def _trained(self, proposal: Proposal, truth: float) -> Reading:
-        """The reading at which the trial ends."""
+    def _proposal(self) -> Proposal:
+        number = len(self.ended)
+        if self.search is None or number < self.published:
+            return self.proposer.propose()
+        found = self.search.candidate(self.history, number=number)
+        if found is None:
+            raise RuntimeError(f"{self.arm.name} must find something new; it did not after {number} trials.")
+        return Proposal(number=number, candidate=found)
+
+    def _is_known(self, proposal: Proposal) -> bool:
+        """Whether the proposer has made it."""
+        return proposal.number < self.proposer.next_number
+
+    def _measured(self, reading: Reading) -> Measured:
+        error = math.sqrt(reading.score * (1 - reading.score) / self.measurements.examples)
+        return Measured(
+            fraction=reading.step / STEPS, score=reading.score, standard_error=error, time=float(reading.trial)
+        )
+
+    def _trained(self, proposal: Proposal, truth: float) -> list[Reading]:
+        """The readings up to that at which the trial ends."""
         number, fingerprint = proposal.number, proposal.candidate.fingerprint
-        for step in self.arm.rungs.steps:
+        readings = []
+        for step in (*self.arm.rungs.steps, STEPS):
             reading = self.measurements.read(number, fingerprint, truth, step)
-            self.proposer.report(number, step, reading.score)
+            readings.append(reading)
+            if self._is_known(proposal):
+                self.proposer.report(number, step, reading.score)
             self.board.add(reading, proposal.candidate.method)
             if self.board.verdict(reading) is not None:
-                return reading
-        reading = self.measurements.read(number, fingerprint, truth, STEPS)
-        self.proposer.report(number, STEPS, reading.score)
-        return reading
+                break
+        return readings
 
     def recommended(self) -> Recommended:
         """What is recommended now."""
-        chosen = self.arm.recommend(self.ended, self.proposer)
+        chosen = self.arm.recommend(self.ended, self.history, self.setting.space)
         cost = sum(one.steps for one in self.ended) / STEPS
         if chosen is None or chosen.score is None:
             return Recommended(trials=len(self.ended), cost=cost, truth=math.nan, score=math.nan)
