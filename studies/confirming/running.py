@@ -15,7 +15,7 @@ from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
 from studies.search.rungs import RungPlan
-from studies.search.samplers import derived_seed
+from studies.search.seeds import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import (

@@ -9,7 +9,7 @@ from search_space.edit import Edit
 from search_space.words.describe import sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.search.proposer import Proposal
-from studies.search.samplers import derived_seed
+from studies.search.seeds import derived_seed
 from studies.store.records import NewTrial, SiteDimensions, TrialRecord
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 

@@ -18,6 +18,7 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.optuna_sampler import METHOD
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
@@ -141,7 +142,7 @@ class Proposer:
             datetime_complete=trial.ended_at or (trial.created_at if state.is_finished() else None),
             params=dict(parameters),
             distributions={name: self._distributions[name] for name in parameters},
-            user_attrs={},
+            user_attrs={} if trial.method is None else {METHOD: trial.method},
             system_attrs=dict(system_attributes or {}),
             intermediate_values={reading.step: reading.score for reading in readings},
         )
@@ -194,6 +195,8 @@ class Proposer:
         for retry in range(MAX_REPEATS):
             self._study.sampler = make_sampler(self._sampler, self._turn(number, retry))
             trial = self._study.ask()
+            if method is not None:
+                trial.set_user_attr(METHOD, method)
             try:
                 candidate = self._space.suggest(trial) if method is None else self._suggest_published(method, trial)
             except (BudgetError, InvalidEditError):
@@ -226,7 +229,7 @@ class Proposer:
         self, method: str | None, asked: Mapping[str, object], whole_path: Callable[[], Mapping[str, object] | None]
     ) -> Mapping[str, object] | None:
         """The parameters of a trial that the sampler is shown; None if it is not to see the trial."""
-        if method is None:
+        if method is None or self._sampler.knows_published:
             return asked
         if self._over_structures:
             return whole_path() if self._sampler.sees_whole_paths else None

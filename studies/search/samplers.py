@@ -8,12 +8,12 @@ An entry of `SAMPLERS` makes an Optuna sampler; an installed package adds one of
 where ``MINE`` is a `Sampler`. ``tests/contracts/test_samplers.py`` says what every entry must keep.
 """
 
-import hashlib
 import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -24,6 +24,8 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
+from studies.search.factored.optuna_sampler import FactoredSampler
+from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 
 STARTUP_TRIALS = 10
@@ -34,12 +36,6 @@ MODEL_REPEATS = 8
 
 POPULATION = 20
 """Complete trials of a generation of NSGA-II; studies are small, so it is below the 50 of Optuna."""
-
-
-def derived_seed(*parts: object, bits: int = 32) -> int:
-    """A seed that depends on all parts, the same on every machine and in every process."""
-    digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> (64 - bits)
 
 
 class SequenceSampler(BaseSampler):
@@ -135,12 +131,15 @@ class Sampler:
         sees_published: Whether trials of published methods are in the history that it is shown, by their rates alone.
         sees_whole_paths: The same where what is random is uniform over structures; then they are shown by their whole
             paths through the space, those that have one.
+        knows_published: Whether it knows what a published method is, from the trial's attribute ``method``; then it is
+            shown all of them, whatever the two above say.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
     """
 
     make: Callable[[Turn], BaseSampler]
     sees_published: bool = True
     sees_whole_paths: bool = True
+    knows_published: bool = False
     population: int | None = None
 
 
@@ -189,6 +188,17 @@ def _qmc(turn: Turn) -> BaseSampler:
     return SequenceSampler(turn.distributions, seed=scramble, index=turn.number)
 
 
+_FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
+
+
+def _factored(turn: Turn) -> BaseSampler:
+    """One sampler for all turns of a study; what it remembers saves time and changes nothing."""
+    of_space = _FACTORED.setdefault(turn.space, {})
+    if turn.study_seed not in of_space:
+        of_space[turn.study_seed] = FactoredSampler(turn.space, seed=turn.study_seed)
+    return of_space[turn.study_seed].at(turn.number, turn.retry)
+
+
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
@@ -199,6 +209,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nsga2": Sampler(make=_nsga2, sees_published=False, sees_whole_paths=False, population=POPULATION),
         "gp": Sampler(make=_gp, sees_published=False, sees_whole_paths=False),
         "qmc": Sampler(make=_qmc),
+        "factored": Sampler(make=_factored, knows_published=True),
     },
     kind=Sampler,
     group="deltaspace.samplers",

@@ -9,7 +9,7 @@ from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
 from studies.specification.units import parse_duration
 
-OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc")
+OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
 """The project's own samplers, so that reading a study file loads none of them."""
 
 

@@ -32,7 +32,7 @@ class Search(SpaceOptions):
     """What may be proposed, and who proposes.
 
     Attributes:
-        sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
+        sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, ``factored``, or one that an installed package adds.
     """
 
     sampler: SamplerName = "tpe"

@@ -1,7 +1,8 @@
 """The factored sampler: proposals as a pure function of the history, and as a sampler of Optuna."""
 
+import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from studies.search.factored.moves import Mover, Parents
 from studies.search.factored.observation import Observation
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.view import View
-from studies.search.samplers import derived_seed
+from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
 _PATIENCE = 50
@@ -35,14 +36,24 @@ class FactoredSearch:
     between calls only saves time.
     """
 
-    def __init__(self, space: SearchSpace, *, seed: int, settings: FactoredSettings | None = None) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        seed: int,
+        settings: FactoredSettings | None = None,
+        names_published: bool = True,
+    ) -> None:
         """Prepare the moves of a space.
 
         Args:
             space: What may be proposed.
             seed: Of the study.
             settings: None for the usual ones.
+            names_published: Whether a published structure at other rates is proposed by its name, exactly as it is;
+                else as the nearest point of the space.
         """
+        self._names_published = names_published
         self._genome = Genome(space)
         self._seed = seed
         self._settings = settings or FactoredSettings()
@@ -87,7 +98,7 @@ class FactoredSearch:
                 found = self._rated(draw, history, belief)
                 if found is not None:
                     return found
-            found = self._best(draw, history, belief, tried)
+            found = self._best(draw, history, belief)
             if found is not None:
                 return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
@@ -132,14 +143,6 @@ class FactoredSearch:
         order = np.lexsort((np.array([one.number for one in heard]), -means))
         return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
 
-    def candidate_of(self, parameters: Mapping[str, str | float]) -> Candidate:
-        """What the space suggests with some of Optuna's parameters.
-
-        Raises:
-            KeyError: If one is missing.
-        """
-        return self._genome.candidate_of(parameters)
-
     def _generator(self, number: int, retry: int) -> random.Random:
         return random.Random(derived_seed("factored", self._seed, number, retry, bits=64))
 
@@ -163,9 +166,7 @@ class FactoredSearch:
                 return candidate
         return None
 
-    def _best(
-        self, draw: random.Random, history: Sequence[Observation], belief: Belief, tried: set[str]
-    ) -> Candidate | None:
+    def _best(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """The best of many children of good parents."""
         known = [history[trial] for trial in belief.trials]
         views = [self._believer.view(one) for one in known]
@@ -175,10 +176,19 @@ class FactoredSearch:
         if not genes:
             return None
         parents = Parents(genes, self._settings.decay)
-        children = [*dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))]
-        views = [self._genome.view(child) for child in children]
-        worth = self._worth(belief, views, float(means.max()))
-        return self._first_new(worth, lambda place: self._genome.candidate(children[place]), tried)
+        children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
+        return self._best_of([*children], belief, history)
+
+    def _best_of(self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation]) -> Candidate | None:
+        if not genes:
+            return None
+        worth = self._worth(belief, [self._genome.view(one) for one in genes], self._best_mean(belief, history))
+        tried = self._believer.fingerprints(history)
+        return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
+
+    def _best_mean(self, belief: Belief, history: Sequence[Observation]) -> float:
+        known = [self._believer.view(history[trial]) for trial in belief.trials]
+        return float(belief.process.mean(belief.points(known)).max(initial=0.0 if not known else -math.inf))
 
     def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """A published structure at the rates that promise most."""
@@ -187,14 +197,16 @@ class FactoredSearch:
         if not methods:
             return None
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
-        return self._best_rated(asked, belief, history)
+        if self._names_published:
+            return self._best_rated(asked, belief, history)
+        genes = {one.method: self._known_genes(one) for one in history if one.method is not None}
+        points = [found for method, view in asked if (found := _at_rates(genes[method], view)) is not None]
+        return self._best_of([*dict.fromkeys(map(self._genome.settled, points))], belief, history)
 
     def _best_rated(
         self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]
     ) -> Candidate | None:
-        known = [self._believer.view(history[trial]) for trial in belief.trials]
-        best = float(belief.process.mean(belief.points(known)).max(initial=0.0))
-        worth = self._worth(belief, [view for _, view in asked], best)
+        worth = self._worth(belief, [view for _, view in asked], self._best_mean(belief, history))
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
@@ -220,6 +232,17 @@ def _rerated(draw: random.Random, view: View) -> View:
         return View(attention, None)
     is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
     return View(attention, replace(view.ffn, rate=rate if is_one_form else draw.uniform(-1, 1)))
+
+
+def _at_rates(genes: Genes | None, view: View) -> Genes | None:
+    """Genes of a structure with the rates of a view of it."""
+    if genes is None:
+        return None
+    attention, ffn = (
+        side if side is None or seen is None else replace(side, rate=seen.rate)
+        for side, seen in ((genes.attention, view.attention), (genes.ffn, view.ffn))
+    )
+    return Genes(attention, ffn, genes.share)
 
 
 def _cell(observation: Observation) -> Cell:

@@ -10,6 +10,9 @@ from studies.search.factored.distances import Array
 LOWEST = -4.0
 """Standardised scores below this are as this: how badly a collapsed trial does tells nothing of the others."""
 
+UNKNOWN_ERROR = 0.5
+"""Standard error, in spreads, of readings whose own is not known."""
+
 _LEAST = 4
 _TO_DEVIATION = 1.4826
 
@@ -63,7 +66,7 @@ def standardised(scores: Array, errors: Array, rungs: Array) -> Standardised:
         scale = Scale(float(np.median(scores[here])), _spread(scores[known], errors[known]))
         scales[float(rung)] = scale
         shown[here] = np.maximum((scores[here] - scale.middle) / scale.spread, LOWEST)
-        noise[here] = errors[here] / scale.spread
+        noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR)
     return Standardised(scores=shown, errors=noise, scales=scales)
 
 

@@ -12,7 +12,8 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
-from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, derived_seed, make_sampler
+from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
+from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
 

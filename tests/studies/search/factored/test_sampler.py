@@ -15,7 +15,7 @@ import pytest
 from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
 
 from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.optuna_sampler import FactoredSampler
+from studies.search.factored.optuna_sampler import METHOD, FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
@@ -214,6 +214,40 @@ def test_an_objective_may_ask_published_methods_first(space):
         candidate = space.suggest_published("prefix_tuning", trial)
         assert abs(relative_rate(candidate.attention_learning_rate, low, high) - BEST_RATE) <= 0.3 + 1e-9
         study.tell(trial, score_of(candidate))
+
+
+def test_published_trials_are_known_by_what_they_asked(space):
+    """Told with what they asked, published trials are learned from; told without, they are passed over."""
+
+    def proposals(*, is_told: bool) -> list[dict[str, object]]:
+        study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2))
+        for method in ("lora_qv", "lora_ffn", "bitfit", "prefix_tuning") * 3:
+            trial = study.ask()
+            if is_told:
+                trial.set_user_attr(METHOD, method)
+            study.tell(trial, score_of(space.suggest_published(method, trial)))
+        return [dict(space.suggest(study.ask()).parameters) for _ in range(3)]
+
+    told, untold = proposals(is_told=True), proposals(is_told=False)
+    assert told != untold
+    assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in told)
+
+
+def test_a_study_of_one_sampler_says_nothing_of_another(space):
+    """Samplers are kept from turn to turn, so two studies over one space must not hear of each other."""
+    sampler = FactoredSampler(space, seed=4)
+
+    def study_of(best: float) -> list[dict[str, object]]:
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for number in range(12):
+            trial = study.ask()
+            space.suggest(trial)
+            study.tell(trial, best * number)
+        return [one.params for one in study.trials]
+
+    first = study_of(1.0)
+    assert study_of(-1.0)[10:] != first[10:]
+    assert study_of(1.0) == first
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
