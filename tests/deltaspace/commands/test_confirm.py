@@ -112,7 +112,7 @@ def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.
     complete = studies.confirming.running.confirm
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
-        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C")
+        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
 
     monkeypatch.setattr(studies.confirming.running, "confirm", interrupted)
     assert run("reviews", "--quiet")[0] == 130

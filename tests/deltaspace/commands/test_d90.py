@@ -139,7 +139,7 @@ def test_an_interrupted_sweep_begins_no_other_and_says_so(run: Run, monkeypatch:
     complete = studies.launching.launch
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
-        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C")
+        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
 
     monkeypatch.setattr(studies.launching, "launch", interrupted)
     code, out, _ = run("--tries", "2", "--json")
