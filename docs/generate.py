@@ -1,6 +1,6 @@
 """Writes the pages of the reference from what the program says of itself. A test compares them with what is committed.
 
-``make reference`` writes them again.
+``make reference`` writes them again, and the names of forms and gates that the README lacks into its table.
 """
 
 import dataclasses
@@ -32,6 +32,7 @@ from studies.store import records
 from studies.store.tables import Base
 
 FOLDER = Path(__file__).parent / "reference"
+README = Path(__file__).parents[1] / "README.md"
 _RECORDS = {
     "studies": records.StudyRecord,
     "confirmations": records.ConfirmationRecord,
@@ -341,8 +342,18 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
+def readme(text: str) -> str:
+    """The README with all forms and gates: those that it lacks come before the mark that ends their row."""
+    for mark, registry in (("<!-- forms -->", FORMS), ("<!-- gates -->", GATES)):
+        lacking = "".join(f", `{name}`" for name in registry if f"`{name}`" not in text)
+        text = text.replace(mark, f"{lacking}{mark}")
+    return text
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    if folder == FOLDER:
+        README.write_text(readme(README.read_text()))
     folder.mkdir(exist_ok=True)
     for name, make in PAGES.items():
         (folder / f"{name}.md").write_text(make())

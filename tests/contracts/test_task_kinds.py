@@ -83,6 +83,8 @@ def test_a_kind_has_its_name_an_objective_and_metrics_that_exist(name: str) -> N
     assert set(kind.needed) <= set(kind.column_keys)
     assert len(set(kind.metrics)) == len(kind.metrics) > 0
     assert set(kind.metrics) <= set(METRICS)
+    if kind.prompt is not None:
+        assert "loss" in kind.metrics, "a kind whose answer is a text is measured by its loss, too"
     assert {*kind.column_keys, *kind.other_keys} <= {field.name for field in dataclasses.fields(Task)}
 
 

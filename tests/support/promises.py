@@ -16,10 +16,8 @@ from search_space.gates import (
     ConvexGate,
     ConvexInducerGate,
     InducerGate,
-    Multiply,
     Prepend,
     SigmoidGate,
-    TanhGate,
     WeightedGate,
 )
 from trial_runner.deltas.delta_set import DeltaSet
@@ -58,7 +56,7 @@ def starts_as_nothing(configuration: Configuration) -> bool:
 
 
 def _starts_as_nothing(edit: Edit) -> bool:
-    if isinstance(edit.gate, Multiply | TanhGate):
+    if edit.gate.multiplies or edit.gate.starts_closed:
         return True
     if isinstance(edit.gate, ConvexGate | WeightedGate | ConvexInducerGate | Prepend):
         return False  # the convex inducer shrinks what is there, whatever it adds

@@ -16,8 +16,14 @@ PROXY_LOSS = "proxy_loss"
 
 
 def metrics_of(kind: str, usual: str) -> tuple[str, ...]:
-    """Names of the metrics of a kind of task, the usual one first, those of the loss last."""
+    """Names of the metrics of a kind of task, the usual one first, those of the loss last.
+
+    Raises:
+        TaskError: If the usual one is not for it.
+    """
     known = [metric for metric in METRICS.values() if kind in metric.kinds]
+    if usual not in {metric.name for metric in known}:
+        raise TaskError(f"the usual metric of a kind must be for it; {usual} is not for {kind}. Add it to its kinds.")
     known.sort(key=lambda metric: (metric.name != usual, metric.measures is Measures.LOSS))
     return tuple(metric.name for metric in known)
 
