@@ -1,0 +1,57 @@
+"""Stored studies go on with the parameters and the proposals that they began with: these never change by themselves."""
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import pytest
+
+from search_space.backbones.shape import BackboneShape
+from search_space.codec import configuration_to_json
+from search_space.forms import Init, OwnNorm
+from search_space.space.asking import Choice
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import SearchSpace
+
+DRAWS = 300
+OPTIONS = {
+    "usual": SpaceOptions(),
+    "separate": SpaceOptions(sites="separate", layers=("all", "range")),
+    "open": SpaceOptions(
+        layers=("all", "range", "spindle"),
+        near_duplicates=True,
+        inits=(Init.LORA, Init.BERT),
+        norms=(OwnNorm.NONE, OwnNorm.INPUT),
+        ffn_forms=("phm", "bottleneck", "const"),
+    ),
+}
+
+
+def digest(space: SearchSpace) -> str:
+    """Of the names, order and ranges of all parameters, and of what seeded draws propose."""
+    table = [
+        (name, list(one.choices) if isinstance(one, Choice) else (one.low, one.high, one.log))
+        for name, one in space.parameters().items()
+    ]
+    trial, drawn = RandomTrial(7), []
+    for _ in range(DRAWS):
+        candidate = space.suggest(trial)
+        drawn.append((configuration_to_json(candidate.configuration), candidate.fingerprint, [*candidate.parameters]))
+    return hashlib.sha256(json.dumps([table, drawn]).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("backbone", "name", "expected"),
+    [
+        ("roberta_base", "usual", "557fe6a539682e03"),
+        ("roberta_base", "open", "e918ff08a7fab11f"),
+        ("bart_large", "separate", "2106b9367434b352"),
+        ("qwen3_0_6b", "usual", "21e6d28d87152dc2"),
+    ],
+)
+def test_parameters_and_draws_are_what_they_were(
+    backbone: str, name: str, expected: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named(backbone)
+    assert digest(SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name])) == expected
