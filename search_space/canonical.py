@@ -68,7 +68,7 @@ def _canonical_edit(edit: Edit, shape: BackboneShape) -> Edit:
 
 
 def _canonical_layers(edit: Edit, shape: BackboneShape) -> Layers:
-    """All blocks, else a range, else groups of a spindle; the first that is the same blocks."""
+    """All blocks, else a range, else groups of a spindle, else a pattern; the first that is the same blocks."""
     if isinstance(edit.layers, AllLayers):
         return edit.layers
     sublayers = sublayers_of(edit, shape)

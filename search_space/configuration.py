@@ -1,5 +1,6 @@
 """A delta configuration: the list of edits that one trial trains."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from search_space.edit import Edit
@@ -41,11 +42,17 @@ class Configuration:
             attention: Width, and number of widened sublayers, of every sized form at attention.
             ffn: The same at the FFN.
         """
-        edits = []
-        for edit in self.edits:
-            if edit.sized_form is None:
-                edits.append(edit)
-                continue
-            width, widened = attention if edit.site.is_attention else ffn
-            edits.append(replace(edit, form=edit.sized_form.resized(width, widened)))
-        return Configuration(edits=tuple(edits))
+        return self.with_widths({edit: attention if edit.site.is_attention else ffn for edit in self.edits})
+
+    def with_widths(self, widths: Mapping[Edit, tuple[int, int]]) -> "Configuration":
+        """The same structure with other bottlenecks.
+
+        Args:
+            widths: Width, and number of widened sublayers, of every edit; plays no part without a bottleneck.
+        """
+        return Configuration(
+            edits=tuple(
+                edit if edit.sized_form is None else replace(edit, form=edit.sized_form.resized(*widths[edit]))
+                for edit in self.edits
+            )
+        )

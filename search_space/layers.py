@@ -9,6 +9,7 @@ from typing import ClassVar
 from search_space.errors import InvalidEditError
 
 GROUPS = 4
+SIXTHS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,38 @@ def spindle(layers: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(range(start, start + size)) for start, size in zip(starts, sizes, strict=True))
 
 
-Layers = AllLayers | LayerRange | SpindleGroups
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPattern:
+    """Any of the consecutive sixths of a stack, each whole or left out.
 
-LAYER_CHOICES: tuple[type[Layers], ...] = (AllLayers, LayerRange, SpindleGroups)
+    Attributes:
+        sixths: Numbers of the chosen sixths, 1 (next to the input) to 6, ascending.
+
+    Raises:
+        InvalidEditError: If no sixth is chosen, or one that does not exist.
+    """
+
+    name: ClassVar[str] = "pattern"
+
+    sixths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Check the numbers; a list, as JSON has it, becomes a tuple."""
+        object.__setattr__(self, "sixths", tuple(self.sixths))
+        is_ascending = list(self.sixths) == sorted(set(self.sixths))
+        if not self.sixths or not is_ascending or not set(self.sixths) <= set(range(1, SIXTHS + 1)):
+            raise InvalidEditError(
+                f"the sixths of a pattern must be ascending numbers from 1 to {SIXTHS}; got {self.sixths}.",
+                rule="layers",
+            )
+
+    def chosen(self, layers: int) -> tuple[int, ...]:
+        """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for six groups."""
+        if layers < SIXTHS:
+            return ()
+        return tuple(index for index in range(layers) if index * SIXTHS // layers + 1 in self.sixths)
+
+
+Layers = AllLayers | LayerRange | SpindleGroups | LayerPattern
+
+LAYER_CHOICES: tuple[type[Layers], ...] = (AllLayers, LayerRange, SpindleGroups, LayerPattern)

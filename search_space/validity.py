@@ -7,7 +7,7 @@ from search_space.dimensions import NormPlacement, Port, Site
 from search_space.edit import Edit
 from search_space.ends import sublayers_of
 from search_space.forms import SizedForm
-from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
 from search_space.rules import refusal
 
 
@@ -46,6 +46,8 @@ def _surely_share_layers(one: Edit, other: Edit) -> bool:
         return first.first <= second.last and second.first <= first.last
     if isinstance(first, SpindleGroups) and isinstance(second, SpindleGroups):
         return bool(set(first.groups) & set(second.groups))
+    if isinstance(first, LayerPattern) and isinstance(second, LayerPattern):
+        return bool(set(first.sixths) & set(second.sixths))
     return isinstance(first, AllLayers) or isinstance(second, AllLayers)
 
 

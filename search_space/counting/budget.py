@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -146,11 +147,85 @@ def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 
-def divided(attention: SideCost, ffn: SideCost, *, attention_share: float, parameters: int) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The edits of a side that get a share of what the side stores; its other edits get the rest.
+
+    Attributes:
+        first: Edits that share.
+        share: Theirs, in [0, 1]; plays no part unless both have a bottleneck to size.
+
+    Raises:
+        BudgetError: If the share is out of range.
+    """
+
+    first: tuple[Edit, ...]
+    share: float
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if not 0 <= self.share <= 1:
+            raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitCost:
+    """The cost of a side that is split: widths of two groups of edits are solved apart.
+
+    Attributes:
+        first: What the first edits cost.
+        second: What the others cost.
+        share: Of the first.
+    """
+
+    first: SideCost
+    second: SideCost
+    share: float
+
+    @property
+    def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
+        return self.first.least_cost + self.second.least_cost
+
+    def units(self, parameters: float) -> tuple[int, int]:
+        """Most units of both whose cost is at most ``parameters``; never below the smallest."""
+        most = max(self.least_cost, math.floor(parameters))
+        return divided(self.first, self.second, attention_share=self.share, parameters=most)
+
+    def cost(self, units: tuple[int, int]) -> int:
+        """Stored parameters of so many units."""
+        return self.first.cost(units[0]) + self.second.cost(units[1])
+
+
+_Units = TypeVar("_Units")
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+
+
+class Cost(Protocol[_Units]):
+    """What some edits cost by how much is spent on them."""
+
+    @property
+    def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
+        ...
+
+    def units(self, parameters: float) -> _Units:
+        """The most that can be had for ``parameters``; never less than the smallest."""
+        ...
+
+    def cost(self, units: _Units) -> int:
+        """Stored parameters of it."""
+        ...
+
+
+def divided(
+    attention: Cost[_One], ffn: Cost[_Other], *, attention_share: float, parameters: int
+) -> tuple[_One, _Other]:
     """The units of both sides that use most of a budget, at least the smallest of each.
 
     Args:
-        attention: What attention costs.
+        attention: What attention costs, or the first edits of a side.
         ffn: What the rest costs.
         attention_share: Share of the budget that attention should get, in [0, 1].
         parameters: The budget, without what several edits share; both fit it at their smallest.
@@ -161,18 +236,61 @@ def divided(attention: SideCost, ffn: SideCost, *, attention_share: float, param
     return attention.units(parameters - ffn.cost(ffn_units)), ffn_units
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The edits of a side in the groups that have one width each.
+
+    Attributes:
+        groups: One, or the first edits of a split and the others.
+        share: Of the first of two groups.
+    """
+
+    groups: tuple[tuple[Edit, ...], ...]
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], splits: Sequence[Split]) -> "Side":
+        """The edits of a side, divided by the split that has some of them, if one has."""
+        for split in splits:
+            first = tuple(edit for edit in edits if edit in split.first)
+            if first and len(first) < len(edits):
+                others = tuple(edit for edit in edits if edit not in split.first)
+                return cls(groups=(first, others), share=split.share)
+        return cls(groups=(edits,))
+
+    def cost(self, shape: BackboneShape) -> SplitCost:
+        """Of both groups; that of the second is nothing where there is one."""
+        first, second = (SideCost.of(edits, shape) for edits in (*self.groups, ())[:2])
+        return SplitCost(first=first, second=second, share=self.share)
+
+    def widths(self, cost: SplitCost, units: tuple[int, int]) -> dict[Edit, tuple[int, int]]:
+        """Width of every edit, and at how many sublayers it is one step more."""
+        return {
+            edit: one.width(spent)
+            for edits, one, spent in zip(self.groups, (cost.first, cost.second), units, strict=False)
+            for edit in edits
+        }
+
+
 def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:
     """Stored parameters of a structure with every bottleneck at its smallest."""
     sides = SideCost.of(configuration.attention, shape), SideCost.of(configuration.ffn, shape)
     return sum(side.least_cost for side in sides) + shared_count(configuration.edits)
 
 
-def solve(structure: Configuration, shape: BackboneShape, *, attention_share: float, parameters: int) -> Configuration:
+def solve(
+    structure: Configuration,
+    shape: BackboneShape,
+    *,
+    attention_share: float,
+    parameters: int,
+    splits: Sequence[Split] = (),
+) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.
 
-    Attention gets its share, the FFN what is left of the whole, and attention again what the FFN's steps leave over.
-    What does not reach for one more unit at every sublayer widens the sublayers nearest the output by one. The
-    result stores at most ``parameters``.
+    Attention gets its share, the FFN what is left of the whole, and attention again what the FFN's steps leave over;
+    a side that is split divides what it gets in the same way. What does not reach for one more unit at every sublayer
+    widens the sublayers nearest the output by one. The result stores at most ``parameters``.
 
     Args:
         structure: Its widths do not matter.
@@ -180,6 +298,8 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
         attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
             no bottleneck to size.
         parameters: The budget.
+        splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
+            without.
 
     Raises:
         BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
@@ -187,7 +307,8 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
     """
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
-    attention, ffn = SideCost.of(structure.attention, shape), SideCost.of(structure.ffn, shape)
+    sides = [Side.of(edits, splits) for edits in (structure.attention, structure.ffn)]
+    attention, ffn = (side.cost(shape) for side in sides)
     parameters -= shared_count(structure.edits)
     least = attention.least_cost + ffn.least_cost
     if least > parameters:
@@ -195,7 +316,8 @@ def solve(structure: Configuration, shape: BackboneShape, *, attention_share: fl
         raise BudgetError(
             f"this configuration needs at least {least + shared:,} parameters; the budget is {parameters + shared:,}."
         )
-    attention_units, ffn_units = divided(attention, ffn, attention_share=attention_share, parameters=parameters)
-    solved = structure.resized(attention=attention.width(attention_units), ffn=ffn.width(ffn_units))
+    units = divided(attention, ffn, attention_share=attention_share, parameters=parameters)
+    widths = [side.widths(cost, spent) for side, cost, spent in zip(sides, (attention, ffn), units, strict=True)]
+    solved = structure.with_widths(widths[0] | widths[1])
     check_on(solved.edits, shape)
     return solved

@@ -1,11 +1,16 @@
-"""Choosing layers in a search: all of them, a contiguous range, or groups of a spindle."""
+"""Choosing layers in a search: all of them, a contiguous range, groups of a spindle, or a pattern of sixths."""
 
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Protocol
 
 from search_space.backbones.shape import BackboneShape
-from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.layers import GROUPS, SIXTHS, AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+
+BITS = ("off", "on")
+"""Whether a sixth of a pattern is chosen."""
+
+EVERY_SIXTH = tuple(range(1, SIXTHS + 1))
 
 
 class Asker(Protocol):
@@ -27,7 +32,8 @@ def depth_of(shape: BackboneShape) -> int:
 
 def available_layers(names: Sequence[str], depth: int) -> tuple[str, ...]:
     """The kinds of choices of those named that a stack of ``depth`` blocks allows."""
-    return tuple(name for name in names if name != SpindleGroups.name or depth >= GROUPS)
+    shortest = {SpindleGroups.name: GROUPS, LayerPattern.name: SIXTHS}
+    return tuple(name for name in names if depth >= shortest.get(name, 1))
 
 
 def group_choices(names: Sequence[str]) -> tuple[str, ...]:
@@ -37,8 +43,15 @@ def group_choices(names: Sequence[str]) -> tuple[str, ...]:
     return tuple("+".join(map(str, chosen)) for chosen in sets)
 
 
+def bit_names(prefix: str) -> tuple[str, ...]:
+    """Questions about each sixth of a pattern."""
+    return tuple(f"{prefix}.pattern.{number}" for number in range(SIXTHS))
+
+
 def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Asker) -> Layers:
     """A choice of layers; a range is asked for by where it starts and how much of what follows it covers.
+
+    A pattern is asked for by its sixths, each on or off; all of them off means what all of them on does.
 
     Args:
         prefix: Of the names of the questions.
@@ -56,6 +69,10 @@ def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Asker) 
         case SpindleGroups.name:
             groups = asker.choose(f"{prefix}.groups", group_choices(names))
             return SpindleGroups(groups=tuple(int(group) for group in groups.split("+")))
+        case LayerPattern.name:
+            bits = [asker.choose(name, BITS) == "on" for name in bit_names(prefix)]
+            chosen = tuple(number for number, is_on in enumerate(bits, start=1) if is_on)
+            return LayerPattern(sixths=chosen or EVERY_SIXTH)
         case _:
             return AllLayers()
 
@@ -80,6 +97,8 @@ def layer_answers(prefix: str, names: Sequence[str], depth: int, layers: Layers)
         answers[f"{prefix}.layer_share"] = (chosen.last - chosen.first + 0.5) / rest
     elif isinstance(chosen, SpindleGroups):
         answers[f"{prefix}.groups"] = "+".join(map(str, chosen.groups))
+    elif isinstance(chosen, LayerPattern):
+        answers |= {name: BITS[n in chosen.sixths] for n, name in enumerate(bit_names(prefix), start=1)}
     return answers
 
 
@@ -91,6 +110,9 @@ def every_choice(names: Sequence[str], depth: int) -> tuple[Layers, ...]:
             choices.append(AllLayers())
         elif name == LayerRange.name:
             choices += [LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)]
+        elif name == LayerPattern.name:
+            sizes = range(1, SIXTHS + 1)
+            choices += [LayerPattern(sixths=some) for size in sizes for some in combinations(EVERY_SIXTH, size)]
         else:
             choices += [
                 SpindleGroups(groups=tuple(int(group) for group in text.split("+"))) for text in group_choices(names)

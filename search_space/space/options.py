@@ -110,7 +110,9 @@ class SpaceOptions:
         ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
         sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
         layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
-            groups of a ``spindle``.
+            groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
+        edits_per_side: How many edits a side may have: one, or ``[1, 2]`` also two of different write or form, with a
+            split of the side's budget between them. What a form writes together, such as LoRA at q and v, is one.
         activations: Of bottlenecks.
         gates: Composition functions, wherever they are legal.
         scales: Fixed scales, of the gate ``scale``.
@@ -126,6 +128,7 @@ class SpaceOptions:
         sharing: Whether phm's small factors are shared by all sublayers.
         near_duplicates: Whether what computes the same as something else, or nearly, is proposed too.
         attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
+        split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
 
     Raises:
@@ -138,7 +141,8 @@ class SpaceOptions:
     attention_forms: _Forms = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
     ffn_forms: _Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
     sites: Literal["tied", "separate"] = "tied"
-    layers: _Some[Literal["all", "range", "spindle"]] = ("all",)
+    layers: _Some[Literal["all", "range", "spindle", "pattern"]] = ("all",)
+    edits_per_side: _Some[Literal[1, 2]] = (1,)
     activations: _Some[Activation] = tuple(Activation)
     gates: _Some[Annotated[str, _among(SEARCHED_GATES)]] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
     scales: _Some[Positive] = (2.0, 4.0)
@@ -153,6 +157,7 @@ class SpaceOptions:
     sharing: _Some[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
     attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
+    split: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,6 +193,9 @@ class SpaceOptions:
                 raise OptionsError(f"at least one {what} must be allowed; got none.")
         if not set(PLAIN_GATES) & set(self.gates):
             raise OptionsError("at least one of the gates add, scale and scale_learned must be allowed; got none.")
+        if set(self.edits_per_side) not in ({1}, {1, 2}):
+            got = ", ".join(map(str, self.edits_per_side))
+            raise OptionsError(f"the number of edits per side must be 1, or 1 and 2; got {got}.")
         for name, what in _SIZES.items():
             for size in getattr(self, name):
                 is_whole = isinstance(size, int) and not isinstance(size, bool) and size >= 1
@@ -195,9 +203,9 @@ class SpaceOptions:
                     raise OptionsError(f"{what} must be a whole number of at least 1; got {size!r}.")
 
     def _check_ranges(self) -> None:
-        low, high = self.attention_share
-        if not 0 < low <= high < 1:
-            raise OptionsError(f"the share of attention must be a range within (0, 1); got {low} to {high}.")
+        for what, (low, high) in (("share of attention", self.attention_share), ("split of a side", self.split)):
+            if not 0 < low <= high < 1:
+                raise OptionsError(f"the {what} must be a range within (0, 1); got {low} to {high}.")
         for form, (least, most) in self.learning_rates.items():
             if not 0 < least <= most or not math.isfinite(most):
                 raise OptionsError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
@@ -250,6 +258,7 @@ class SpaceOptions:
 _NEEDED = {
     "activations": "activation",
     "layers": "choice of layers",
+    "edits_per_side": "number of edits per side",
     "scale_per": "kind of learned scale",
     "key_widths": "bottleneck of an inducer's keys",
     "norms": "norm",

@@ -132,6 +132,33 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two points of one part that act together.
+
+    Attributes:
+        first: Gets the split of the side's budget, and its form's learning rate is the side's.
+        second: Gets the rest.
+    """
+
+    first: Point
+    second: Point
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """Of both."""
+        return (*self.first.edits, *self.second.edits)
+
+    @property
+    def path(self) -> Path:
+        """Of both; the second's dimensions say so."""
+        return (*self.first.path, *((f"second.{name}", text) for name, text in self.second.path))
+
+    def at_layers(self, layers: Layers) -> tuple[Edit, ...]:
+        """Its edits at some layers."""
+        return (*self.first.at_layers(layers), *self.second.at_layers(layers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """The elements of the product with one form from and to the same tensors, in the same number of blocks.
 

@@ -12,22 +12,31 @@ from itertools import combinations
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.budget import solve
-from search_space.counting.counts import Counts, count, count_edits
+from search_space.counting.budget import Split, solve
+from search_space.counting.counts import Counts, count, count_edits, shared_count
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.forms import FORMS
-from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
-from search_space.space.layer_choice import available_layers, depth_of, group_choices, layer_answers, suggest_layers
+from search_space.space.layer_choice import (
+    BITS,
+    available_layers,
+    bit_names,
+    depth_of,
+    group_choices,
+    layer_answers,
+    suggest_layers,
+)
 from search_space.space.options import SpaceOptions
+from search_space.space.pairs import Pairs
 from search_space.space.points import ATTENTION, FFN, least_cost, points_of, site_of
-from search_space.space.product import Point, by_text
+from search_space.space.product import Pair, Point
+from search_space.space.questions import questions_about
 from search_space.space.random_draw import GivenTrial
 from search_space.space.structures import Structures
-from search_space.space.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +71,9 @@ class SearchSpace:
         shape: The backbone.
         budget: Most stored parameters.
         options: What is searched.
-        trees: What may be asked of each part of the model that can be edited: ``attention`` and ``ffn``, or each kind
-            of attention and ``ffn``. Empty if no form is searched and published points are all there is.
+        questions: What is asked of each part of the model that can be edited.
+        trees: What may be asked of an edit of each part: ``attention`` and ``ffn``, or each kind of attention and
+            ``ffn``. Empty if no form is searched and published points are all there is.
         placements: The parts that are edited together, by the name of their choice.
         layers: The kinds of layer choices.
 
@@ -84,8 +94,12 @@ class SearchSpace:
         self.budget = budget
         self.options = options or SpaceOptions()
         self.layers = available_layers(self.options.layers, depth_of(shape))
-        points, self.placements = self._that_fit()
-        self.trees = {part: Tree(part, some) for part, some in points.items()}
+        points, self.placements, most = self._that_fit()
+        self.questions = {
+            part: questions_about(part, some, shape, self.options, most=most, step=self._step(part))
+            for part, some in points.items()
+        }
+        self.trees = {part: asked.tree for part, asked in self.questions.items()}
         self._parameters = self._table()
 
     @property
@@ -96,14 +110,14 @@ class SearchSpace:
         kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
         return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
 
-    def _that_fit(self) -> tuple[dict[str, tuple[Point, ...]], dict[str, tuple[str, ...]]]:
-        """The points that fit beside any others, and the parts that can be edited together."""
+    def _that_fit(self) -> tuple[dict[str, tuple[Point, ...]], dict[str, tuple[str, ...]], int]:
+        """The points that fit beside any others, the parts that can be edited together, and what each may have."""
         costs = {part: self._costs(part) for part in self.parts}
         costs = {part: some for part, some in costs.items() if some}
         if not costs or not self.layers:
             has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
             if not has_forms and any(point.settings for point in self.options.published_points):
-                return {}, {}
+                return {}, {}, self.budget
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
                 f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}"
@@ -123,15 +137,19 @@ class SearchSpace:
                 f"the budget must allow at least one configuration; got {self.budget:,} parameters, and the smallest "
                 f"that fits the study has {smallest:,}. Raise the budget."
             )
-        return fitting, _placements(tuple(fitting), together)
+        return fitting, _placements(tuple(fitting), together), share
 
     def _costs(self, part: str) -> dict[Point, int]:
         """The points of a part with their least cost."""
-        has_products = any(FORMS[name].has_products for name in self.options.attention_forms)
-        has_steps = self.options.sites == "separate" and part != FFN and has_products
-        step = max(self.options.products) if has_steps else 1
+        step = self._step(part)
         found = {point: least_cost(point, self.shape, self.options, step) for point in self._points(part)}
         return {point: cost for point, cost in found.items() if cost is not None}
+
+    def _step(self, part: str) -> int:
+        """Smallest width that all edits of a side can have."""
+        has_products = any(FORMS[name].has_products for name in self.options.attention_forms)
+        has_steps = self.options.sites == "separate" and part != FFN and has_products
+        return max(self.options.products) if has_steps else 1
 
     def _points(self, part: str) -> tuple[Point, ...]:
         return points_of(part, self.shape, self.options)
@@ -144,21 +162,22 @@ class SearchSpace:
                 table[name] = Choice(choices=tuple(choices))
 
         add("placement", tuple(self.placements))
-        for part, tree in self.trees.items():
-            table |= {name: Choice(choices=choices) for name, choices in tree.parameters().items()}
-            if any(point.has_activation for point in tree.points):
-                add(f"{part}.activation", tuple(by_text(self.options.activations)))
-            if any(point.has_scale for point in tree.points):
-                add(f"{part}.scale", tuple(by_text(self.options.scales)))
+        for asked in self.questions.values():
+            table |= asked.parameters(self.options)
         if any(self._is_shared(parts) for parts in self.placements.values()):
             low, high = self.options.attention_share
             table["attention_share"] = FloatRange(low=low, high=high)
+        low, high = self.options.split
+        for side in _sides(part for part, asked in self.questions.items() if asked.can_split):
+            table[_split(side)] = FloatRange(low=low, high=high)
         for side in _sides(self.trees):
             add(f"{side}.layers", self.layers)
             if SpindleGroups.name in self.layers:
                 add(f"{side}.groups", group_choices(self.layers))
             if LayerRange.name in self.layers:
                 table[f"{side}.first_layer"] = table[f"{side}.layer_share"] = FloatRange(low=0.0, high=1.0)
+            if LayerPattern.name in self.layers:
+                table |= {name: Choice(choices=BITS) for name in bit_names(side)}
         rates = self.options.learning_rates.items()
         return table | {
             f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates
@@ -185,20 +204,38 @@ class SearchSpace:
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
         layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in _sides(parts)}
-        edits: list[Edit] = []
-        for part in parts:
-            edits.extend(self._suggest_part(part, layers[_side(part)], recorder))
+        chosen = {part: self.questions[part].suggest(recorder, self.options) for part in parts}
+        edits = (edit for part in parts for edit in chosen[part].at_layers(layers[_side(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
-        solved = solve(structure, self.shape, attention_share=share, parameters=self.budget)
+        splits = [
+            Split(first=first, share=recorder.number(_split(side)))
+            for side in _sides(parts)
+            if (first := self._split_edits(side, chosen, layers[side]))
+        ]
+        solved = solve(structure, self.shape, attention_share=share, parameters=self.budget, splits=splits)
         return self._candidate(solved, recorder, method=None)
+
+    @staticmethod
+    def _split_edits(side: str, chosen: Mapping[str, Point | Pair], layers: Layers) -> tuple[Edit, ...]:
+        """The first edits of a side that is split: both they and the others have something to size."""
+        of_side = [point for part, point in chosen.items() if _side(part) == side]
+        seconds = [point.second for point in of_side if isinstance(point, Pair)]
+        firsts = [point.first if isinstance(point, Pair) else point for point in of_side]
+        is_split = any(map(_is_sized, firsts)) and any(map(_is_sized, seconds))
+        return tuple(edit for point in firsts for edit in point.at_layers(layers)) if is_split else ()
 
     @cached_property
     def structures(self) -> Mapping[str, Structures]:
-        """All that can be chosen for each part of the model that can be edited."""
-        return {part: Structures(tree.points, self.shape, self.options) for part, tree in self.trees.items()}
+        """All that one edit can be at each part of the model that can be edited."""
+        return {part: asked.structures for part, asked in self.questions.items()}
 
-    def points_in(self, configuration: Configuration) -> dict[str, Point] | None:
+    @cached_property
+    def pairs(self) -> Mapping[str, Pairs]:
+        """All that two edits can be at each part of the model that can have two."""
+        return {part: asked.pairs for part, asked in self.questions.items() if asked.pairs is not None}
+
+    def points_in(self, configuration: Configuration) -> dict[str, Point | Pair] | None:
         """The structure of every part that a configuration edits, whatever its widths and layers.
 
         Returns:
@@ -207,9 +244,9 @@ class SearchSpace:
         Raises:
             InvalidEditError: If the configuration is not valid on the backbone.
         """
-        points: dict[str, Point] = {}
+        points: dict[str, Point | Pair] = {}
         for part, edits in self._by_part(configuration).items():
-            found = self.structures[part].find(edits) if part in self.structures else None
+            found = self.questions[part].find(edits) if part in self.questions else None
             if found is None:
                 return None
             points[part] = found
@@ -232,19 +269,21 @@ class SearchSpace:
 
     def answers(
         self,
-        points: Mapping[str, Point],
+        points: Mapping[str, Point | Pair],
         *,
         rates: Mapping[str, float],
         share: float,
         layers: Mapping[str, Layers] | None = None,
+        splits: Mapping[str, float] | None = None,
     ) -> dict[str, str | float] | None:
         """What `suggest` must be told to propose some structures together.
 
         Args:
-            points: A structure for each part that is edited.
+            points: A structure for each part that is edited, or two.
             rates: Peak learning rate of ``attention`` and ``ffn``, as far as they are edited.
             share: Share of the budget that attention gets, where both have something to size.
             layers: At which blocks of ``attention`` and ``ffn``; all of them where nothing is said.
+            splits: Share of the first of two edits in what ``attention`` and ``ffn`` get; half where nothing is said.
 
         Returns:
             The parameters by name; None if one of them is out of its range, or the parts cannot be together.
@@ -255,13 +294,13 @@ class SearchSpace:
             return None
         given: dict[str, str | float] = {"placement": names[parts], "attention_share": share}
         for part in parts:
-            given |= self.trees[part].answers(points[part])
-            given |= {f"{part}.{name}": text for name, text in points[part].path if name in ("activation", "scale")}
+            given |= self.questions[part].answers(points[part])
         for side in _sides(parts):
             chosen = layer_answers(side, self.layers, depth_of(self.shape), (layers or {}).get(side, AllLayers()))
             if chosen is None:
                 return None
             given |= chosen
+            given[_split(side)] = (splits or {}).get(side, 0.5)
             first = next(points[part] for part in parts if _side(part) == side)
             name = f"learning_rate.{first.edits[0].form.name}"
             if given.setdefault(name, rates[side]) != rates[side]:
@@ -295,7 +334,16 @@ class SearchSpace:
             stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
             share = stored[0] / sum(stored)
         chosen = {side: next(iter(some)) for side, some in layers.items() if some}
-        return self.answers(points, rates=rates, share=share, layers=chosen)
+        return self.answers(points, rates=rates, share=share, layers=chosen, splits=self._splits(configuration))
+
+    def _splits(self, configuration: Configuration) -> dict[str, float]:
+        """The share of the first edits in what each side with pairs stores, what edits have in common aside."""
+        stored: dict[str, list[int]] = {}
+        for part, edits in self._by_part(configuration).items():
+            both = stored.setdefault(_side(part), [0, 0])
+            for place, half in enumerate(self.questions[part].halves(edits)):
+                both[place] += count_edits(half, self.shape).stored - shared_count(half)
+        return {side: both[0] / sum(both) for side, both in stored.items() if both[1]}
 
     def suggest_published(self, name: str, trial: Trial) -> Candidate:
         """A published method or point; only its learning rates are suggested.
@@ -325,16 +373,6 @@ class SearchSpace:
 
     def _published(self, point: PublishedPoint) -> Configuration:
         return point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
-
-    def _suggest_part(self, part: str, layers: Layers, recorder: Recorder) -> tuple[Edit, ...]:
-        point = self.trees[part].walk(recorder.choose)
-        if point.has_activation:
-            activations = by_text(self.options.activations)
-            point = point.with_activation(activations[recorder.choose(f"{part}.activation", tuple(activations))])
-        if point.has_scale:
-            scales = by_text(self.options.scales)
-            point = point.with_scale(scales[recorder.choose(f"{part}.scale", tuple(scales))])
-        return point.at_layers(layers)
 
     def _candidate(self, configuration: Configuration, recorder: Recorder, *, method: str | None) -> Candidate:
         rates = {
@@ -386,6 +424,11 @@ def _side(part: str) -> str:
 
 def _sides(parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_side(part) for part in parts))
+
+
+def _split(side: str) -> str:
+    """The name of the question how a side is split."""
+    return f"{side}_split"
 
 
 def _is_sized(point: Point) -> bool:

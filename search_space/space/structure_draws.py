@@ -2,19 +2,25 @@
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from search_space.space.asking import Choice
 from search_space.space.points import FFN
-from search_space.space.product import Point
+from search_space.space.product import Pair, Point
 from search_space.space.space import SearchSpace
 
 SEVERAL_SIDES = 0.7
 """Share of the draws with edits at attention and at the FFN, where both are searched."""
 
+TWO_EDITS = 0.5
+"""Share of the draws at a part with two edits, where two are searched."""
+
 UNSIZED_WEIGHT = 0.25
 """How often a form that cannot be sized is drawn, for once that another is: alone it leaves the budget unused."""
+
+
+_OF_LAYERS = (["layers"], ["groups"], ["pattern"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +29,11 @@ class _Stratum:
 
     Attributes:
         weight: How often the form is drawn, beside the others of the part.
-        answers: The choices that lead to each structure.
+        points: The structures.
     """
 
     weight: float
-    answers: tuple[Mapping[str, str], ...]
+    points: tuple[Point, ...]
 
 
 class StructureDraws:
@@ -46,7 +52,7 @@ class StructureDraws:
         """List the structures."""
         self._space = space
         self._seed = seed
-        self._strata = {part: _strata(space, part) for part in space.trees}
+        self._strata = {part: _strata(space.structures[part]) for part in space.trees}
         self._placements = _placement_weights(space)
 
     def draw(self, number: int, retry: int = 0) -> dict[str, str]:
@@ -65,11 +71,24 @@ class StructureDraws:
         for part in self._space.placements[placement]:
             strata = self._strata[part]
             form, place = _pick({form: one.weight for form, one in strata.items()}, place)
-            values |= generator.choice(strata[form].answers)
-        for name, choice in self._space.parameters().items():
-            if isinstance(choice, Choice) and name.partition(".")[2] in ("layers", "groups"):
+            first = generator.choice(strata[form].points)
+            values |= self._space.questions[part].answers(self._with_second(part, first, generator))
+        parameters = self._space.parameters()
+        for name, choice in parameters.items():
+            if isinstance(choice, Choice) and name.split(".")[1:2] in _OF_LAYERS:
                 values[name] = generator.choice(choice.choices)
-        return values
+        return {name: value for name, value in values.items() if name in parameters}
+
+    def _with_second(self, part: str, first: Point, generator: random.Random) -> Point | Pair:
+        """A structure alone, or with one of those that may go with it: first a form, then a structure of it."""
+        pairs = self._space.pairs.get(part)
+        if pairs is None or generator.random() >= TWO_EDITS:
+            return first
+        strata = _strata(pairs.partners(first))
+        if not strata:
+            return first
+        form, _ = _pick({form: one.weight for form, one in strata.items()}, generator.random())
+        return pairs.pair(first, generator.choice(strata[form].points))
 
 
 def _placement_weights(space: SearchSpace) -> dict[str, float]:
@@ -81,23 +100,17 @@ def _placement_weights(space: SearchSpace) -> dict[str, float]:
     return weights | {name: (1 - share) / len(others) for name in others}
 
 
-def _strata(space: SearchSpace, part: str) -> dict[str, _Stratum]:
+def _strata(structures: Iterable[Point]) -> dict[str, _Stratum]:
     points: dict[str, list[Point]] = {}
-    for point in space.structures[part]:
+    for point in structures:
         points.setdefault(point.edits[0].form.name, []).append(point)
     return {
         form: _Stratum(
             weight=1.0 if some[0].edits[0].sized_form else UNSIZED_WEIGHT,
-            answers=tuple(_answers(space, part, point) for point in some),
+            points=tuple(some),
         )
         for form, some in points.items()
     }
-
-
-def _answers(space: SearchSpace, part: str, point: Point) -> dict[str, str]:
-    known = space.parameters()
-    varied = {f"{part}.{name}": text for name, text in point.path if name in ("activation", "scale")}
-    return space.trees[part].answers(point) | {name: text for name, text in varied.items() if name in known}
 
 
 def _pick(weights: Mapping[str, float], place: float) -> tuple[str, float]:

@@ -24,9 +24,10 @@ class Structures(Sequence[Point]):
     """
 
     def __init__(self, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions) -> None:
-        """Vary the points."""
+        """Keep the points."""
+        self._points = tuple(points)
         self._shape = shape
-        self._all = tuple(varied for point in points for varied in _varied(point, options))
+        self._options = options
 
     def __len__(self) -> int:
         """How many there are."""
@@ -70,6 +71,10 @@ class Structures(Sequence[Point]):
             dimension: tuple(other for (name, _), (_, found) in nearest.items() if name == dimension for other in found)
             for dimension in own
         }
+
+    @cached_property
+    def _all(self) -> tuple[Point, ...]:
+        return tuple(varied for point in self._points for varied in _varied(point, self._options))
 
     @cached_property
     def _paths(self) -> tuple[dict[str, str], ...]:

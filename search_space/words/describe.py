@@ -10,7 +10,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
 from search_space.published import METHODS, PublishedMethod
 from search_space.words.dimensions import SideDimensions
 from search_space.words.sentence import phrases
@@ -82,6 +82,8 @@ def _layer_choices(edits: Sequence[Edit]) -> Iterator[str]:
                 yield f"{first} to {last}"
             case SpindleGroups(groups=groups):
                 yield f"spindle {', '.join(map(str, groups))}"
+            case LayerPattern(sixths=sixths):
+                yield f"sixths {', '.join(map(str, sixths))}"
             case _:
                 yield "all"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.layers import LayerRange, Layers, SpindleGroups
+from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
 
 _PLACES = {Port.HEAD: "heads", Port.CONCAT: "concatenated heads", Port.NORM: "norm", Port.SUM: "residual sum"}
 _ATTENTIONS = {
@@ -52,5 +52,7 @@ def _layers(layers: Layers) -> str:
             return f" in layer {first}" if first == last else f" in layers {first} to {last}"
         case SpindleGroups(groups=groups):
             return f" in spindle group{'s' if len(groups) > 1 else ''} {', '.join(map(str, groups))}"
+        case LayerPattern(sixths=sixths):
+            return f" in sixth{'s' if len(sixths) > 1 else ''} {', '.join(map(str, sixths))} of the layers"
         case _:
             return ""

@@ -1,0 +1,200 @@
+"""Two structures at one part of the model: which may go together, how many there are, and how one leads to another."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Port
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.space.options import SpaceOptions
+from search_space.space.points import least_cost
+from search_space.space.product import Pair, Point
+from search_space.space.structures import Structures
+from search_space.validity import canonical_read, check_on
+
+SECOND = "second"
+"""Before the names of what is asked of the second edit, and of its dimensions."""
+
+ALIKE, ONE, TOO_LARGE = "twice", "together", "too large"
+"""Why two structures are no pair, where no rule says so: one form writes one tensor in both, both are one structure
+that writes several tensors, or they do not fit the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """All of a structure that decides with what others it may go.
+
+    Attributes:
+        ends: Form, write and read of its edits.
+        has_logits: Whether a gate of it is of log-sum-exps.
+        common: What its edits have in common with others, with the parameters of it.
+        cost: Fewest parameters, with what is in common.
+    """
+
+    ends: frozenset[tuple[str, Port, Port | None]]
+    has_logits: bool
+    common: frozenset[tuple[Hashable, int]]
+    cost: int
+
+    def cost_with(self, other: "_Kind") -> int:
+        """Fewest parameters of both together."""
+        return self.cost + other.cost - sum(parameters for _, parameters in self.common & other.common)
+
+
+class Pairs:
+    """Pairs of the structures of a part; the order of the two means nothing, so each is there once.
+
+    Whether two go together depends on few of their properties, so these are compared and not the structures.
+
+    Args:
+        structures: Of the part.
+        shape: The backbone.
+        options: What is searched.
+        most: Parameters that a part may have at its smallest.
+        step: Smallest width that all edits beside it can have, too.
+    """
+
+    def __init__(
+        self, structures: Structures, shape: BackboneShape, options: SpaceOptions, *, most: int, step: int = 1
+    ) -> None:
+        """Sort the structures by what matters."""
+        self._structures = structures
+        self._shape = shape
+        self._options = options
+        self._most = most
+        self._step = step
+        self._kinds = tuple(self._kind(point) for point in structures)
+        self._examples = dict(zip(reversed(self._kinds), reversed(structures), strict=True))
+        self._refusals: dict[frozenset[_Kind], str | None] = {}
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return sum(number for reason, number in self._counts.items() if reason is None)
+
+    def __iter__(self) -> Iterator[Pair]:
+        """All pairs, in the order of the structures."""
+        for (place, first), (other, second) in combinations(enumerate(self._structures), 2):
+            if self._refusal(self._kinds[place], self._kinds[other]) is None:
+                yield Pair(first=first, second=second)
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How many combinations of two structures are no pair, by the rule or the reason."""
+        return {reason: number for reason, number in self._counts.most_common() if reason is not None}
+
+    def are_legal(self, first: Point, second: Point) -> bool:
+        """Whether two structures may go together."""
+        return self._refusal(self._kind_of(first), self._kind_of(second)) is None
+
+    def has_partner(self, point: Point) -> bool:
+        """Whether there is a pair with a structure, whatever its activation and its scale."""
+        kind = self._kind(point)
+        return any(self._refusal(kind, other) is None for other in self._examples)
+
+    def partners(self, point: Point) -> tuple[Point, ...]:
+        """The structures that may go with one: what a second edit can be."""
+        kind = self._kind_of(point)
+        fitting = {other for other in self._examples if self._refusal(kind, other) is None}
+        return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
+
+    def fitting(self, first: Point, second: Point) -> Pair:
+        """Two structures together, or with the first the next one after the second that may go with it.
+
+        Raises:
+            InvalidEditError: If none may.
+        """
+        kind, start = self._kind_of(first), self._places[second]
+        for step in range(len(self._structures)):
+            place = (start + step) % len(self._structures)
+            if self._refusal(kind, self._kinds[place]) is None:
+                return self.pair(first, self._structures[place])
+        raise InvalidEditError("an edit that may go with the first must be left; got none.", rule=ALIKE)
+
+    def pair(self, one: Point, other: Point) -> Pair:
+        """Two structures in their order."""
+        first, second = sorted((one, other), key=self._places.__getitem__)
+        return Pair(first=first, second=second)
+
+    def neighbours(self, pair: Pair) -> dict[str, tuple[Pair, ...]]:
+        """For every dimension of both edits the pairs that have another value of it there; see `Structures`."""
+        found: dict[str, tuple[Pair, ...]] = {}
+        for changed, kept, start in ((pair.first, pair.second, ""), (pair.second, pair.first, f"{SECOND}.")):
+            for dimension, near in self._structures.neighbours(changed).items():
+                found[start + dimension] = tuple(self.pair(one, kept) for one in near if self.are_legal(one, kept))
+        return found
+
+    def halves(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], tuple[Edit, ...]] | None:
+        """Some edits in two groups that are the structures of a pair, in their order; None if they are no pair."""
+        for size in range(1, len(edits) // 2 + 1):
+            for one in combinations(edits, size):
+                other = tuple(edit for edit in edits if edit not in one)
+                points = self._structures.find(one), self._structures.find(other)
+                if points[0] is None or points[1] is None or not self.are_legal(points[0], points[1]):
+                    continue
+                return (one, other) if self._places[points[0]] < self._places[points[1]] else (other, one)
+        return None
+
+    def find(self, edits: Sequence[Edit]) -> Pair | None:
+        """The pair that some edits are, whatever their widths and layers; None if they are none."""
+        halves = self.halves(edits)
+        points = [self._structures.find(half) for half in halves or ()]
+        return Pair(first=points[0], second=points[1]) if len(points) > 1 and points[0] and points[1] else None
+
+    @cached_property
+    def _counts(self) -> Counter[str | None]:
+        """Combinations of two structures by why they are no pair; None for pairs."""
+        numbers, counts = Counter(self._kinds), Counter[str | None]()
+        for kind, other in combinations(numbers, 2):
+            counts[self._refusal(kind, other)] += numbers[kind] * numbers[other]
+        for kind, number in numbers.items():
+            counts[self._refusal(kind, kind)] += number * (number - 1) // 2
+        return counts
+
+    @cached_property
+    def _places(self) -> dict[Point, int]:
+        return {point: place for place, point in enumerate(self._structures)}
+
+    @cached_property
+    def _together(self) -> set[frozenset[tuple[str, Port, Port | None]]]:
+        """What those structures write and read that write several tensors."""
+        return {self._ends(point.edits) for point in self._structures if len(point.edits) > 1}
+
+    def _kind_of(self, point: Point) -> _Kind:
+        return self._kinds[self._places[point]]
+
+    def _kind(self, point: Point) -> _Kind:
+        cost = least_cost(point, self._shape, self._options, self._step)
+        return _Kind(
+            ends=self._ends(point.edits),
+            has_logits=any(edit.gate.logits is not None for edit in point.edits),
+            common=frozenset(edit.form.common for edit in point.edits if edit.form.common is not None),
+            cost=self._most if cost is None else cost,
+        )
+
+    def _ends(self, edits: Sequence[Edit]) -> frozenset[tuple[str, Port, Port | None]]:
+        return frozenset((edit.form.name, edit.write, canonical_read(edit.read, self._shape)) for edit in edits)
+
+    def _refusal(self, kind: _Kind, other: _Kind) -> str | None:
+        both = frozenset((kind, other))
+        if both not in self._refusals:
+            self._refusals[both] = self._why_not(kind, other)
+        return self._refusals[both]
+
+    def _why_not(self, kind: _Kind, other: _Kind) -> str | None:
+        writes = [{(form, write) for form, write, _ in one.ends} for one in (kind, other)]
+        if writes[0] & writes[1]:
+            return ALIKE
+        if kind.ends | other.ends in self._together:
+            return ONE
+        try:
+            check_on(
+                Configuration(edits=(*self._examples[kind].edits, *self._examples[other].edits)).edits, self._shape
+            )
+        except InvalidEditError as error:
+            return error.rule
+        return None if kind.cost_with(other) <= self._most else TOO_LARGE

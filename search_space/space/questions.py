@@ -1,0 +1,125 @@
+"""What is asked of one part of the model, and the structure that the answers make."""
+
+from collections.abc import Sequence
+
+from search_space.backbones.shape import BackboneShape
+from search_space.edit import Edit
+from search_space.space.asking import Choice, Recorder
+from search_space.space.options import SpaceOptions
+from search_space.space.pairs import SECOND, Pairs
+from search_space.space.product import Pair, Point, by_text
+from search_space.space.structures import Structures
+from search_space.space.tree import Tree
+
+NUMBERS = ("1", "2")
+"""Of edits, as they are asked for."""
+
+
+class Questions:
+    """The questions about one part: one edit's, and where two may be how many and the second one's.
+
+    Attributes:
+        name: First word of the questions.
+        tree: Of the first edit.
+        structures: All that one edit can be.
+        pairs: What two can be; None where there is at most one.
+    """
+
+    def __init__(self, name: str, points: Sequence[Point], structures: Structures, pairs: Pairs | None) -> None:
+        """Arrange the questions.
+
+        Args:
+            name: Of the part.
+            points: The structures without activations and scales; at least one.
+            structures: With them.
+            pairs: Of these, if two may go together.
+        """
+        self.name = name
+        self.tree = Tree(name, points)
+        self.structures = structures
+        self.pairs = pairs
+        self._seconds = () if pairs is None else tuple(point for point in points if pairs.has_partner(point))
+        self._second_tree = Tree(f"{name}.{SECOND}", self._seconds) if self._seconds else None
+
+    def parameters(self, options: SpaceOptions) -> dict[str, Choice]:
+        """The questions with a choice, by name."""
+        table = self._questions(self.tree, options)
+        if self._second_tree is not None:
+            table |= {f"{self.name}.edits": Choice(choices=NUMBERS)} | self._questions(self._second_tree, options)
+        return table
+
+    @property
+    def can_split(self) -> bool:
+        """Whether two edits can both have something to size."""
+        return sum(any(edit.sized_form is not None for edit in point.edits) for point in self._seconds) > 1
+
+    def suggest(self, recorder: Recorder, options: SpaceOptions) -> Point | Pair:
+        """What the answers make; a second edit that may not go with the first is the next one that may."""
+        has_two = self._second_tree is not None and recorder.choose(f"{self.name}.edits", NUMBERS) == NUMBERS[1]
+        first = self._suggest(self.tree, recorder, options)
+        if not has_two or self._second_tree is None or self.pairs is None or not self.pairs.has_partner(first):
+            return first
+        return self.pairs.fitting(first, self._suggest(self._second_tree, recorder, options))
+
+    def answers(self, chosen: Point | Pair) -> dict[str, str]:
+        """What must be answered for a structure, and possibly more."""
+        if isinstance(chosen, Pair):
+            if self._second_tree is None:
+                return {}
+            second = self._answers(self._second_tree, chosen.second)
+            return {f"{self.name}.edits": NUMBERS[1]} | self._answers(self.tree, chosen.first) | second
+        return {f"{self.name}.edits": NUMBERS[0]} | self._answers(self.tree, chosen)
+
+    def find(self, edits: Sequence[Edit]) -> Point | Pair | None:
+        """The structure that some edits are, whatever their widths and layers."""
+        return self.structures.find(edits) or (None if self.pairs is None else self.pairs.find(edits))
+
+    def halves(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], ...]:
+        """The edits of a structure that can be proposed: all of them, or those of each of two."""
+        if self.pairs is None or self.structures.find(edits) is not None:
+            return (tuple(edits),)
+        return self.pairs.halves(edits) or (tuple(edits),)
+
+    @staticmethod
+    def _questions(tree: Tree, options: SpaceOptions) -> dict[str, Choice]:
+        table = dict(tree.parameters())
+        if any(point.has_activation for point in tree.points):
+            table[f"{tree.prefix}.activation"] = tuple(by_text(options.activations))
+        if any(point.has_scale for point in tree.points):
+            table[f"{tree.prefix}.scale"] = tuple(by_text(options.scales))
+        return {name: Choice(choices=choices) for name, choices in table.items() if len(choices) > 1}
+
+    @staticmethod
+    def _suggest(tree: Tree, recorder: Recorder, options: SpaceOptions) -> Point:
+        point = tree.walk(recorder.choose)
+        if point.has_activation:
+            activations = by_text(options.activations)
+            point = point.with_activation(activations[recorder.choose(f"{tree.prefix}.activation", tuple(activations))])
+        if point.has_scale:
+            scales = by_text(options.scales)
+            point = point.with_scale(scales[recorder.choose(f"{tree.prefix}.scale", tuple(scales))])
+        return point
+
+    @staticmethod
+    def _answers(tree: Tree, point: Point) -> dict[str, str]:
+        varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in ("activation", "scale")}
+        return tree.answers(point) | varied
+
+
+def questions_about(
+    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: int, step: int
+) -> Questions:
+    """The questions about a part.
+
+    Args:
+        name: Of the part.
+        points: Its structures that fit, without activations and scales.
+        shape: The backbone.
+        options: What is searched.
+        most: Parameters that the part may have at its smallest.
+        step: Smallest width that all edits beside it can have, too.
+    """
+    structures = Structures(points, shape, options)
+    has_two = max(options.edits_per_side) > 1
+    pairs = Pairs(structures, shape, options, most=most, step=step) if has_two else None
+    return Questions(name, points, structures, pairs if pairs else None)
