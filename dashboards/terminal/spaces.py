@@ -1,6 +1,7 @@
 """Search spaces for the terminal: dimensions, sizes, the rules that cut them, and sample configurations."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -14,7 +15,7 @@ from dashboards.terminal.text import rate_text, share_text
 from search_space.counting.counts import Counts
 from search_space.rules import RULES
 from search_space.space.asking import Choice, FloatRange
-from search_space.space.census import Census, census, dimension_values
+from search_space.space.census import Census, PairCensus, PartCensus, census, dimension_values
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 
@@ -90,7 +91,7 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
         placements=tuple(space.placements),
         parameters=space.parameters(),
         census=counted,
-        rules={rule: text for rule, text in RULES.items() if any(rule in part.refused for part in counted.parts)},
+        rules={rule: text for rule, text in RULES.items() if any(rule in _refused(part) for part in counted.parts)},
         published=space.published_that_fit(),
         samples=tuple(_sample(space, trial) for _ in range(draw if space.trees else 0)),
     )
@@ -156,10 +157,24 @@ def _sizes(counted: Census) -> Table:
         "can be proposed": ([part.proposed for part in counted.parts], counted.layers[0], counted.proposed),
         "different functions": ([part.distinct for part in counted.parts], counted.layers[1], counted.distinct),
     }
+    if any(part.pairs is not None for part in counted.parts):
+        rows |= _rows_of_two([part.pairs for part in counted.parts])
     for name, (numbers, layers, together) in rows.items():
         cells = (*numbers, layers, together)
         table.add_row(name, *("" if number is None else f"{number:,}" for number in cells))
     return table
+
+
+def _rows_of_two(pairs: Sequence[PairCensus | None]) -> dict[str, tuple[list[int], None, None]]:
+    """What the numbers of both together have beside one edit at each part."""
+    rows = {
+        "two edits: combinations of two structures": [0 if two is None else two.product for two in pairs],
+        "two edits: that may not go together": [0 if two is None else sum(two.refused.values()) for two in pairs],
+        "two edits: too large for the budget": [0 if two is None else two.too_large for two in pairs],
+        "two edits: can be proposed": [0 if two is None else two.proposed for two in pairs],
+        "two edits: different functions": [0 if two is None else two.distinct for two in pairs],
+    }
+    return {name: (numbers, None, None) for name, numbers in rows.items()}
 
 
 def _rules(view: SpaceView) -> Table:
@@ -169,8 +184,13 @@ def _rules(view: SpaceView) -> Table:
         table.add_column(part.part, justify="right")
     table.add_column("what it says", overflow="fold")
     for rule, text in view.rules.items():
-        table.add_row(rule, *(f"{part.refused.get(rule, 0):,}" for part in view.census.parts), escape(text))
+        table.add_row(rule, *(f"{_refused(part).get(rule, 0):,}" for part in view.census.parts), escape(text))
     return table
+
+
+def _refused(part: PartCensus) -> Mapping[str, int]:
+    """How much each rule refuses, of one edit and of two."""
+    return part.refused if part.pairs is None else Counter(part.refused) + Counter(part.pairs.refused)
 
 
 def _sample_lines(number: int, sample: SampleView, view: SpaceView) -> RenderableType:

@@ -17,10 +17,31 @@ from search_space.gates import FixedScale, Gate, Multiply
 from search_space.layers import Layers
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
+from search_space.space.pairs import TOO_LARGE
 from search_space.space.points import FFN, points_of, site_of
-from search_space.space.product import Point, product_size, refusals
+from search_space.space.product import Pair, Point, product_size, refusals
 from search_space.space.space import SearchSpace
 from search_space.space.structures import Structures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCensus:
+    """The structures of two edits at one part of the model.
+
+    Attributes:
+        product: Combinations of two structures of one edit that can be proposed.
+        refused: How many of them are no pair: by the rule they break, ``twice`` where one form writes one tensor in
+            both, or ``together`` where both are one structure that writes several tensors.
+        too_large: Pairs that are left out because they do not fit the budget.
+        proposed: Pairs that can be proposed.
+        distinct: How many of these are different functions.
+    """
+
+    product: int
+    refused: dict[str, int]
+    too_large: int
+    proposed: int
+    distinct: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +55,9 @@ class PartCensus:
         together: Structures that write several tensors at once, which the product does not have.
         near_duplicates: Legal structures that are left out because another computes the same, or nearly.
         too_large: Structures that are left out because they do not fit the budget.
-        proposed: Structures that can be proposed.
+        proposed: Structures of one edit that can be proposed.
         distinct: How many of these are different functions.
+        pairs: Structures of two edits; None where there is at most one.
     """
 
     part: str
@@ -46,6 +68,7 @@ class PartCensus:
     too_large: int
     proposed: int
     distinct: int
+    pairs: PairCensus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +109,9 @@ def census(space: SearchSpace) -> Census:
         parts=tuple(parts.values()),
         layers=(raw(parts), different(parts)),
         placements=len(placed),
-        product=_configurations(anywhere, {part: one.product for part, one in parts.items()}, raw),
-        proposed=_configurations(placed, {part: one.proposed for part, one in parts.items()}, raw),
-        distinct=_configurations(placed, {part: one.distinct for part, one in parts.items()}, different),
+        product=_configurations(anywhere, {part: _total(one, "product") for part, one in parts.items()}, raw),
+        proposed=_configurations(placed, {part: _total(one, "proposed") for part, one in parts.items()}, raw),
+        distinct=_configurations(placed, {part: _total(one, "distinct") for part, one in parts.items()}, different),
     )
 
 
@@ -106,6 +129,12 @@ def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]
             values["scale"] = dict.fromkeys(str(scale) for scale in space.options.scales)
         found[part] = {dimension: tuple(some) for dimension, some in values.items()}
     return found
+
+
+def _total(part: PartCensus, number: str) -> int:
+    """Of one edit and of two."""
+    of_two: int = 0 if part.pairs is None else getattr(part.pairs, number)
+    return int(getattr(part, number)) + of_two
 
 
 def _configurations(
@@ -143,6 +172,20 @@ def _part(space: SearchSpace, part: str) -> PartCensus:
         too_large=len(legal) - proposed,
         proposed=proposed,
         distinct=_distinct(space.trees[part].points if part in space.trees else (), space),
+        pairs=_pair_census(part, space) if part in space.pairs else None,
+    )
+
+
+def _pair_census(part: str, space: SearchSpace) -> PairCensus:
+    structures, pairs = space.structures[part], space.pairs[part]
+    refused = pairs.refused
+    too_large = refused.pop(TOO_LARGE, 0)
+    return PairCensus(
+        product=len(structures) * (len(structures) - 1) // 2,
+        refused=refused,
+        too_large=too_large,
+        proposed=len(pairs),
+        distinct=_distinct_pairs(part, space),
     )
 
 
@@ -159,9 +202,29 @@ def _gates(part: str, options: SpaceOptions) -> Iterator[tuple[str, Gate]]:
 
 def _distinct(points: Sequence[Point], space: SearchSpace) -> int:
     """Different canonical forms; activations make each of them so many."""
-    activations = space.options.activations
+    structures = Structures(points, space.shape, _with_one_activation(space.options))
+    return sum(_functions(structures, space).values())
+
+
+def _distinct_pairs(part: str, space: SearchSpace) -> int:
+    """The same for pairs: as many as there are, where no two structures of one edit are one function."""
+    pairs, tree = space.pairs[part], space.trees[part]
+    if _distinct(tree.points, space) == len(space.structures[part]):
+        return len(pairs)
+    some = pairs.of(Structures(tree.points, space.shape, _with_one_activation(space.options)))
+    return sum(_functions(some, space).values())
+
+
+def _functions(structures: Iterable[Point | Pair], space: SearchSpace) -> dict[tuple[Edit, ...], int]:
+    """The canonical form of every structure, and how many activations it can have."""
+    number = len(space.options.activations)
     forms: dict[tuple[Edit, ...], int] = {}
-    for point in Structures(points, space.shape, replace(space.options, activations=activations[:1])):
-        form = canonical(Configuration(edits=point.edits), space.shape)
-        forms[form.edits] = len(activations) if point.has_activation else 1
-    return sum(forms.values())
+    for structure in structures:
+        points = (structure.first, structure.second) if isinstance(structure, Pair) else (structure,)
+        form = canonical(Configuration(edits=structure.edits), space.shape)
+        forms[form.edits] = prod(number for point in points if point.has_activation)
+    return forms
+
+
+def _with_one_activation(options: SpaceOptions) -> SpaceOptions:
+    return replace(options, activations=options.activations[:1])

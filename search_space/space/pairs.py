@@ -78,8 +78,12 @@ class Pairs:
 
     def __iter__(self) -> Iterator[Pair]:
         """All pairs, in the order of the structures."""
-        for (place, first), (other, second) in combinations(enumerate(self._structures), 2):
-            if self._refusal(self._kinds[place], self._kinds[other]) is None:
+        return self.of(self._structures)
+
+    def of(self, structures: Sequence[Point]) -> Iterator[Pair]:
+        """The pairs of some of the structures."""
+        for first, second in combinations(structures, 2):
+            if self.are_legal(first, second):
                 yield Pair(first=first, second=second)
 
     @property

@@ -337,13 +337,17 @@ class SearchSpace:
         return self.answers(points, rates=rates, share=share, layers=chosen, splits=self._splits(configuration))
 
     def _splits(self, configuration: Configuration) -> dict[str, float]:
-        """The share of the first edits in what each side with pairs stores, what edits have in common aside."""
+        """The share of the first edits in what each side with pairs stores, what edits have in common aside.
+
+        The ends of the range stand for what is beyond them: an edit at its smallest or largest has the share it has.
+        """
+        low, high = self.options.split
         stored: dict[str, list[int]] = {}
         for part, edits in self._by_part(configuration).items():
             both = stored.setdefault(_side(part), [0, 0])
             for place, half in enumerate(self.questions[part].halves(edits)):
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
-        return {side: both[0] / sum(both) for side, both in stored.items() if both[1]}
+        return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
     def suggest_published(self, name: str, trial: Trial) -> Candidate:
         """A published method or point; only its learning rates are suggested.

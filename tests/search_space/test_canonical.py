@@ -19,7 +19,7 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
-from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
@@ -235,6 +235,10 @@ def test_factors_of_both_keys_and_queries_stay_as_they_are(roberta: BackboneShap
         (SpindleGroups(groups=(1,)), LayerRange(first=0, last=1), True),
         (SpindleGroups(groups=(1, 4)), LayerRange(first=0, last=11), False),
         (SpindleGroups(groups=(1, 3)), SpindleGroups(groups=(1, 4)), False),
+        (AllLayers(), LayerPattern(sixths=(1, 2, 3, 4, 5, 6)), True),
+        (LayerPattern(sixths=(2, 3)), LayerRange(first=2, last=5), True),
+        (LayerPattern(sixths=(1, 6)), SpindleGroups(groups=(1, 4)), True),
+        (LayerPattern(sixths=(1, 3)), SpindleGroups(groups=(1, 3)), False),
         (LayerRange(first=0, last=10), LayerRange(first=0, last=11), False),
     ],
 )

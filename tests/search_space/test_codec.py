@@ -17,7 +17,7 @@ from search_space.edit import Edit
 from search_space.errors import CodecError
 from search_space.forms import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, LearnedScale
-from search_space.layers import AllLayers, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, SpindleGroups
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
@@ -218,7 +218,7 @@ def without(*path: str | int) -> dict[str, Any]:
         (changed("edits", 1, "write", value="mean"), "'mean' is not a valid Port"),
         (changed("edits", 1, "form", "name", value="tucker"), "full, sparse, intrinsic; got 'tucker'"),
         (changed("edits", 1, "gate", "name", value="max"), "inducer_convex, mul, prepend; got 'max'"),
-        (changed("edits", 1, "layers", value={"name": "some"}), "all, range, spindle; got 'some'"),
+        (changed("edits", 1, "layers", value={"name": "some"}), "all, range, spindle, pattern; got 'some'"),
         (changed("edits", 1, "layers", "groups", value=[3, 2]), "ascending numbers"),
         (without("edits", 1, "layers"), "a stored edit must have exactly its fields; got missing: layers"),
         (without("edits", 1, "form", "name"), "got None"),
@@ -258,3 +258,12 @@ def test_a_configuration_without_edits_is_read_back() -> None:
 def test_additive_gates_are_stored_by_name_alone() -> None:
     edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Bottleneck(width=1), gate=Add())
     assert configuration_to_json(Configuration(edits=(edit,)))["edits"][0]["gate"] == {"name": "add"}
+
+
+def test_a_pattern_of_layers_is_stored_by_its_sixths() -> None:
+    layers = LayerPattern(sixths=(1, 3, 4))
+    configuration = Configuration(edits=(dataclasses.replace(CONFIGURATION.edits[1], layers=layers),))
+    stored = configuration_to_json(configuration)
+    assert stored["edits"][0]["layers"] == {"name": "pattern", "sixths": [1, 3, 4]}
+    assert stored["schema_version"] == STORED["schema_version"]
+    assert configuration_from_json(json.loads(json.dumps(stored))) == configuration

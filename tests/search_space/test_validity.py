@@ -43,7 +43,7 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
-from search_space.layers import LayerRange, SpindleGroups
+from search_space.layers import LayerPattern, LayerRange, SpindleGroups
 from search_space.published import published_method
 from search_space.rules import RULES
 from search_space.validity import canonical_read, check_on, largest_width
@@ -184,6 +184,9 @@ ALONE: list[tuple[str, str, Build]] = [
     ("layers", "0.5 to 2", lambda: LayerRange(first=0.5, last=2)),  # type: ignore[arg-type]
     ("layers", "(2, 1)", lambda: SpindleGroups(groups=(2, 1))),
     ("layers", "(5,)", lambda: SpindleGroups(groups=(5,))),
+    ("layers", "()", lambda: LayerPattern(sixths=())),
+    ("layers", "(0, 1)", lambda: LayerPattern(sixths=(0, 1))),
+    ("layers", "(3, 3)", lambda: LayerPattern(sixths=(3, 3))),
     ("layers", "layers range at embed", lambda: dataclasses.replace(prompt(), layers=LayerRange(first=0, last=0))),
     (
         "twice",

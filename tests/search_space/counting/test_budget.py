@@ -8,13 +8,13 @@ import pytest
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import ParameterBudget, smallest_count, solve
+from search_space.counting.budget import ParameterBudget, Split, smallest_count, solve
 from search_space.counting.counts import affine_count, count, count_edits
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, Gate, LearnedScale
+from search_space.forms import Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate, InducerGate, LearnedScale
 from search_space.published import published_method
 from search_space.validity import largest_width
 
@@ -316,3 +316,64 @@ def test_edits_at_unlike_numbers_of_sublayers_are_sized_together_within_the_budg
             solved = solve(structure, bart, attention_share=0.5, parameters=parameters)
             assert parameters - affine_count(ADAPTER, bart).slope < count(solved, bart).stored <= parameters
             assert len({edit.sized_form.width for edit in solved.attention if edit.sized_form}) == 1
+
+
+INDUCER = attention("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
+LORA_Q = attention("q", "x_attn", LowRank(width=1))
+PAIRS = [
+    ((PREFIX,), (LORA_Q,), (ADAPTER,), (LORA_F,)),
+    ((INDUCER,), (LORA_Q,), (ADAPTER,), ()),
+    (LORA_QKVO, (PREFIX,), (LORA_F,), (BIAS_F,)),
+    ((BIAS_Q,), (PREFIX,), (ADAPTER,), (LORA_F,)),
+    ((INDUCER,), (LORA_Q,), (), ()),
+]
+
+
+@pytest.mark.parametrize("pairs", PAIRS, ids=range(len(PAIRS)))
+@pytest.mark.parametrize("parameters", [400_001, 623_228, 8_351_257])
+def test_a_split_divides_what_its_side_gets_and_uses_the_budget(
+    pairs: tuple[tuple[Edit, ...], ...], parameters: int, roberta: BackboneShape
+) -> None:
+    structure = Configuration(edits=tuple(edit for edits in pairs for edit in edits))
+    draw = random.Random(parameters)
+    for _ in range(12):
+        share, *shares = (draw.uniform(0.05, 0.95) for _ in range(3))
+        splits = [Split(first=pairs[2 * side], share=shares[side]) for side in (0, 1) if pairs[2 * side]]
+        share = share if pairs[2] else 1.0
+        solved = solve(structure, roberta, attention_share=share, parameters=parameters, splits=splits)
+        stored = [count_edits(edits, roberta).stored for edits in divided_like(pairs, solved)]
+        steps = [sum(affine_count(edit, roberta).slope for edit in edits if edit.sized_form) for edits in pairs]
+        assert sum(stored) == count(solved, roberta).stored <= parameters
+        assert parameters - sum(stored) < min(step for step in steps if step)
+        assert sum(stored) >= 0.97 * parameters
+        for side in (0, 2):
+            if is_sized(pairs[side]) and is_sized(pairs[side + 1]):
+                of_side = stored[side] + stored[side + 1]
+                least = [cost(edits, 12, roberta) for edits in pairs[side : side + 2]]
+                wanted = min(max(shares[side // 2] * of_side, least[0]), of_side - least[1])
+                is_capped = any(
+                    largest_width(edit, roberta) == edit.sized_form.width for edit in solved.edits if edit.sized_form
+                )
+                assert abs(stored[side] - wanted) <= steps[side] + steps[side + 1] or is_capped
+
+
+def divided_like(pairs: Sequence[tuple[Edit, ...]], solved: Configuration) -> list[tuple[Edit, ...]]:
+    """The edits of a configuration in the groups of the structure that it was solved of."""
+    edits = iter(solved.edits)
+    return [tuple(next(edits) for _ in group) for group in pairs]
+
+
+def test_one_width_at_a_side_is_what_no_split_leaves(roberta: BackboneShape) -> None:
+    structure = Configuration(edits=(PREFIX, LORA_Q, ADAPTER))
+    alike = solve(structure, roberta, attention_share=0.5, parameters=600_000)
+    assert len({edit.sized_form.width for edit in alike.attention if edit.sized_form}) == 1
+    apart = Split(first=(PREFIX,), share=0.9)
+    solved = solve(structure, roberta, attention_share=0.5, parameters=600_000, splits=[apart])
+    prefix, lora = (edit.sized_form.width for edit in solved.attention if edit.sized_form)
+    assert prefix > 5 * lora
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_split_outside_of_zero_to_one_is_refused(share: float) -> None:
+    with pytest.raises(BudgetError, match=r"split of a side must be in \[0, 1\]; got"):
+        Split(first=(PREFIX,), share=share)

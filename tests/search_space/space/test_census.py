@@ -35,7 +35,8 @@ def structures(space: SearchSpace) -> Iterator[Configuration]:
             by_side = dict(zip(sides, chosen, strict=True))
             variants = []
             for part in parts:
-                variants.append([point.at_layers(by_side[part == FFN]) for point in space.structures[part]])
+                either = (*space.structures[part], *space.pairs.get(part, ()))
+                variants.append([structure.at_layers(by_side[part == FFN]) for structure in either])
             for several in itertools.product(*variants):
                 yield Configuration(edits=tuple(edit for edits in several for edit in edits))
 
@@ -51,12 +52,16 @@ def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[S
         SMALL,
         dataclasses.replace(SMALL, near_duplicates=True),
         dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), layers=("all", "range")),
+        dataclasses.replace(SMALL, edits_per_side=(1, 2), attention_forms=("diag",), ffn_forms=("const", "diag")),
+        dataclasses.replace(
+            SMALL, edits_per_side=(1, 2), attention_forms=("diag",), ffn_forms=("const",), near_duplicates=True
+        ),
         pytest.param(
             SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate", layers=("all", "range")),
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["plain", "near-duplicates", "layers", "separate"],
+    ids=["plain", "near-duplicates", "layers", "two edits", "two edits and near-duplicates", "separate"],
 )
 def test_structures_are_counted_as_enumeration_counts_them(options: SpaceOptions, odd: BackboneShape) -> None:
     space, found = counted(odd, options, 20_000)

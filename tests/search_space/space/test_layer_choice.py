@@ -5,8 +5,16 @@ import itertools
 import pytest
 
 from search_space.backbones.shape import BackboneShape
-from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.space.layer_choice import available_layers, depth_of, every_choice, group_choices, suggest_layers
+from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.space.layer_choice import (
+    available_layers,
+    bit_names,
+    depth_of,
+    every_choice,
+    group_choices,
+    layer_answers,
+    suggest_layers,
+)
 
 ALL = ("all", "range", "spindle")
 
@@ -58,6 +66,48 @@ def test_a_spindle_needs_four_layers() -> None:
     assert available_layers(("spindle",), 3) == ()
 
 
+class Bits:
+    """Answers that layers are a pattern, and its bits."""
+
+    def __init__(self, bits: tuple[bool, ...]) -> None:
+        self.answers = dict(zip(bit_names("ffn"), bits, strict=True))
+
+    def choose(self, name: str, choices: tuple[str, ...]) -> str:
+        return "pattern" if name == "ffn.layers" else choices[self.answers[name]]
+
+    def number(self, name: str) -> float:
+        raise AssertionError(name)
+
+
+@pytest.mark.parametrize("depth", [6, 7, 12, 24, 25])
+def test_every_set_of_sixths_is_suggested_and_never_nothing(depth: int) -> None:
+    found = {bits: suggest_layers("ffn", (*ALL, "pattern"), depth, Bits(bits)) for bits in every_bits()}
+    assert len(set(found.values())) == len({layers.chosen(depth) for layers in found.values()}) == 63
+    assert found[(False,) * 6] == found[(True,) * 6]
+    for bits, layers in found.items():
+        assert layers.chosen(depth)
+        told = layer_answers("ffn", ("pattern",), depth, layers)
+        assert told is not None
+        assert [told[name] for name in bit_names("ffn")] == [("off", "on")[bit or not any(bits)] for bit in bits]
+
+
+def every_bits() -> list[tuple[bool, ...]]:
+    return [*itertools.product((False, True), repeat=6)]
+
+
+def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike() -> None:
+    for depth in (6, 7, 11, 12, 24, 28):
+        sixths = [LayerPattern(sixths=(number,)).chosen(depth) for number in range(1, 7)]
+        assert [index for sixth in sixths for index in sixth] == list(range(depth))
+        assert {len(sixth) for sixth in sixths} <= {depth // 6, depth // 6 + 1}
+
+
+def test_a_pattern_needs_six_layers() -> None:
+    assert available_layers((*ALL, "pattern"), 6) == (*ALL, "pattern")
+    assert available_layers((*ALL, "pattern"), 5) == ALL
+    assert LayerPattern(sixths=(1, 2)).chosen(5) == ()
+
+
 def test_the_depth_is_that_of_the_shallower_stack(odd: BackboneShape, roberta: BackboneShape) -> None:
     assert depth_of(odd) == 2
     assert depth_of(roberta) == 12
@@ -67,7 +117,8 @@ def test_the_depth_is_that_of_the_shallower_stack(odd: BackboneShape, roberta: B
 
 
 @pytest.mark.parametrize(
-    ("names", "number"), [(("all",), 1), (("range",), 78), (("spindle",), 15), (("range", "all", "spindle"), 93)]
+    ("names", "number"),
+    [(("all",), 1), (("range",), 78), (("spindle",), 15), (("range", "all", "spindle"), 93), (("pattern",), 63)],
 )
 def test_every_choice_is_counted_once(names: tuple[str, ...], number: int) -> None:
     choices = every_choice(names, 12)

@@ -44,7 +44,7 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
-from search_space.layers import LayerRange, SpindleGroups
+from search_space.layers import LayerPattern, LayerRange, SpindleGroups
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import (
@@ -237,6 +237,10 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
         (
             (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(1, 4))),),
             "prefix of 12 at the heads in spindle groups 1, 4",
+        ),
+        (
+            (dataclasses.replace(PREFIX, layers=LayerPattern(sixths=(1, 4))),),
+            "prefix of 12 at the heads in sixths 1, 4 of the layers",
         ),
         (
             (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(2,))),),

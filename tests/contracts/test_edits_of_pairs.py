@@ -1,0 +1,33 @@
+"""Two edits on a side, sized by a split of its budget, keep every promise that one edit keeps."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from support.promises import check_everything
+from support.tiny_backbones import parameters, rig_of
+
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.space import SearchSpace
+
+
+@pytest.mark.parametrize("backbone", parameters("roberta", "qwen3"))
+def test_a_configuration_with_two_edits_on_both_sides_trains(
+    backbone: str, tiny_backbone: Callable[[str], Path]
+) -> None:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone(backbone))
+    space = SearchSpace(shape=rig.backbone.shape, budget=6_000, options=SpaceOptions(edits_per_side=(1, 2)))
+    for seed in range(400):
+        asked = dict(space.suggest(RandomTrial(seed)).parameters)
+        if asked.keys() >= {"attention_split", "ffn_split", "attention_share"}:
+            break
+    else:
+        raise AssertionError("one of these proposals has two edits to size on both sides")
+    candidate = space.suggest(GivenTrial(asked))
+    assert len(candidate.configuration.attention) > 1
+    assert len(candidate.configuration.ffn) > 1
+    check_everything(rig, candidate.configuration)
+    rig.attachment.detach()

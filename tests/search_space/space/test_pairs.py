@@ -1,0 +1,259 @@
+"""Two edits on a side: each pair once and every legal one, found by its edits, and all moves between them legal."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical, fingerprint
+from search_space.configuration import Configuration
+from search_space.counting.counts import count, count_edits
+from search_space.dimensions import Activation
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError, OptionsError
+from search_space.forms import Init
+from search_space.layers import LayerPattern
+from search_space.space.asking import FloatRange
+from search_space.space.options import SpaceOptions
+from search_space.space.product import Pair, Point
+from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from search_space.space.structure_draws import StructureDraws
+
+TWO = SpaceOptions(edits_per_side=(1, 2))
+SMALL = dataclasses.replace(
+    TWO,
+    attention_forms=("softmax_memory", "bottleneck", "lowrank", "diag"),
+    ffn_forms=("lowrank", "const"),
+    gates=("add", "scale", "lse_convex", "inducer"),
+    activations=(Activation.RELU, Activation.TANH),
+    scales=(3.0,),
+)
+INDUCERS = dataclasses.replace(TWO, inits=(Init.LORA, Init.INDUCER), key_widths=(None, 4))
+OPTIONS = {
+    "tied": dataclasses.replace(TWO, layers=("all", "range", "pattern")),
+    "separate": dataclasses.replace(TWO, sites="separate"),
+    "near duplicates": dataclasses.replace(TWO, near_duplicates=True),
+    "products": dataclasses.replace(TWO, attention_forms=("phm", "lowrank"), ffn_forms=("phm", "bottleneck", "diag")),
+}
+
+
+def space_of(shape: BackboneShape, options: SpaceOptions = TWO, budget: int | None = None) -> SearchSpace:
+    return SearchSpace(shape=shape, budget=budget or shape.parameters // 200, options=options)
+
+
+def rates_of(candidate: Candidate) -> dict[str, float]:
+    rates = {"attention": candidate.attention_learning_rate, "ffn": candidate.ffn_learning_rate}
+    return {side: rate for side, rate in rates.items() if rate is not None}
+
+
+def function(edits: tuple[Edit, ...], shape: BackboneShape) -> Configuration:
+    return canonical(Configuration(edits=edits), shape)
+
+
+def is_allowed(one: Point, other: Point, space: SearchSpace) -> bool:
+    """What the rules say of two structures, without any of the classes by which the space compares them."""
+    ends = [{(edit.form.name, edit.write) for edit in point.edits} for point in (one, other)]
+    try:
+        together = Configuration(edits=(*one.edits, *other.edits))
+        stored = count(together, space.shape).stored
+    except InvalidEditError:
+        return False
+    # a gate of several is judged by the one that stores most: a scale more for each edit and sublayer is in doubt
+    return not ends[0] & ends[1] and stored <= space.budget // 2
+
+
+@pytest.mark.parametrize("part", ["attention", "ffn"])
+def test_pairs_are_what_the_rules_leave_once_each(part: str, odd: BackboneShape) -> None:
+    space = space_of(odd, SMALL, 20_000)
+    singles, pairs = space.structures[part], space.pairs[part]
+    one_structure = {frozenset(point.edits) for point in singles if len(point.edits) > 1}
+    legal = {
+        frozenset((one, other)) for one, other in itertools.combinations(singles, 2) if is_allowed(one, other, space)
+    }
+    ends = {frozenset((edit.form.name, edit.write, edit.read) for edit in edits) for edits in one_structure}
+    wanted = {
+        both
+        for both in legal
+        if frozenset((edit.form.name, edit.write, edit.read) for point in both for edit in point.edits) not in ends
+    }
+    found = [frozenset((pair.first, pair.second)) for pair in pairs]
+    assert set(found) == wanted
+    assert len(found) == len(pairs) == len(wanted)
+    assert len(pairs) + sum(pairs.refused.values()) == len(singles) * (len(singles) - 1) // 2
+    functions = {function(pair.edits, odd) for pair in pairs}
+    assert len(functions) == len(pairs)
+    assert not functions & {function(point.edits, odd) for point in singles}
+
+
+def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta: BackboneShape) -> None:
+    space = space_of(roberta)
+    text = (Path(__file__).parents[3] / "docs" / "explanation" / "design-space.md").read_text()
+    ones = [len(structures) for structures in space.structures.values()]
+    twos = [len(pairs) for pairs in space.pairs.values()]
+    assert f"has {ones[0]} structures of one edit at\nattention and {twos[0]:,} of two" in text
+    assert f"{ones[1]} and {twos[1]:,} at the FFN" in text
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen3_0_6b"])
+def test_the_parameters_of_a_proposal_propose_it_again(
+    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    space, trial = space_of(shape_named(backbone), OPTIONS[name]), RandomTrial(3)
+    several = 0
+    for _ in range(120):
+        candidate = space.suggest(trial)
+        several += max(len(candidate.configuration.attention), len(candidate.configuration.ffn)) > 1
+        share = float(candidate.parameters.get("attention_share", 0.5))
+        told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+        assert told is not None
+        again = space.suggest(GivenTrial(told))
+        assert again.fingerprint == candidate.fingerprint
+        assert again.configuration == candidate.configuration
+        assert set(candidate.parameters) <= set(space.parameters())
+    assert several > 40
+
+
+def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) -> None:
+    space, trial = space_of(roberta), RandomTrial(5)
+    splits = 0
+    for _ in range(400):
+        candidate = space.suggest(trial)
+        asked = candidate.parameters
+        for side in ("attention", "ffn"):
+            if f"{side}_split" not in asked:
+                continue
+            splits += 1
+            points = space.points_in(candidate.configuration)
+            assert points is not None
+            pair = points[side]
+            assert isinstance(pair, Pair)
+            edits = getattr(candidate.configuration, side)
+            halves = [count_edits(half, roberta).stored for half in (edits[: len(pair.first.edits)], edits)]
+            # one more row at one sublayer of each edit of the pair, and what the smallest edits take
+            steps = sum(count_edits(point.edits, roberta).stored for point in (pair.first, pair.second))
+            assert abs(halves[0] - float(asked[f"{side}_split"]) * halves[1]) <= steps
+    assert splits > 50
+
+
+def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(roberta: BackboneShape) -> None:
+    space = space_of(roberta, dataclasses.replace(TWO, layers=("all", "pattern")))
+    draws = StructureDraws(space, 1)
+
+    class Drawn(RandomTrial):
+        def suggest_categorical(self, name: str, choices: object) -> str:
+            return values[name]
+
+    used, numbers, patterns = [], [], set()
+    for number in range(600):
+        values = draws.draw(number)
+        assert set(values) <= set(space.parameters())
+        candidate = space.suggest(Drawn(number))
+        used.append(candidate.counts.stored / space.budget)
+        numbers += [values[f"{part}.edits"] for part in ("attention", "ffn") if f"{part}.edits" in values]
+        patterns |= {edit.layers for edit in candidate.configuration.edits if isinstance(edit.layers, LayerPattern)}
+    assert sorted(used)[300] >= 0.97
+    assert sum(share < 0.5 for share in used) <= 0.15 * 600
+    # a share of a half among about a thousand: three deviations are 5%
+    assert numbers.count("2") / len(numbers) == pytest.approx(0.5, abs=0.05)
+    assert len(patterns) > 50
+
+
+@pytest.mark.parametrize("method", ["inducer_plus_lora_q:rk=4,sl=2", "mam_inducer:rk=4,sl=2,s=2,init=lora"])
+def test_published_methods_with_two_edits_are_points_of_the_space(method: str, roberta: BackboneShape) -> None:
+    space = space_of(roberta, INDUCERS)
+    candidate = space.suggest_published(method, RandomTrial(1))
+    points = space.points_in(candidate.configuration)
+    assert points is not None
+    assert isinstance(points["attention"], Pair)
+    told = space.parameters_of(candidate.configuration, rates=rates_of(candidate))
+    assert told is not None
+    assert told["attention.edits"] == "2"
+    again = space.suggest(GivenTrial(told))
+    assert space.points_in(again.configuration) == points
+    # the sizes are the published ones but for a row of each edit, which the order of solving may move
+    steps = sum(count_edits(point.edits, roberta).stored for point in points.values())
+    for side in ("attention", "ffn"):
+        ours, theirs = (
+            [count_edits((edit,), roberta).stored for edit in getattr(one.configuration, side)]
+            for one in (again, candidate)
+        )
+        assert sorted(ours) == pytest.approx(sorted(theirs), abs=steps)
+    assert (
+        space_of(roberta, dataclasses.replace(INDUCERS, edits_per_side=(1,))).points_in(candidate.configuration) is None
+    )
+
+
+def test_lora_at_q_and_v_stays_one_structure(roberta: BackboneShape) -> None:
+    space = space_of(roberta)
+    points = space.points_in(space.suggest_published("lora_qv", RandomTrial(1)).configuration)
+    assert points is not None
+    assert isinstance(points["attention"], Point)
+
+
+def test_the_order_of_two_edits_means_nothing(roberta: BackboneShape) -> None:
+    space = space_of(roberta)
+    pair = space.pairs["attention"].fitting(space.structures["attention"][0], space.structures["attention"][200])
+    one, other = (Configuration(edits=edits) for edits in (pair.edits, (*pair.second.edits, *pair.first.edits)))
+    assert fingerprint(one, roberta) == fingerprint(other, roberta)
+    assert space.points_in(one) == space.points_in(other) == {"attention": pair}
+    assert space.pairs["attention"].pair(pair.second, pair.first) == pair
+
+
+def test_moves_lead_from_pairs_to_pairs(roberta: BackboneShape) -> None:
+    space = space_of(roberta)
+    structures, pairs = space.structures["attention"], space.pairs["attention"]
+    first = next(point for point in structures if dict(point.path)["form"] == "bottleneck")
+    partners = pairs.partners(first)
+    assert partners
+    assert all(pairs.are_legal(first, partner) for partner in partners)
+    assert len(partners) == sum(pairs.are_legal(first, other) for other in structures)
+    pair = pairs.pair(first, partners[-1])
+    near = pairs.neighbours(pair)
+    assert {name for name, some in near.items() if some} >= {"write", "gate", "second.form", "second.write"}
+    for dimension, some in near.items():
+        kept = "first" if dimension.startswith("second.") else "second"
+        for other in some:
+            assert getattr(pair, kept) in (other.first, other.second)
+            assert pairs.are_legal(other.first, other.second)
+            assert pairs.find(other.edits) == other
+            assert other != pair
+
+
+def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta: BackboneShape) -> None:
+    space = space_of(roberta)
+    structures, pairs = space.structures["ffn"], space.pairs["ffn"]
+    refused = next(one for one in structures[1:] if not pairs.are_legal(structures[0], one))
+    pair = pairs.fitting(structures[0], refused)
+    assert pairs.are_legal(pair.first, pair.second)
+    assert structures[0] in (pair.first, pair.second)
+
+
+def test_questions_about_a_second_edit_are_asked_only_where_there_can_be_one(roberta: BackboneShape) -> None:
+    plain, two = space_of(roberta, SpaceOptions()), space_of(roberta)
+    assert set(plain.parameters()) < set(two.parameters())
+    assert all(
+        "second" in name or "edits" in name or "split" in name for name in two.parameters().keys() - plain.parameters()
+    )
+    assert two.parameters()["attention_split"] == FloatRange(low=0.05, high=0.95)
+    assert not plain.pairs
+    unsized = space_of(roberta, dataclasses.replace(TWO, attention_forms=("const", "diag"), ffn_forms=("bottleneck",)))
+    assert "attention.edits" in unsized.parameters()
+    assert "attention_split" not in unsized.parameters()
+    tight = space_of(roberta, dataclasses.replace(TWO, attention_forms=("bottleneck",), ffn_forms=()), budget=19_000)
+    assert set(tight.parameters()) & {"attention.edits", "attention_split"} == set()
+
+
+@pytest.mark.parametrize("numbers", [(2,), (1, 3), ()])
+def test_a_side_has_one_edit_or_one_or_two(numbers: tuple[int, ...]) -> None:
+    with pytest.raises(OptionsError, match="edits per side"):
+        SpaceOptions(edits_per_side=numbers)  # type: ignore[arg-type]
+
+
+def test_a_split_is_a_range_within_one() -> None:
+    with pytest.raises(OptionsError, match="split of a side"):
+        SpaceOptions(split=(0.5, 1.0))
