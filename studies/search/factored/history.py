@@ -110,13 +110,15 @@ def _rows(history: Sequence[Observation], begin: int) -> Array:
     return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
 
 
-LARGEST = 400
-_BEST, _NEWEST = 150, 100
+LARGEST = 320
+_BEST, _NEWEST = 120, 80
 _FACTOR = 2654435761
 
 
 def thinned(heard: Heard, standard: Array) -> Indices:
-    """At most ``LARGEST`` readings: of the best trials, the newest, and some that depend on their place alone.
+    """At most ``LARGEST`` readings; while there are fewer trials than that, earlier readings go before any trial does.
+
+    Readings that were left out for their scores would make the rest look better than they are.
 
     Args:
         heard: All readings.
@@ -124,14 +126,13 @@ def thinned(heard: Heard, standard: Array) -> Indices:
     """
     if len(heard) <= LARGEST:
         return np.arange(len(heard))
-    reversed_trials = heard.trials[::-1]
-    trials, last = np.unique(reversed_trials, return_index=True)
-    share = LARGEST / len(heard) * len(trials)
-    best = trials[np.lexsort((trials, -standard[::-1][last]))][: int(share * _BEST / LARGEST)]
-    newest = reversed_trials[np.sort(last)][: int(share * _NEWEST / LARGEST)]
-    kept = np.union1d(best, newest)
-    hashes = (trials * _FACTOR) % 2**32
-    others = trials[np.argsort(hashes, kind="stable")]
-    others = others[~np.isin(others, kept)][: max(0, int(share) - len(kept))]
-    rows = np.flatnonzero(np.isin(heard.trials, np.union1d(kept, others)))
-    return rows[-LARGEST:]
+    trials, places = np.unique(heard.trials[::-1], return_index=True)
+    last = len(heard) - 1 - places
+    if len(last) < LARGEST:
+        earlier = np.setdiff1d(np.arange(len(heard)), last)
+        return np.union1d(last, earlier[len(last) - LARGEST :])
+    best = last[np.lexsort((trials, -standard[last]))][:_BEST]
+    kept = np.union1d(best, np.sort(last)[-_NEWEST:])
+    others = last[np.argsort((trials * _FACTOR) % 2**32, kind="stable")]
+    others = others[~np.isin(others, kept)]
+    return np.union1d(kept, others[: LARGEST - len(kept)])

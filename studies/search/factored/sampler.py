@@ -22,6 +22,9 @@ from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
 _PATIENCE = 50
+_PARENTS = 100
+"""The best trials are parents."""
+
 _RATES = 16
 """Draws of rates that are compared for each published structure."""
 
@@ -169,20 +172,21 @@ class FactoredSearch:
     def _best(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """The best of many children of good parents."""
         known = [history[trial] for trial in belief.trials]
-        views = [self._believer.view(one) for one in known]
-        means = belief.process.mean(belief.points(views))
-        ranked = [self._known_genes(known[place]) for place in np.argsort(-means, kind="stable")]
-        genes = [one for one in dict.fromkeys(ranked) if one is not None]
+        means = belief.process.mean(belief.points([self._believer.view(one) for one in known]))
+        places = np.argsort(-means, kind="stable")[:_PARENTS]
+        genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in places) if one is not None]
         if not genes:
             return None
         parents = Parents(genes, self._settings.decay)
         children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
-        return self._best_of([*children], belief, history)
+        return self._best_of([*children], belief, history, float(means.max()))
 
-    def _best_of(self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation]) -> Candidate | None:
+    def _best_of(
+        self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation], best: float
+    ) -> Candidate | None:
         if not genes:
             return None
-        worth = self._worth(belief, [self._genome.view(one) for one in genes], self._best_mean(belief, history))
+        worth = self._worth(belief, [self._genome.view(one) for one in genes], best)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
 
@@ -201,7 +205,8 @@ class FactoredSearch:
             return self._best_rated(asked, belief, history)
         genes = {one.method: self._known_genes(one) for one in history if one.method is not None}
         points = [found for method, view in asked if (found := _at_rates(genes[method], view)) is not None]
-        return self._best_of([*dict.fromkeys(map(self._genome.settled, points))], belief, history)
+        settled = dict.fromkeys(map(self._genome.settled, points))
+        return self._best_of([*settled], belief, history, self._best_mean(belief, history))
 
     def _best_rated(
         self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]

@@ -53,12 +53,27 @@ def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest
     ]
     heard = Listener().hear(trials)
     kept = set(heard.trials[thinned(heard, heard.scores)].tolist())
-    best = set(np.argsort(-heard.scores)[:149].tolist())
+    best = set(np.argsort(-heard.scores)[:120].tolist())
     assert len(kept) == LARGEST
     assert best <= kept
-    assert set(range(2901, 3000)) <= kept
-    rest = kept - best - set(range(2900, 3000))
+    assert set(range(2920, 3000)) <= kept
+    rest = kept - best - set(range(2920, 3000))
     assert 0.3 < np.mean([trial < 1500 for trial in rest]) < 0.7
+
+
+def test_earlier_readings_go_before_any_trial_does(history):
+    trials = history(250)
+    heard = Listener().hear(trials)
+    kept = thinned(heard, heard.scores)
+    assert len(heard) > LARGEST == len(kept)
+    told = heard.taken(kept)
+    assert set(told.trials.tolist()) == set(range(250))
+    assert [heard.rungs[heard.trials == one].max() for one in range(250)] == [
+        told.rungs[told.trials == one].max() for one in range(250)
+    ]
+    half = [int((told.trials == one).sum()) for one in range(250)]
+    assert max(half[:20]) == 1
+    assert max(half[-50:]) == 2
 
 
 def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
