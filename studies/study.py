@@ -225,7 +225,7 @@ class Study:
 
     @property
     def best(self) -> Trial:
-        """The complete trial with the highest score, the earliest of equals.
+        """The complete trial that is expected to score most, see `leaderboard`; the earliest of equals.
 
         Raises:
             StudiesError: If no trial is complete.
@@ -245,6 +245,9 @@ class Study:
 
     def leaderboard(self, top: int | None = None) -> Table:
         """The trials that have ended, best first, published methods beside what was discovered.
+
+        From twelve trials on the best are those that are expected to score most if they were trained again
+        (``estimate``, and the interval that holds it with 95%); with fewer, those of the highest score.
 
         Args:
             top: How many rows; the best trial of every published method stays whatever its place. None keeps all.

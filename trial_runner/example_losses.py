@@ -50,9 +50,14 @@ class ExampleLosses:
         return len(self.losses) // _LOSS.itemsize
 
     @property
+    def negated_losses(self) -> NDArray[np.float64]:
+        """The loss of each example with a minus sign, ``(B,)``: higher is better."""
+        return -np.frombuffer(self.losses, dtype=_LOSS).astype(np.float64)
+
+    @property
     def scores(self) -> NDArray[np.float64]:
         """What each example adds to the score, ``(B,)``: 1 or 0 where that is accuracy, else its loss, negated."""
         if self.correct is None:
-            return -np.frombuffer(self.losses, dtype=_LOSS).astype(np.float64)
+            return self.negated_losses
         bits = np.unpackbits(np.frombuffer(self.correct, dtype=np.uint8), count=len(self))
         return bits.astype(np.float64)

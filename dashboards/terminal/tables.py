@@ -8,7 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, state_text, states_text
+from dashboards.terminal.text import (
+    duration_text,
+    estimate_text,
+    rate_text,
+    score_text,
+    share_text,
+    state_text,
+    states_text,
+)
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
@@ -43,6 +51,8 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
     parts: list[RenderableType] = [summary_text(board.summary), Text(), _BoardRows(board)]
+    if board.verdict:
+        parts += [Text(), Text(board.verdict)]
     if board.hidden:
         parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
@@ -55,7 +65,8 @@ class _BoardRows:
         self._board = board
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = _columns(self._board.summary.metric, options.max_width)
+        has_estimates = any(row.estimate is not None for row in self._board.rows)
+        columns = _columns(self._board.summary.metric, options.max_width, has_estimates=has_estimates)
         table = plain_table()
         for name in columns:
             is_text = name in ("method", "what it is")
@@ -73,13 +84,14 @@ class _BoardRows:
         yield table
 
 
-def _columns(metric: str, width: int) -> tuple[str, ...]:
+def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]:
+    scores = (metric, "estimate") if has_estimates else (metric,)
     if width < _MIDDLE_WIDTH:
-        return "trial", metric, "parameters", "of budget", "what it is"
+        return "trial", *scores, "parameters", "of budget", "what it is"
     details = ("attention", "lr attention", "lr FFN")
     if width < _FULL_WIDTH:
-        return "trial", metric, "parameters", "of budget", *details, "what it is"
-    return "place", "trial", metric, "method", "what it is", "parameters", "of budget", *details
+        return "trial", *scores, "parameters", "of budget", *details, "what it is"
+    return "place", "trial", *scores, "method", "what it is", "parameters", "of budget", *details
 
 
 def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
@@ -89,7 +101,8 @@ def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
     return {
         "place": str(row.place),
         "trial": str(row.number),
-        metric: score,
+        metric: f"{score} ×{row.seeds}" if row.seeds > 1 else score,
+        "estimate": estimate_text(row.estimate, row.estimate_high),
         "method": escape(row.method),
         "what it is": escape(row.sentence),
         "parameters": f"{row.parameters:,}",

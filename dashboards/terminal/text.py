@@ -48,6 +48,11 @@ def score_text(score: float | None, state: TrialState, steps: int, *, early_by_l
     return f"loss {-score:.4f} @ {steps}" if early_by_loss else f"{score:.4f} @ {steps}"
 
 
+def estimate_text(estimate: float | None, high: float | None) -> str:
+    """An estimate with how far it may be off at 95%; a dash where there is none."""
+    return "-" if estimate is None or high is None else f"{estimate:.4f} ± {high - estimate:.4f}"
+
+
 def state_text(state: TrialState) -> str:
     """A state in its colour, as rich markup."""
     return f"[{_STATE_STYLES[state]}]{state.value}[/]"

@@ -20,8 +20,9 @@ from deltaspace.commands.options import json_option, storage_option
 def command(study: str, top: int, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
-    The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first,
-    by score; pruned ones follow with their newest score and the step it was measured at.
+    The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
+    from twelve trials on by what they are expected to score if they are trained again (the estimate, with its 95%
+    interval), else by score. Pruned ones follow with their newest score and the step it was measured at.
     """
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.output import echo_json, show

@@ -8,6 +8,8 @@ from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
+from studies.queries.estimates import Estimates
+from studies.queries.ranking import ranked
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.store.records import Contender, NewTrial, TrialRecord, TrialState
@@ -36,18 +38,24 @@ class _Middle:
         return float((low * high) ** 0.5) if log else (low + high) / 2
 
 
-def best_first(trials: Sequence[TrialRecord], space: SearchSpace) -> list[TrialRecord]:
+def best_first(
+    trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates | None = None
+) -> list[TrialRecord]:
     """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
-    ranked = sorted(complete, key=lambda trial: (-(trial.score or 0.0), trial.number))
     by_configuration: dict[str, TrialRecord] = {}
-    for trial in ranked:
+    for trial in ranked(complete, estimates):
         by_configuration.setdefault(_configuration_key(trial, space), trial)
     return list(by_configuration.values())
 
 
 def entries_of(
-    trials: Sequence[TrialRecord], space: SearchSpace, *, top: int, against: Sequence[PublishedPoint]
+    trials: Sequence[TrialRecord],
+    space: SearchSpace,
+    *,
+    top: int,
+    against: Sequence[PublishedPoint],
+    estimates: Estimates | None = None,
 ) -> tuple[list[Entry], dict[str, str]]:
     """The best configurations, best first, then the baselines; what is both is there once.
 
@@ -60,11 +68,12 @@ def entries_of(
         space: Of the study.
         top: How many of the best configurations.
         against: Of published methods.
+        estimates: What the trials are expected to score; None goes by their scores.
 
     Returns:
         The entries, and by name of a baseline why it was left out.
     """
-    best = best_first(trials, space)
+    best = best_first(trials, space, estimates)
     found: dict[str, Entry] = {}
     for trial in best[:top]:
         found[trial.fingerprint] = _entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)

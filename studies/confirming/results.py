@@ -6,7 +6,7 @@ from html import escape
 
 from studies.confirming.statistics import LEVEL, Spread, spread
 from studies.confirming.verdicts import Comparison, Verdict, compare
-from studies.queries.ranking import best_trial
+from studies.queries.ranking import ranking_of
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
@@ -206,7 +206,7 @@ def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...
 
 def _newer_winner(ledger: Ledger, study: str, winner: Contender) -> int | None:
     """The best complete trial of the study if it is not the one that was confirmed."""
-    best = best_trial(ledger.trials(ledger.study(study).id))
+    best = ranking_of(ledger, ledger.study(study)).best
     return None if best is None or best.number == winner.trial else best.number
 
 

@@ -14,6 +14,7 @@ from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
+from studies.queries.estimates import estimates_of
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
@@ -149,7 +150,8 @@ def _new(
         raise ConfirmationError(
             f"study '{parent.name}' must have a complete trial; got none among {len(trials)}. Launch it again."
         )
-    entries, left_out = entries_of(trials, space, top=request.top, against=request.against)
+    estimates = estimates_of(ledger, parent, trials)
+    entries, left_out = entries_of(trials, space, top=request.top, against=request.against, estimates=estimates)
     record = ConfirmationRecord(
         study=parent.name,
         top=request.top,

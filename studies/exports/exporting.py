@@ -14,7 +14,7 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
-from studies.queries.ranking import best_trial
+from studies.queries.ranking import ranking_of
 from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -122,14 +122,14 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
 
 
 def chosen_trial(ledger: Ledger, study: StudyRecord, number: int | None) -> TrialRecord:
-    """The trial of a number, or the complete one with the highest score, the earliest of equals.
+    """The trial of a number, or the best complete one; see `studies.queries.ranking`.
 
     Raises:
         StudiesError: If there is none.
     """
     if number is not None:
         return ledger.trial(study.id, number)
-    best = best_trial(ledger.trials(study.id))
+    best = ranking_of(ledger, study).best
     if best is None:
         raise StudiesError(f"study {study.name!r} must have a complete trial; got none. Launch it again.")
     return best

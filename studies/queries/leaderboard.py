@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from studies.queries.ranking import rank
+from studies.queries.estimates import Lead
+from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.readings import scored_by
 from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
+from studies.queries.verdict import verdict
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
 
@@ -23,6 +25,11 @@ class LeaderboardRow:
         method: Published method that was resized to the budget, or ``discovered``.
         sentence: What the configuration is, in words.
         state: Complete, pruned or failed.
+        estimate: What it is expected to score if it is trained again to the end; None while there are too few trials
+            to tell, and of failed ones.
+        estimate_low: Lower end of the interval that holds that with 95%.
+        estimate_high: Upper end.
+        seeds: How often it was trained to the end, replicates with other seeds included.
         score: Final score of a complete trial, newest score of others; None without a reading.
         steps: Steps at which the score was measured.
         scored_by: What the score is of: the study's metric, or ``loss``, with a minus sign, where that stands in for a
@@ -41,6 +48,10 @@ class LeaderboardRow:
     method: str
     sentence: str
     state: TrialState
+    estimate: float | None
+    estimate_low: float | None
+    estimate_high: float | None
+    seeds: int
     score: float | None
     steps: int
     scored_by: str
@@ -64,13 +75,18 @@ class Leaderboard:
 
     Attributes:
         summary: How the study stands.
-        rows: Complete trials by score, then pruned ones by how far they came, then failed ones.
+        rows: Complete trials by estimate, or by score where there is none; then pruned ones by how far they came, then
+            failed ones.
         hidden: How many trials were left out.
+        lead: Of the best discovery over the best published method, by estimate; None where that cannot be told.
+        verdict: The same in a sentence; empty before one of each is complete.
     """
 
     summary: StudySummary
     rows: tuple[LeaderboardRow, ...]
     hidden: int
+    lead: Lead | None
+    verdict: str
 
     def table(self) -> Table:
         """Its rows as a table, one column per attribute."""
@@ -91,10 +107,16 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         UnknownStudyError: If there is no study of that name.
     """
     study = ledger.study(name)
-    ended = sorted((trial for trial in ledger.trials(study.id) if trial.state.is_terminal), key=rank)
-    rows = [_row(place, trial, study) for place, trial in enumerate(ended, start=1)]
+    ranking = ranking_of(ledger, study)
+    rows = [_row(place, trial, study, ranking) for place, trial in enumerate(ranking.trials, start=1)]
     shown = rows if top is None else [*rows[:top], *_best_published(rows[top:], rows[:top])]
-    return Leaderboard(summary=summary_of(ledger, study), rows=tuple(shown), hidden=len(rows) - len(shown))
+    return Leaderboard(
+        summary=summary_of(ledger, study, ranking),
+        rows=tuple(shown),
+        hidden=len(rows) - len(shown),
+        lead=None if ranking.estimates is None else ranking.estimates.lead,
+        verdict=verdict(ranking, study.metric),
+    )
 
 
 def _best_published(rest: Sequence[LeaderboardRow], shown: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
@@ -107,13 +129,19 @@ def _best_published(rest: Sequence[LeaderboardRow], shown: Sequence[LeaderboardR
     return best
 
 
-def _row(place: int, trial: TrialRecord, study: StudyRecord) -> LeaderboardRow:
+def _row(place: int, trial: TrialRecord, study: StudyRecord, ranking: Ranking) -> LeaderboardRow:
+    estimates = ranking.estimates
+    estimate = None if estimates is None else estimates.of.get(trial.number)
     return LeaderboardRow(
         place=place,
         number=trial.number,
         method=trial.method or DISCOVERED,
         sentence=trial.description,
         state=trial.state,
+        estimate=None if estimate is None else estimate.mean,
+        estimate_low=None if estimate is None else estimate.low,
+        estimate_high=None if estimate is None else estimate.high,
+        seeds=ranking.seeds.get(trial.number, 0),
         score=trial.score if trial.state is TrialState.COMPLETE else trial.last_score,
         steps=trial.steps,
         scored_by=scored_by(trial, study),

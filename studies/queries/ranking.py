@@ -1,19 +1,59 @@
 """In which order trials stand, and which is the best."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from studies.store.records import TrialRecord, TrialState
+from studies.queries.estimates import Estimates, estimates_of
+from studies.store.ledger import Ledger
+from studies.store.records import StudyRecord, TrialRecord, TrialState
 
 
-def rank(trial: TrialRecord) -> tuple[int, int, float, int]:
-    """Complete by score, then pruned by steps and score, then failed; the earlier of equals first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The trials of a study that have ended, best first; a replicate counts for the trial that it repeats.
+
+    Attributes:
+        trials: Complete ones by estimate, or by score where there are no estimates; then pruned ones by how far they
+            came and by score, then failed ones; the earlier of equals first.
+        estimates: What they are expected to score; None while there is too little to go by.
+        seeds: By number of the trial, how often it was trained to the end, its replicates included.
+    """
+
+    trials: tuple[TrialRecord, ...]
+    estimates: Estimates | None
+    seeds: Mapping[int, int]
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """The complete trial that stands first; None before one is complete."""
+        return next((trial for trial in self.trials[:1] if trial.state is TrialState.COMPLETE), None)
+
+
+def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord] | None = None) -> Ranking:
+    """The trials of a study that have ended, best first.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record.
+        trials: All of its trials, if they have been read already.
+    """
+    known = ledger.trials(study.id) if trials is None else trials
+    estimates = estimates_of(ledger, study, known)
+    complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
+    seeds = Counter(trial.number if trial.replicate_of is None else trial.replicate_of for trial in complete)
+    return Ranking(trials=ranked(known, estimates), estimates=estimates, seeds=seeds)
+
+
+def ranked(trials: Iterable[TrialRecord], estimates: Estimates | None = None) -> tuple[TrialRecord, ...]:
+    """Those of some trials that have ended and are no replicates, in the order of a `Ranking`."""
+    ended = (trial for trial in trials if trial.state.is_terminal and trial.replicate_of is None)
+    return tuple(sorted(ended, key=lambda trial: _rank(trial, estimates)))
+
+
+def _rank(trial: TrialRecord, estimates: Estimates | None) -> tuple[int, int, float, int]:
     if trial.state is TrialState.COMPLETE and trial.score is not None:
-        return 0, 0, -trial.score, trial.number
+        estimate = None if estimates is None else estimates.of.get(trial.number)
+        return 0, 0, -(trial.score if estimate is None else estimate.mean), trial.number
     newest = -trial.last_score if trial.last_score is not None else float("inf")
     return (1 if trial.state is TrialState.PRUNED else 2), -trial.steps, newest, trial.number
-
-
-def best_trial(trials: Iterable[TrialRecord]) -> TrialRecord | None:
-    """The complete trial with the highest score, the earliest of equals; None before one is complete."""
-    complete = (trial for trial in trials if trial.state is TrialState.COMPLETE)
-    return min(complete, key=rank, default=None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from studies.queries.ranking import best_trial
+from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -23,7 +23,7 @@ class StudySummary:
         backbone_parameters: The denominator of percentages.
         planned: Trials that the study file asked for when the study was created.
         counts: Number of trials in every state, absent states as 0.
-        best: The complete trial with the highest score, the earliest of equals; None before one is complete.
+        best: The best complete trial, see `studies.queries.ranking`; None before one is complete.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
     """
@@ -84,10 +84,15 @@ def summaries_table(summaries: Sequence[StudySummary]) -> Table:
     return Table.of(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
 
 
-def summary_of(ledger: Ledger, study: StudyRecord) -> StudySummary:
-    """How a study that was read stands."""
+def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None) -> StudySummary:
+    """How a study that was read stands.
+
+    Args:
+        ledger: Where it is.
+        study: Its record.
+        ranking: Of its trials, if that is known already.
+    """
     counts = ledger.state_counts(study.id)
-    complete = ledger.trials(study.id, states=[TrialState.COMPLETE])
     task = study.specification.get("task")
     planned = study.specification.get("trials")
     return StudySummary(
@@ -99,7 +104,7 @@ def summary_of(ledger: Ledger, study: StudyRecord) -> StudySummary:
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
         counts={state: counts.get(state, 0) for state in TrialState},
-        best=best_trial(complete),
+        best=(ranking or ranking_of(ledger, study)).best,
         created_at=study.created_at,
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )

@@ -274,6 +274,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """What readings of one trial or of all measured example by example, in the order of their steps."""
         return self._database.read(lambda link: looking.examples(link, study_id, number))
 
+    def example_count(self, study_id: int) -> int | None:
+        """How many examples a reading measures; None where that was not recorded."""
+        return self._database.read(lambda link: looking.example_count(link, study_id))
+
     def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
         """Files of one trial or of all; of each trial the newest last."""
         return self._database.read(lambda link: looking.artefacts(link, study_id, number))

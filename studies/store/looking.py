@@ -41,6 +41,11 @@ _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
+_LONGEST = (
+    select(func.max(func.length(EXAMPLES.c.losses)))
+    .join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+)
 _EVENTS = (
     select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
 )
@@ -134,6 +139,12 @@ def readings(connection: Connection, study_id: int, number: int | None) -> list[
 def examples(connection: Connection, study_id: int, number: int | None) -> list[ExampleRecord]:
     """What the readings of one trial or of all measured example by example, in the order of their steps."""
     return [ExampleRecord(**row._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)]
+
+
+def example_count(connection: Connection, study_id: int) -> int | None:
+    """How many examples a reading of a study measures; None where that was not recorded."""
+    longest = connection.execute(_LONGEST, {"study_id": study_id}).scalar_one_or_none()
+    return None if longest is None else int(longest) // 2
 
 
 def artefacts(connection: Connection, study_id: int, number: int | None) -> list[ArtefactRecord]:

@@ -1,12 +1,13 @@
 """What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from studies.search.factored.distances import Array, Indices, Structures
-from studies.search.factored.genome import Genome
 from studies.search.factored.history import Heard, Listener, thinned
 from studies.search.factored.hyperparameters import Hyperparameters
 from studies.search.factored.kernel import Points
@@ -48,19 +49,33 @@ class Belief:
         means, deviations = self.process.predict(self.points(views))
         return self.scale.middle + self.scale.spread * means, self.scale.spread * deviations
 
+    def difference(self, first: View, second: View) -> tuple[float, float]:
+        """Posterior mean and standard deviation of how much better the true score of the first is at full length."""
+        means, covariance = self.process.joint(self.points([first, second]))
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        return self.scale.spread * float(means[0] - means[1]), self.scale.spread * math.sqrt(max(variance, 0.0))
+
+
+class Viewer(Protocol):
+    """Who knows what the model sees of a trial: the genome of a space, or a ledger."""
+
+    def view_of(self, observation: Observation) -> View:
+        """What the model sees of a trial."""
+        ...
+
 
 class Believer:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
-    def __init__(self, genome: Genome, *, trusts_papers: bool = True) -> None:
+    def __init__(self, viewer: Viewer, *, trusts_papers: bool = True) -> None:
         """Begin with nothing remembered.
 
         Args:
-            genome: Of the space.
+            viewer: Of the trials.
             trusts_papers: Whether configurations that the papers would bet on are expected to be better.
         """
         self._trusts_papers = trusts_papers
-        self._genome = genome
+        self._viewer = viewer
         self._structures = Structures()
         self._views: dict[str, View] = {}
         self._listener = Listener()
@@ -78,7 +93,7 @@ class Believer:
         """What the model sees of a trial."""
         known = self._views.get(observation.fingerprint)
         if known is None:
-            known = self._views[observation.fingerprint] = self._genome.view_of(observation)
+            known = self._views[observation.fingerprint] = self._viewer.view_of(observation)
         return known
 
     def belief(self, history: Sequence[Observation]) -> Belief:

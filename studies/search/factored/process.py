@@ -145,6 +145,14 @@ class Process:
         means = points.trends @ self.values.trends + shared.T @ self._weights
         return means, np.sqrt(np.maximum(left, 1e-12))
 
+    def joint(self, points: Points) -> tuple[Array, Array]:
+        """Posterior means and covariance, (M,) and (M, M)."""
+        shared = self._covariance(points)
+        reduced = self._solve(shared)
+        prior = Pairs(points, points, self._structures).kernel(self.values) + RUNG_VARIANCE
+        means = points.trends @ self.values.trends + shared.T @ self._weights
+        return means, np.asarray(prior - reduced.T @ reduced)
+
     def told(self, points: Points) -> "Process":
         """The process if trials of some points are read at their posterior means."""
         known, count = self._readings, len(points)

@@ -1,0 +1,227 @@
+"""What trials would score if they were trained again: the posterior of the model of the search, asked of a ledger.
+
+The best of many noisy scores is partly luck. The model that proposes trials (`studies.search.factored`) has seen all
+readings of a study, those of similar configurations, of pruned trials and of replicates included; what it expects of a
+configuration is less than a lucky score and more than an unlucky one. It needs nothing but the ledger, so that studies
+of any sampler have estimates.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from search_space.edit import Edit
+from search_space.errors import SearchSpaceError
+from search_space.space.options import LEARNING_RATES
+from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
+from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.observation import Observation
+from studies.search.factored.view import SideStructure, SideView, View, relative_rate, relative_size
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from trial_runner.tasks.metrics.classes import ACCURACY
+
+FEWEST = FIRST_CHECKPOINT
+"""Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
+
+_FEWEST_COMPLETE = 4
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A normal distribution of what is not known for sure.
+
+    Attributes:
+        mean: What is expected.
+        deviation: Standard deviation about it.
+    """
+
+    mean: float
+    deviation: float
+
+    @property
+    def reach(self) -> float:
+        """Half the length of the interval that holds it with 95%."""
+        return _Z * self.deviation
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - self.reach
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + self.reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """The best discovery beside the best published method, both by their estimates.
+
+    Attributes:
+        discovered: Number of the trial.
+        published: Number of the trial.
+        difference: Of what they would score, the discovery's first.
+    """
+
+    discovered: int
+    published: int
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """What a study's trials are expected to score.
+
+    Attributes:
+        of: By number of the trial; trials with a reading that have not failed.
+        lead: Of the best discovery; None without one, or without a published method that is complete.
+    """
+
+    of: Mapping[int, Estimate]
+    lead: Lead | None
+
+
+def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
+    """Estimates of a study's trials; None while there is too little to go by, and of confirmations.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record.
+        trials: All of its trials.
+    """
+    if study.kind is not StudyKind.SEARCH or sum(trial.steps > 0 for trial in trials) < FEWEST:
+        return None
+    if sum(trial.state is TrialState.COMPLETE for trial in trials) < _FEWEST_COMPLETE:
+        return None
+    return _remembered(_Asked(ledger=ledger, study=study, trials=tuple(trials)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Asked:
+    """A question; two are equal if the study is the same and has got no further in between."""
+
+    ledger: Ledger
+    study: StudyRecord
+    trials: tuple[TrialRecord, ...]
+
+    def _key(self) -> tuple[object, ...]:
+        progress = tuple((one.number, one.fingerprint, one.state, one.steps, one.last_score) for one in self.trials)
+        return self.ledger.url, self.study.id, self.study.created_at, progress
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+@lru_cache(maxsize=64)
+def _remembered(asked: _Asked) -> Estimates | None:
+    study = asked.study
+    readings: dict[int, list[ReadingRecord]] = {}
+    for reading in asked.ledger.readings(study.id):
+        readings.setdefault(reading.trial, []).append(reading)
+    examples = asked.ledger.example_count(study.id) if study.metric == ACCURACY.name else None
+    error = None if examples is None else share_error(examples)
+    try:
+        return estimated(study, asked.trials, readings, standard_error=error)
+    except SearchSpaceError:
+        # a configuration that this installation cannot read, such as a form of a package that is not there
+        return None
+
+
+def estimated(
+    study: StudyRecord,
+    trials: Sequence[TrialRecord],
+    readings: Mapping[int, Sequence[ReadingRecord]],
+    *,
+    standard_error: Callable[[float], float] | None = None,
+) -> Estimates:
+    """Estimates of trials, at least one of them complete, from what was read of them.
+
+    Args:
+        study: Of the trials.
+        trials: All of them.
+        readings: By number of the trial.
+        standard_error: Of a score; None where it is not known.
+    """
+    model = _Model(study, trials, readings, standard_error)
+    found = model.estimates()
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
+    discovered = _best([trial for trial in complete if trial.method is None], found)
+    published = _best([trial for trial in complete if trial.method is not None], found)
+    lead = None
+    if discovered is not None and published is not None:
+        difference = model.difference(discovered, published)
+        lead = Lead(discovered=discovered, published=published, difference=difference)
+    return Estimates(of=found, lead=lead)
+
+
+def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
+    numbers = [trial.number for trial in trials if trial.number in estimates]
+    return min(numbers, key=lambda number: (-estimates[number].mean, number), default=None)
+
+
+class _Model:
+    """The model of the search, told what a ledger holds of a study."""
+
+    def __init__(
+        self,
+        study: StudyRecord,
+        trials: Sequence[TrialRecord],
+        readings: Mapping[int, Sequence[ReadingRecord]],
+        standard_error: Callable[[float], float] | None,
+    ) -> None:
+        steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
+        self._trials = trials
+        self._history = observations(trials, readings, steps=steps, standard_error=standard_error)
+        self._believer = Believer(_RecordedViews(study, trials))
+        self._belief = self._believer.belief(self._history)
+
+    def estimates(self) -> dict[int, Estimate]:
+        """By number of the trial, of those that were read and have not failed; replicates count for their originals."""
+        asked = [
+            seen
+            for trial, seen in zip(self._trials, self._history, strict=True)
+            if seen.readings and trial.replicate_of is None and trial.state is not TrialState.FAILED
+        ]
+        means, deviations = self._belief.predict([self._believer.view(seen) for seen in asked])
+        return {
+            seen.number: Estimate(mean=float(mean), deviation=float(deviation))
+            for seen, mean, deviation in zip(asked, means, deviations, strict=True)
+        }
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """Of the scores of two trials, by their numbers."""
+        views = [self._believer.view(seen) for number in (first, second) for seen in [self._history[number]]]
+        mean, deviation = self._belief.difference(*views)
+        return Estimate(mean=mean, deviation=deviation)
+
+
+class _RecordedViews:
+    """What the model sees of trials of a ledger, whose backbone may not be at hand."""
+
+    def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
+        search = study.specification.get("search")
+        given = search.get("learning_rates") if isinstance(search, Mapping) else None
+        self._ranges: Mapping[str, Sequence[float]] = LEARNING_RATES | dict(given or {})
+        self._budget = study.budget_parameters
+        self._trials = {trial.number: trial for trial in trials}
+
+    def view_of(self, observation: Observation) -> View:
+        """What the model sees of a trial."""
+        trial, configuration = self._trials[observation.number], observation.configuration
+        at_attention = round(trial.attention_share * trial.stored_parameters)
+        return View(
+            self._side(configuration.attention, observation.attention_learning_rate, at_attention),
+            self._side(configuration.ffn, observation.ffn_learning_rate, trial.stored_parameters - at_attention),
+        )
+
+    def _side(self, edits: Sequence[Edit], rate: float | None, stored: int) -> SideView | None:
+        if not edits or rate is None:
+            return None
+        low, high = self._ranges.get(edits[0].form.name, (rate, rate))
+        return SideView(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

@@ -1,0 +1,44 @@
+"""Whether a study found anything better than the published methods, in a sentence."""
+
+from studies.queries.estimates import Lead
+from studies.queries.ranking import Ranking
+from studies.store.records import TrialRecord, TrialState
+
+
+def verdict(ranking: Ranking, metric: str) -> str:
+    """What the best discovery is worth beside the best published method; empty before one of each is complete.
+
+    Args:
+        ranking: Of the study's trials.
+        metric: What is maximised.
+    """
+    complete = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
+    discovered = next((trial for trial in complete if trial.method is None), None)
+    published = next((trial for trial in complete if trial.method is not None), None)
+    if discovered is None or published is None:
+        return ""
+    two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
+    lead = None if ranking.estimates is None else ranking.estimates.lead
+    if lead is None:
+        return f"{_by_score(discovered, published, metric)} {two}. Too few trials for an estimate: confirm it."
+    return f"{_by_estimate(lead, metric)} {two}."
+
+
+def _named(trial: TrialRecord) -> str:
+    return f"{trial.method} (trial {trial.number})"
+
+
+def _by_score(discovered: TrialRecord, published: TrialRecord, metric: str) -> str:
+    difference = (discovered.score or 0.0) - (published.score or 0.0)
+    found = "Something better was found" if difference > 0 else "Nothing better was found"
+    return f"{found}, going by one score each: {difference:+.4f} {metric}."
+
+
+def _by_estimate(lead: Lead, metric: str) -> str:
+    difference = lead.difference
+    worth = f"{difference.mean:+.4f} ± {difference.reach:.4f} {metric} by estimate (95%)"
+    if difference.low > 0:
+        return f"Something better than all published methods was found: {worth}."
+    if difference.mean > 0:
+        return f"Something was found that may be better than all published methods: {worth}; confirm it."
+    return f"Nothing better than the published methods was found: {worth}."

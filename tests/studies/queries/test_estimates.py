@@ -1,0 +1,151 @@
+"""Ranking by what trials would score if they were trained again, on ledgers whose truth is planted."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.planted_ledger import Planted
+
+from studies.exports.exporting import chosen_trial
+from studies.queries.estimates import FEWEST, Estimate
+from studies.queries.leaderboard import leaderboard
+from studies.queries.ranking import ranking_of
+from studies.queries.summaries import study_summary
+
+LUCKY = 34
+"""The worst of all in truth."""
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Iterator[Callable[..., Planted]]:
+    made: list[Planted] = []
+
+    def planted(trials: int, **options: object) -> Planted:
+        made.append(Planted(f"sqlite:///{tmp_path / f'{len(made)}.db'}", trials, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield planted
+    for one in made:
+        one.ledger.close()
+
+
+def test_an_interval_of_95_percent_is_1_96_deviations_to_either_side() -> None:
+    estimate = Estimate(mean=0.5, deviation=0.1)
+    assert (estimate.low, estimate.high) == pytest.approx((0.304, 0.696), abs=1e-4)
+
+
+def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted]) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.12})
+    board = leaderboard(planted.ledger, "planted")
+    by_score = max(board.rows, key=lambda row: row.score or 0.0)
+    assert by_score.number == LUCKY
+    best = board.rows[0]
+    assert best.number != LUCKY
+    assert planted.truth(best.number) > planted.truth(LUCKY) + 0.05
+    lucky = next(row for row in board.rows if row.number == LUCKY)
+    assert lucky.estimate is not None
+    assert lucky.estimate < (lucky.score or 0.0) - 0.05
+    # everyone who speaks of the best means this one
+    summary = study_summary(planted.ledger, "planted")
+    chosen = chosen_trial(planted.ledger, planted.study, None)
+    assert summary.best is not None
+    assert {summary.best.number, chosen.number} == {best.number}
+
+
+def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(
+    plant: Callable[..., Planted],
+) -> None:
+    planted = plant(60, noise=0.02)
+    rows = leaderboard(planted.ledger, "planted").rows
+    truth = np.array([planted.truth(row.number) for row in rows])
+    estimates, highs = (np.array([getattr(row, name) for row in rows]) for name in ("estimate", "estimate_high"))
+    scores = np.array([row.score for row in rows])
+    assert np.sqrt(np.mean((estimates - truth) ** 2)) < np.sqrt(np.mean((scores - truth) ** 2))
+    held = np.mean(np.abs(estimates - truth) <= highs - estimates)
+    # of 60 intervals of 95% at least 50 hold the truth, but for one time in a thousand
+    assert held >= 50 / 60
+
+
+def test_replicates_sharpen_the_estimate_of_their_original_and_are_no_rows(plant: Callable[..., Planted]) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.12})
+    before = {row.number: row for row in leaderboard(planted.ledger, "planted").rows}
+    for score in (-0.01, 0.0, 0.01):
+        planted.replicate(LUCKY, planted.truth(LUCKY) + score)
+    after = {row.number: row for row in leaderboard(planted.ledger, "planted").rows}
+    assert set(after) == set(before)
+    assert [before[LUCKY].seeds, after[LUCKY].seeds, after[0].seeds] == [1, 4, 1]
+    errors = [abs((board[LUCKY].estimate or 0.0) - planted.truth(LUCKY)) for board in (before, after)]
+    assert errors[1] < errors[0]
+    reach = [(board[LUCKY].estimate_high or 0.0) - (board[LUCKY].estimate or 0.0) for board in (before, after)]
+    assert reach[1] < reach[0]
+    assert after[LUCKY].score == before[LUCKY].score
+
+
+def test_the_lead_is_the_difference_of_the_two_best_estimates(plant: Callable[..., Planted]) -> None:
+    planted = plant(40, noise=0.01)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    lead, of = ranking.estimates.lead, ranking.estimates.of
+    assert lead is not None
+    methods = {trial.number: trial.method for trial in ranking.trials}
+    discovered = next(number for number, method in methods.items() if method is None)
+    published = next(number for number, method in methods.items() if method is not None)
+    assert (lead.discovered, lead.published) == (discovered, published)
+    assert lead.difference.mean == pytest.approx(of[discovered].mean - of[published].mean, rel=1e-9)
+    # what both have in common, such as the mean of all scores, is no doubt about the difference
+    apart = math.hypot(of[discovered].deviation, of[published].deviation)
+    assert 0 < lead.difference.deviation < apart
+
+
+def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Planted]) -> None:
+    better = leaderboard(plant(40).ledger, "planted")
+    assert better.lead is not None
+    assert better.verdict.startswith("Something better than all published methods was found: +")
+    assert "± " in better.verdict
+    worse = leaderboard(plant(40, luck={0: 0.3}).ledger, "planted")
+    assert worse.verdict.startswith("Nothing better than the published methods was found: -")
+    unsure = leaderboard(plant(60, noise=0.02).ledger, "planted")
+    assert unsure.verdict.startswith("Something was found that may be better than all published methods: +")
+    assert "confirm it" in unsure.verdict
+
+
+def test_with_few_trials_scores_are_all_there_is(plant: Callable[..., Planted]) -> None:
+    planted = plant(FEWEST - 1, luck={5: 0.2})
+    board = leaderboard(planted.ledger, "planted")
+    assert board.rows[0].number == 5
+    assert {row.estimate for row in board.rows} == {None}
+    assert board.lead is None
+    assert board.verdict.startswith("Something better was found, going by one score each: +")
+    assert "Too few trials for an estimate" in board.verdict
+
+
+def test_a_study_that_has_got_no_further_is_estimated_once(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from studies.queries import estimates
+
+    calls = []
+    computed = estimates.estimated
+    monkeypatch.setattr(estimates, "estimated", lambda *given, **named: calls.append(1) or computed(*given, **named))
+    planted = plant(20)
+    boards = [leaderboard(planted.ledger, "planted") for _ in range(2)]
+    assert (len(calls), boards[0]) == (1, boards[1])
+    planted.replicate(3, 0.4)
+    leaderboard(planted.ledger, "planted")
+    assert len(calls) == 2
+
+
+def test_a_configuration_that_cannot_be_read_leaves_the_scores(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from search_space.errors import CodecError
+    from studies.queries import estimates
+
+    def refuse(*_given: object, **_named: object) -> None:
+        raise CodecError("no form 'theirs'.")
+
+    monkeypatch.setattr(estimates, "observations", refuse)
+    planted = plant(20)
+    assert ranking_of(planted.ledger, planted.study).estimates is None

@@ -1,0 +1,114 @@
+"""A ledger of a search whose scores a formula gives, but for the luck that is planted."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from support.factored_search import score_of, whole_space
+
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
+from studies.store.ledger import Ledger
+from studies.store.records import (
+    ExampleRecord,
+    NewStudy,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    StudyRecord,
+    TrialState,
+)
+from trial_runner.example_losses import ExampleLosses
+
+EXAMPLES = 500
+STEPS = (4, 8)
+PUBLISHED = ("lora_qv", "mam_adapter")
+
+
+class Planted:
+    """A study of random trials, every one complete; published methods come first.
+
+    Args:
+        url: Of a new storage.
+        trials: How many.
+        noise: Standard deviation of what is added to every score.
+        luck: By number of the trial, what is added to its score instead.
+    """
+
+    def __init__(self, url: str, trials: int, *, noise: float = 0.0, luck: Mapping[int, float] | None = None) -> None:
+        self.space: SearchSpace = whole_space()
+        self.ledger = Ledger.open(url)
+        self.study: StudyRecord = self.ledger.create_study(
+            NewStudy(
+                name="planted",
+                specification={"task": {"name": "planted"}, "trials": trials},
+                backbone="roberta_base",
+                backbone_parameters=self.space.shape.parameters,
+                budget_parameters=self.space.budget,
+                metric="accuracy",
+                seed=0,
+            )
+        )
+        self._epoch = self.ledger.take_over(self.study.id, "planter")
+        self.candidates: list[Candidate] = []
+        for number in range(trials):
+            draw = RandomTrial(number)
+            is_published = number < len(PUBLISHED)
+            candidate = (
+                self.space.suggest_published(PUBLISHED[number], draw) if is_published else self.space.suggest(draw)
+            )
+            self.candidates.append(candidate)
+            by_chance = random.Random(number).gauss(0, noise)
+            self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))
+
+    def truth(self, number: int) -> float:
+        """What a trial scores without noise."""
+        return score_of(self.candidates[number])
+
+    def trial(self, number: int, candidate: Candidate) -> NewTrial:
+        proposal = Proposal(number=number, candidate=candidate)
+        return new_trial(proposal, self.space.shape, study_seed=0, head_parameters=10)
+
+    def replicate(self, of: int, score: float) -> None:
+        """Train a trial once more."""
+        number = len(self.ledger.trials(self.study.id))
+        original = self.trial(of, self.candidates[of])
+        fresh = replace(
+            original,
+            number=number,
+            origin="replicate",
+            replicate_of=of,
+            seed=number,
+            fingerprint=f"{original.fingerprint}:{number}",
+        )
+        self.add(fresh, score)
+
+    def add(self, trial: NewTrial, score: float) -> None:
+        """Record a trial that ends with a score, half of the way a little below it."""
+        self.ledger.add_trials(self.study.id, self._epoch, [trial], worker="w")
+        readings = [
+            ReadingRecord(
+                trial=trial.number,
+                step=step,
+                score=score - 0.05 * (step < STEPS[-1]),
+                train_loss=1.0,
+                seconds=1.0,
+                attempt=1,
+                rung=None,
+            )
+            for step in STEPS
+        ]
+        right = np.arange(EXAMPLES) < round(score * EXAMPLES)
+        examples = [ExampleRecord.of_reading(ExampleLosses.of(1.0 - right, right), one) for one in readings]
+        self.ledger.settle(
+            self.study.id,
+            self._epoch,
+            trial.number,
+            1,
+            readings=readings,
+            examples=examples,
+            outcome=Outcome(state=TrialState.COMPLETE, score=score),
+        )
