@@ -35,7 +35,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--minutes", type=float, default=0.0, metavar="N", help="train for so long (default 0)")
     add("--task", choices=TASKS, default=TASKS[0], help=f"default {TASKS[0]}")
     add("--data", type=Path, metavar="FOLDER", help="the files of a task that is not embedded")
-    add("--folder", type=Path, default=_FOLDER, help="of the table (default benchmarks/trials)")
+    add("--folder", type=Path, help="of the table (default benchmarks/trials/TASK)")
     add("--draws", type=int, default=0, metavar="N", help="the first N draws of the whole space, not the grid")
     add("--part", type=_part, default=(1, 1), metavar="I/N", help="of N machines the I-th (default 1/1)")
     add("--pack", default="1", metavar="N", help="trials in a pass, or auto (default 1)")
@@ -44,8 +44,11 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     if not (arguments.minutes > 0 or arguments.merge or arguments.summary):
         parser.error("--minutes must be above 0, or --merge or --summary given.")
+    if arguments.task != TASKS[0] and arguments.data is None:
+        parser.error(f"--data must be the folder of the task's files; {arguments.task} is not embedded.")
     if missing := [str(file) for file in arguments.merge if not file.is_file()]:
         parser.error(f"--merge must name files; got {', '.join(missing)}.")
+    arguments.folder = arguments.folder or _FOLDER / arguments.task
     return arguments
 
 

@@ -270,6 +270,7 @@ def test_the_noise_is_the_deviation_of_seeds_pooled_over_points(table: Load) -> 
     [
         ("", "--minutes must be above 0"),
         ("--minutes 5 --part 3/2", "must be such as 2/3"),
+        ("--summary --task sst2", "--data must be the folder of the task's files; sst2 is not embedded"),
         ("--merge /nowhere/trials.parquet", "--merge must name files"),
     ],
 )

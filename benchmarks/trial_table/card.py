@@ -106,7 +106,7 @@ def _card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], setting: 
         "license: cc-by-4.0",
         "pretty_name: deltaspace table of trials",
         "---",
-        "# Table of trials",
+        f"# Table of trials: {setting.task}",
         "",
         "Delta configurations (parameter-efficient fine-tuning), each trained to the end: what a search could have",
         "found, so that ways to search are compared without training. `benchmarks/table.py` collects it with the",
