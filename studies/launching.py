@@ -28,7 +28,6 @@ class LaunchResult:
     """How a launch ended.
 
     Attributes:
-        study: The study.
         finished: Whether nothing is left to do; else launching again continues.
         reason: One phrase for people.
         is_interrupted: Whether a signal of the user ended it before it was finished.
@@ -53,8 +52,6 @@ def launch(
     Everything that can be wrong with the study is found before any work begins. A study that exists is continued.
 
     Args:
-        specification: The study.
-        storage_url: Where its ledger is or will be.
         observer: Shown the progress about twice a second.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
@@ -94,10 +91,7 @@ def plan_of(
     """What a keeper is told of a study that is in the storage.
 
     Args:
-        specification: The study file.
-        study: Its record.
         space: What may be proposed.
-        storage_url: Where its ledger is.
         labels: How many labels the task has; each adds a row to the task head.
 
     Raises:
@@ -204,7 +198,6 @@ def run_fleet(
 
     Args:
         specification: Says what the workers load, how many there are and how long they may work.
-        study: Its record.
         plan: What its keeper is told.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         observer: Shown the progress about twice a second.

@@ -87,7 +87,6 @@ class Reading:
     """A validation measurement of one trial.
 
     Attributes:
-        trial: Number of the trial.
         step: Optimiser steps done.
         score: The task's metric on the validation split; higher is better.
         metrics: Every metric measured, the loss among them as ``validation_loss``.
@@ -122,7 +121,6 @@ class Failure:
 
     Attributes:
         slot: Slot of the pack it was in.
-        trial: Number of the trial.
         step: Optimiser steps done when it failed.
         reason: One line.
     """
@@ -138,7 +136,6 @@ class Snapshot:
     """All that is needed to continue a trial: opaque named arrays and JSON-able facts.
 
     Attributes:
-        trial: Number of the trial.
         step: Optimiser steps done.
         facts: JSON-able; holds the configuration and the counts among others.
         tensors: Named arrays (torch tensors on the CPU in the real runner; anything for others).

@@ -42,7 +42,6 @@ class MethodView:
     """A published method on a backbone.
 
     Attributes:
-        method: The method.
         attention: Its dimensions at attention; None without edits there.
         ffn: Its dimensions at the FFN; None without edits there.
         invalid: Why it is not valid on the backbone; None if it is.
@@ -74,11 +73,9 @@ class ConfigurationView:
     """What a configuration does on a backbone.
 
     Attributes:
-        sentence: In words.
         attention: Dimensions at attention; None without edits there.
         ffn: Dimensions at the FFN; None without edits there.
         edits: What every edit computes.
-        counts: Parameters.
         backbone_parameters: The denominator of percentages.
         nearest: The published methods that differ least, nearest first.
         title: What it is called; empty for a configuration without a name.
@@ -110,7 +107,6 @@ class CountView:
     """What a published method counts on a backbone.
 
     Attributes:
-        method: The method.
         settings: Every hyper-parameter by its full name; None for what is absent.
         counts: Of what is attached; nothing where the method is not valid.
         conventions: Parameters by every convention that concerns the method.
@@ -169,9 +165,6 @@ def view_configuration(
     """What a configuration does on a backbone.
 
     Args:
-        configuration: The configuration.
-        shape: The backbone.
-        title: What it is called.
         subtitle: Where it is from.
 
     Raises:

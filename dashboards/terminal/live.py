@@ -36,7 +36,6 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
 
     Args:
         file: Where it is shown; stderr. A notebook shows it below the cell.
-        quiet: Show nothing.
     """
     if quiet:
         yield lambda progress: None

@@ -25,9 +25,7 @@ class SampleView:
     """A configuration drawn at random.
 
     Attributes:
-        sentence: In words.
         edits: What every edit computes.
-        counts: Parameters.
         attention_learning_rate: Peak rate at attention; None without edits there.
         ffn_learning_rate: Peak rate at the FFN; None without edits there.
         share_of_budget: Stored parameters, as a fraction of the budget.
@@ -46,14 +44,12 @@ class SpaceView:
     """The search space of a study on its backbone.
 
     Attributes:
-        family: Of the backbone.
         backbone_parameters: The denominator of percentages.
         budget: Most stored parameters.
         dimensions: What can be chosen at every part of the model, by dimension.
         layers: Kinds of layer choices.
         placements: Parts that are edited together.
         parameters: Every search parameter by name.
-        census: How large the space is.
         rules: What the rules say that refuse something.
         published: Published methods and points that fit.
         samples: Configurations drawn at random.
@@ -76,9 +72,7 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
     """Look at a search space.
 
     Args:
-        space: The space.
         draw: How many configurations to draw.
-        seed: Of the draws.
     """
     counted = census(space)
     trial = RandomTrial(seed)

@@ -68,8 +68,6 @@ def encoder_decoder_shape(
     """Shape of an encoder-decoder with the modules of BART.
 
     Args:
-        entries: The config.
-        norm: Where the blocks normalise.
         stack_norms: As in ``BackboneShape``.
         embeddings: The tables of tokens and positions of both stacks.
 

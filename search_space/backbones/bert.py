@@ -48,7 +48,6 @@ def encoder_shape(entries: ConfigEntries, *, embedding_width: int | None = None,
     """Shape of an encoder with the modules of BERT.
 
     Args:
-        entries: The config.
         embedding_width: Width of the embeddings if a projection follows them; their LayerNorm, which is not as wide
             as the model, is then none of ``stack_norms``. None if they are as wide as the model.
         pooler: Whether the pretrained model has a pooler, which its parameters include.

@@ -62,8 +62,6 @@ def gated_decoder_shape(
     """Shape of a decoder with the modules of Llama.
 
     Args:
-        entries: The config.
-        head_width: Width of a head.
         biased_ports: As in ``BackboneShape``.
         head_norms: RMSNorms per attention that are one head wide and shared by the heads.
 

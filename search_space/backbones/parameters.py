@@ -29,7 +29,6 @@ class Weights:
     """How much a part of a model holds; parts add up, and a number of equal parts is a product.
 
     Attributes:
-        parameters: Numbers.
         tensors: Parameter tensors that hold them.
     """
 

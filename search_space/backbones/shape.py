@@ -37,8 +37,6 @@ class BackboneShape:
         width: Residual width d.
         query_heads: Query heads per attention.
         key_value_heads: Key/value heads; fewer than the query heads under grouped-query attention.
-        head_width: Width of a head.
-        ffn_width: Hidden width of the FFN.
         gated_ffn: Whether the FFN has a gate projection beside the up projection.
         parameters: Parameters of the pretrained model (tied weights once), the denominator of percentages.
         biased_ports: ``(site, port)`` pairs whose frozen module carries a bias; sites are ``attn`` and ``ffn``

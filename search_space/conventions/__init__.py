@@ -55,8 +55,6 @@ def conventions(method: str, shape: BackboneShape, settings: Values | None = Non
     BitFit counts 0 where the backbone has no bias, although it cannot be built there.
 
     Args:
-        method: Name of the published method.
-        shape: The backbone.
         settings: Hyper-parameter values by name or alias; the rest keep their defaults.
 
     Raises:

@@ -220,8 +220,6 @@ def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int,
     Each attention kind has one stack of (l, d) -> mid -> the tables of all its layers.
 
     Args:
-        edit: The edit.
-        shape: The backbone.
         length: Rows l of a table.
         hidden: Hidden width mid of the MLP.
         per_layer: Numbers in a row of a layer's tables.

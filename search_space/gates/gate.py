@@ -141,7 +141,6 @@ class Gate:
         """What is written.
 
         Args:
-            edit: The edit.
             delta: Its contribution.
             root: The divisor of attention's logits.
         """

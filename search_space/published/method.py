@@ -58,8 +58,6 @@ class PublishedMethod:
 
     Attributes:
         name: As in tables and on the command line.
-        title: For people.
-        citation: Where it was published.
         hyperparameters: What can be set.
         attention_share: Share of the budget that attention gets when the method is resized.
         build: Makes the configuration from all hyper-parameter values that are present.
@@ -95,7 +93,6 @@ class PublishedMethod:
         """The method on a backbone.
 
         Args:
-            shape: The backbone.
             settings: Hyper-parameter values by name or alias; the rest keep their defaults.
 
         Raises:

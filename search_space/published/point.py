@@ -15,7 +15,6 @@ class PublishedPoint(str):
     """A text such as ``lora_qv`` or ``lora_qv:r=8,s=2`` that has been read once; it is stored and shown as it is.
 
     Attributes:
-        method: The published method.
         settings: Values of hyper-parameters by name or alias, as far as the text sets them.
 
     Raises:
@@ -51,7 +50,6 @@ class PublishedPoint(str):
         """The method with the settings, before any resizing.
 
         Args:
-            shape: The backbone.
             scale: Fixed scale of a method that has one, unless the point says it; None for the method's default.
 
         Raises:
@@ -69,7 +67,6 @@ class PublishedPoint(str):
         """The method resized to a number of parameters; a point of fixed size exactly as it is.
 
         Args:
-            shape: The backbone.
             parameters: Most stored parameters.
             scale: Fixed scale of a method that has one, unless the point says it.
 

@@ -38,7 +38,6 @@ class Difference:
     """How a configuration differs from a published method.
 
     Attributes:
-        method: The published method.
         differences: One phrase each, such as ``"FFN activation gelu instead of relu"``; sizes do not count.
         distance: How much they weigh; a side that one of the two leaves alone weighs 3, anything else 1.
     """

@@ -20,7 +20,6 @@ class Entry:
     """A contender and what is trained.
 
     Attributes:
-        contender: Who.
         template: The trial to repeat; its number, seed and fingerprint are those of no repetition.
     """
 

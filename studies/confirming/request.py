@@ -18,7 +18,6 @@ class ConfirmationRequest:
     """What is to be confirmed.
 
     Attributes:
-        study: Name of the study.
         top: How many of its best configurations.
         seeds: How often each is trained.
         against: Published methods, or points such as ``lora_qv:r=8``, to hold them against.

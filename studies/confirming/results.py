@@ -59,12 +59,10 @@ class ConfirmationResult:
     """A confirmation, so far as it has come.
 
     Attributes:
-        name: Of the confirmation.
         study: Of the study that is confirmed.
         metric: Of the scores.
         budget_parameters: Most stored parameters of a configuration of the study.
         seeds: Every contender is trained with each of them.
-        trials: How many there are.
         ended: How many of them have ended.
         contenders: The best configurations of the study, best first, then the other baselines.
         comparisons: The first contender minus every baseline; empty until every trial has ended, so that nobody stops

@@ -47,8 +47,6 @@ def confirm(
     pruned. One that was stopped is continued, one that is finished is left as it is.
 
     Args:
-        request: What is to be confirmed.
-        storage_url: Where the ledger is.
         observer: Shown the progress about twice a second.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.

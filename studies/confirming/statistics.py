@@ -45,9 +45,7 @@ class Spread:
     """Scores of one configuration over seeds.
 
     Attributes:
-        mean: Of the scores.
         deviation: Their standard deviation, with n - 1; None for a single score.
-        median: Of the scores.
     """
 
     mean: float

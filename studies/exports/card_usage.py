@@ -109,7 +109,6 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
 
     Args:
         study: Says what the task is.
-        shape: Of the backbone.
     """
     from trial_runner.objectives.writing import generation_config
     from trial_runner.tasks.generation.encode import TextEncoder

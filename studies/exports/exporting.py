@@ -34,10 +34,6 @@ class Export:
     """What was exported.
 
     Attributes:
-        folder: Where it is.
-        kind: In which form.
-        study: Name of the study.
-        trial: Number of the trial.
         stored_parameters: Without the task head.
         score: At the last step, on the split that the study measures on.
         metric: Of the score.
@@ -68,11 +64,8 @@ def export_trial(
     """Write a trial to a new folder; nothing is there before all of it is.
 
     Args:
-        ledger: Where the study is.
-        study: Its name.
         number: Of the trial; None takes the best one.
         folder: Must not exist.
-        kind: In which form.
         anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
 
     Raises:
@@ -91,9 +84,7 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
     """Write what training left of a trial to a new folder; nothing is there before all of it is.
 
     Args:
-        source: The trial.
         folder: Must not exist.
-        kind: In which form.
 
     Raises:
         RunnerError: If the folder is there already, or the trial cannot be written in this form.

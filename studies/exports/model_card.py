@@ -26,8 +26,6 @@ def model_card(source: Source, trained: "TrainedDelta", kind: str) -> str:
     """The card, as Markdown.
 
     Args:
-        source: The trial.
-        trained: What was trained.
         kind: ``deltaspace``, ``peft`` or ``merged``.
     """
     from huggingface_hub import ModelCard, ModelCardData

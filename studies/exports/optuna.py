@@ -30,8 +30,6 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     States, parameters, intermediate values and scores are Optuna's; what else is known stands in user attributes.
 
     Args:
-        ledger: Where the study is.
-        study: Its name.
         file: Must not exist.
 
     Returns:

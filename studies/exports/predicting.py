@@ -42,8 +42,6 @@ class PredictionResult:
     """What was predicted.
 
     Attributes:
-        output: The file.
-        lines: How many it has.
         labels: How many lines got each prediction, the most frequent first; empty of texts that were written.
     """
 
@@ -77,10 +75,8 @@ def predict(
     Every line is checked before the backbone is loaded; the new file is there whole or not at all.
 
     Args:
-        folder: Of the export.
         source: JSON objects, one a line.
         output: Must not exist.
-        options: How.
         tell: Called with the number of predicted lines and that of all lines.
 
     Raises:
@@ -231,9 +227,7 @@ def predict_texts(folder: Path, texts: Sequence[str | Sequence[str]], options: P
     """Predictions of texts that are at hand, in their order.
 
     Args:
-        folder: Of the export.
         texts: Each one text, or as many as the task reads: premise and hypothesis, context and question.
-        options: How.
 
     Raises:
         StudiesError: If a text is blank, or there are not as many as the task reads.

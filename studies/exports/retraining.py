@@ -17,8 +17,6 @@ def retrain(
     """Train a trial from scratch with its seed and the settings of its study. Nothing is recorded.
 
     Args:
-        specification: Of its study.
-        trial: What to train.
         tell: Called with every measurement.
 
     Returns:

@@ -19,12 +19,8 @@ class Source:
     """A trial, of the ledger or trained by itself, with what training left of it.
 
     Attributes:
-        study: Of the trial.
-        trial: What was trained.
         readings: Measurements, by step.
         snapshot: Of its last step.
-        family: Of the backbone.
-        shape: Of the backbone.
         competitors: How many trials of the study were measured.
         confirmation: Lines on how it did elsewhere; none where nobody looked.
         is_alone: Whether it was trained by itself, so that no storage holds study and trial.

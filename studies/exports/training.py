@@ -75,7 +75,6 @@ def chosen_configuration(
         text: A JSON file (a configuration, or the ``delta.json`` of an export), a published method, which is resized
             to the budget, or a point of fixed size such as ``lora_qv:r=8``.
         specification: Its budget resizes methods.
-        shape: The backbone.
         is_budget_binding: Whether what has a size of its own must be within the budget, too.
 
     Raises:

@@ -12,7 +12,6 @@ class TorchRunnerFactory:
 
     Attributes:
         backbone: ``embedded``, a folder, or a name on the hub.
-        task: What is learned.
         precision: ``auto``, ``fp32`` or ``bf16``.
     """
 

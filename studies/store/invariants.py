@@ -35,8 +35,6 @@ def violations(
     """Every broken invariant of a study, one line each; empty when all hold.
 
     Args:
-        ledger: Where the study is.
-        study_id: Its key.
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """

@@ -26,7 +26,6 @@ class Migration:
 
     Attributes:
         version: The version that it leads to.
-        description: One line.
         apply: Does it, within the caller's transaction.
     """
 

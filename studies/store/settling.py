@@ -59,7 +59,6 @@ class Entry:
     """What the ledger takes in of an attempt at once: what its worker reported, and how the keeper decided.
 
     Attributes:
-        number: Of the trial.
         attempt: The attempt that speaks.
         readings: Measurements since its last entry, in any order.
         examples: Of some of the readings, the same example by example.

@@ -101,8 +101,6 @@ class Attachment:
 
     Args:
         model: The base model, loaded with the attention implementation `trial_runner.attachment.attention.ATTENTION`.
-        family: Where its ports are.
-        shape: Its sizes.
 
     Raises:
         AttachError: If the model lacks one of them.

@@ -45,7 +45,6 @@ class FrozenModel(Backbone):
     """A backbone with hooks on its ports.
 
     Attributes:
-        attachment: The hooks.
         device: Where and how it computes.
     """
 

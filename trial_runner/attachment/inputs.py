@@ -16,7 +16,6 @@ def model_inputs(
     The decoder of an encoder-decoder gets the same text, one token later, behind a start token (Lewis et al. 2020).
 
     Args:
-        batch: The texts.
         kind: Which stacks the model has.
         device: Where the tensors are wanted.
         decoder_start_token_id: What the decoder's text begins with.

@@ -25,9 +25,7 @@ class PromptHooks:
     """The hooks that put a prompt before the input of a base model, and take its rows away again.
 
     Args:
-        model: The base model.
         table: Where its embeddings are.
-        shape: Its sizes.
         prompt: The prompts of the moment; None leaves the model as it is.
     """
 

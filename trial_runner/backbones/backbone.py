@@ -32,7 +32,6 @@ class Backbone:
         name: ``"embedded"``, a folder, or a hub name.
         model: The base model without task head and pooler, in evaluation mode, no parameter with a gradient.
         shape: Its sizes; ``shape.parameters`` is the denominator of percentages.
-        family: Where its ports are.
         position_limit_tokens: Longest input; None if there is no limit.
         pad_token_id: The id that fills short rows; of a model without a padding token its end of text.
         weights_sha256: Hash of the loaded weights, as ``weights_sha256`` computes it.
@@ -150,7 +149,6 @@ def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementa
     """A model with every weight from the files, in evaluation mode.
 
     Args:
-        name: Of the backbone.
         of_kind: One of the automatic classes of transformers.
         precision: Of the weights.
         attn_implementation: See `load_backbone`.

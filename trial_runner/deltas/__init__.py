@@ -63,9 +63,7 @@ def build_form(
     """The trainable module of an edit at one sublayer.
 
     Args:
-        edit: The edit.
         width: Width of its form at this sublayer; ignored by forms without one.
-        shape: The backbone.
         generator: Draws the initial values, on the CPU.
         shared: What it shares with its like at other sublayers, from `build_shared`; needed where the form does.
         index: Which of them this sublayer is, from 0.
@@ -81,9 +79,7 @@ def build_shared(edit: Edit, layers: int, shape: BackboneShape, generator: torch
     """What the modules of an edit at several sublayers share.
 
     Args:
-        edit: The edit.
         layers: At how many sublayers of a kind it acts.
-        shape: The backbone.
         generator: Draws the initial values, on the CPU.
 
     Raises:
@@ -99,7 +95,6 @@ def build_whole(form: Form, frozen: Mapping[str, Tensor], generator: torch.Gener
     """The trainable module of a form of the whole model.
 
     Args:
-        form: The form.
         frozen: Parameters of the frozen base model by name, tied ones once; referred to, not copied.
         generator: Draws what is random, on the CPU.
 

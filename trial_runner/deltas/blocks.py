@@ -19,8 +19,6 @@ class Blocks:
         number: Blocks N: 1, the query heads, or the key/value heads.
         of_heads: Whether there is a block per head (also where there is one head).
         query_heads: Query heads H; a block serves ``H / N`` of them.
-        in_width: Width that a block reads.
-        out_width: Width that a block writes.
         is_summed: Whether the heads' outputs, each as wide as the model, are summed (value extension).
     """
 
@@ -83,7 +81,6 @@ def block_product(z: Tensor, matrix: Tensor, blocks: Blocks) -> Tensor:
     Args:
         z: ``(B, T, D_in)``, or ``(B, T, H, D_in)`` where heads read slices or are already apart.
         matrix: ``(D_in, D_out)`` or ``(N, D_in, D_out)``.
-        blocks: How the form is split.
 
     Returns:
         ``(B, T, D_out)`` or ``(B, T, H, D_out)``.
@@ -102,7 +99,6 @@ def output_product(hidden: Tensor, matrix: Tensor, blocks: Blocks, weight: Tenso
     Args:
         hidden: ``(B, T, R)`` or ``(B, T, H, R)``.
         matrix: ``(R, D_out)`` or ``(N, R, D_out)``.
-        blocks: How the form is split.
         weight: Factor of each head's share of a sum, ``(B, T, H, 1)``; None is 1.
 
     Returns:

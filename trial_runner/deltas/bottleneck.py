@@ -35,10 +35,8 @@ class BottleneckDelta(FormDelta):
     parallel adapter), unless it is an inducer's.
 
     Args:
-        form: What to build.
         blocks: How it is split over heads.
         width: Hidden width R.
-        generator: Draws the initial values.
         is_scaled: Whether what is read is scaled before the first product.
     """
 

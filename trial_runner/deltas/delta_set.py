@@ -57,8 +57,6 @@ class DeltaSet(nn.Module):
     """The trainable modules of a configuration on a backbone.
 
     Args:
-        configuration: What to build.
-        shape: The backbone.
         seed: Of the initial values, which do not depend on device or precision.
         device: Where the parameters live.
         dtype: Of the parameters.

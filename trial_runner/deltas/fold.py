@@ -26,7 +26,6 @@ def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Mapping[str, Tensor]
 
     Args:
         deltas: A trained delta set.
-        shape: Its backbone.
         frozen: Parameters of the base model by name; needed by forms of the whole model only.
     """
     some = next(deltas.parameters(), None)

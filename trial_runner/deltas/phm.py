@@ -58,7 +58,6 @@ class PhmMatrix(nn.Module):
         form: Sizes n and rank of B.
         in_width: D_in.
         out_width: D_out.
-        generator: Draws the initial values.
         shared: Holds C where the configuration shares it; None makes an own one.
     """
 
@@ -96,11 +95,7 @@ class PhmDelta(FormDelta):
     """``act(z W_down + b_down) W_up + b_up`` with matrices of Kronecker products; biases start at zero.
 
     Args:
-        form: What to build.
-        in_width: Width that is read.
         width: Hidden width R, a multiple of ``form.n``.
-        out_width: Width that is written.
-        generator: Draws the initial values.
         shared: Holds C where the configuration shares it; None gives each projection an own one.
     """
 

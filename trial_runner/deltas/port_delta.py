@@ -15,13 +15,8 @@ class PortDelta(Gated):
     """One edit at one sublayer: its form's module and its gate.
 
     Args:
-        edit: The edit.
         form: The module of its form here.
-        shape: The backbone.
         generator: Draws the gate's initial values.
-
-    Attributes:
-        gate: What the gate does.
     """
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:

@@ -18,7 +18,6 @@ class BackboneFacts:
         name: ``"embedded"``, a folder, or a hub name.
         revision: Commit of the hub that was loaded; None for what is not from the hub.
         weights_sha256: As `trial_runner.backbones.weights_sha256` computes it.
-        family: Name of its family.
         parameters: The denominator of percentages.
     """
 

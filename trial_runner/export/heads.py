@@ -19,7 +19,6 @@ class TaskHead(nn.Module):
     """A trained head: mean of the real tokens' outputs, then one linear layer.
 
     Args:
-        linear: What was trained.
         labels: Name of each class, by index.
     """
 

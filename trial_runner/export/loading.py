@@ -126,8 +126,6 @@ class LoadedDelta:
         deltas: The trained modules.
         head: The task head; None where the task has none of its own.
         facts: Everything that ``delta.json`` says.
-        shape: Sizes of the backbone.
-        backbone: Which one it is.
     """
 
     model: nn.Module

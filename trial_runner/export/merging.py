@@ -63,8 +63,6 @@ def merge(model: nn.Module, deltas: DeltaSet, family: Family, shape: BackboneSha
     Args:
         model: The base model, with the weights that the deltas were trained on.
         deltas: Of a configuration that can be merged.
-        family: Where the ports are.
-        shape: Its sizes.
 
     Raises:
         ExportError: If an edit cannot be merged; it is named, and nothing has been changed.

@@ -89,9 +89,6 @@ def write_peft(
 
     Args:
         folder: Exists; see `new_folder`.
-        trained: The delta.
-        family: Where its ports are.
-        shape: Sizes of the backbone.
         backbone: Named in the adapter's config.
 
     Raises:

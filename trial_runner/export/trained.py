@@ -32,7 +32,6 @@ class TrainedDelta:
         trained_as: The configuration before it was folded.
         counts: Of ``trained_as``.
         backbone_sha256: Hash of the weights of the backbone it was trained on.
-        trial: Its number.
         step: Optimiser steps done.
         seed: Of its training.
     """

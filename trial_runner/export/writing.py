@@ -22,7 +22,6 @@ def write_delta(
 
     Args:
         folder: Exists; see `new_folder`.
-        trained: The delta.
         backbone: Of which it is one.
         about: More to say in ``delta.json``: JSON-able values by names of their own.
 

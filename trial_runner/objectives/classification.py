@@ -46,7 +46,6 @@ class ClassificationObjective:
     """See `trial_runner.objectives.objective.Objective`.
 
     Args:
-        task: What is learned.
         frozen: The backbone.
     """
 

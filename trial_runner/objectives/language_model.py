@@ -45,7 +45,6 @@ class LanguageModelObjective:
     is measured alike at a step, so that those that are compared at a rung are compared by the same thing.
 
     Args:
-        task: What is learned.
         frozen: The backbone.
         language_model: The backbone with its head.
     """

@@ -129,8 +129,6 @@ class RobustPredictor:
     """Predicts with robust prefixes: `learn` once, then `logits` of every batch.
 
     Attributes:
-        model: The base model.
-        shape: Its sizes.
         deltas: Hold the prefixes.
         predict: Logits ``(B, labels)`` of a batch with the deltas applied.
         tuning: How to tune.

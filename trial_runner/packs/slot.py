@@ -23,7 +23,6 @@ def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> fl
 
     Args:
         step: Index of the step, from 0.
-        steps: Steps of the whole trial.
         warmup_fraction: Share of them that warms up.
     """
     warmup_steps = math.ceil(warmup_fraction * steps)

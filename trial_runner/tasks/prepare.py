@@ -34,7 +34,6 @@ def prepare_task(
     """Read, complete, cut and tokenise a task, or take it from the cache.
 
     Args:
-        task: What is learned.
         tokenizer: Of the backbone.
         tokenizer_id: What ``backbones.tokenizer_id`` says of the tokenizer.
         cache_folder: Where prepared tasks are kept; None takes ``default_cache_folder()``.

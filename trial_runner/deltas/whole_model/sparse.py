@@ -94,10 +94,6 @@ class SparseDelta(WholeModelDelta):
     def after_step(self, done: int, steps: int) -> bool:
         """Fix the mask if its time has come.
 
-        Args:
-            done: Steps done.
-            steps: Steps of the whole trial.
-
         Returns:
             Whether the second stage begins now, in which optimisers start anew.
         """

@@ -45,12 +45,7 @@ class WholeModelDelta(DeltaModule):
         """Take up the randomness of a training step; it is in force in training mode only."""
 
     def after_step(self, done: int, steps: int) -> bool:
-        """Go on to what comes next in training, and say whether optimisers start anew with it.
-
-        Args:
-            done: Steps done.
-            steps: Steps of the whole trial.
-        """
+        """Go on to what comes next in training, and say whether optimisers start anew with it."""
         return False
 
     def own_tensors(self) -> dict[str, Tensor]:
