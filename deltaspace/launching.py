@@ -80,7 +80,7 @@ def studies(storage: str | None = None) -> Table:
     Raises:
         StorageError: If the storage cannot be opened.
     """
-    with Ledger.open(storage_url(storage), create=False, read_only=True) as ledger:
+    with Ledger.open(storage_url(storage), read_only=True) as ledger:
         return summaries_table(study_summaries(ledger))
 
 

@@ -47,7 +47,7 @@ def train(
     from trial_runner.backbones import config_of
 
     given = dict(overrides or {})
-    specification = specification_of(task, {"pruning.first_rung_steps": "auto", **given})
+    specification = trained_specification(task, given)
     if isinstance(what, Configuration):
         chosen = Chosen(configuration=what, method=None, learning_rates={})
     else:
@@ -55,6 +55,13 @@ def train(
         chosen = chosen_configuration(str(what), specification, shape, is_budget_binding="budget" in given)
     tell = progress or (lambda reading: None)
     return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell)
+
+
+def trained_specification(
+    task: Specification | Mapping[str, object] | Path | str, overrides: Mapping[str, object]
+) -> Specification:
+    """A study as one configuration is trained by it: pruning plays no part, however few the steps."""
+    return specification_of(task, {"pruning.first_rung_steps": "auto", **overrides})
 
 
 def predict(

@@ -319,6 +319,20 @@ class Study:
         """Write a trial to a new folder; see `Trial.export`."""
         return self.trial(trial).export(folder, kind=kind, retrain=retrain)
 
+    def verify(self) -> list[str]:
+        """What is broken in the study, one line each; empty when it is whole.
+
+        Checked are the records, the configuration that each proposal makes, what the sampler is told when the study is
+        continued, and the files of the trials with their hashes.
+
+        Raises:
+            RunnerError: If its backbone cannot be had.
+        """
+        from studies.verifying import verify
+
+        with _opened(self.storage) as ledger:
+            return verify(ledger, self.name)
+
     def to_optuna(self) -> "optuna.Study":
         """The study in the memory of stock Optuna: parameters, intermediate values, states and scores of all trials.
 
@@ -335,7 +349,7 @@ class Study:
 
 
 def _opened(storage: str) -> Ledger:
-    return Ledger.open(storage, create=False, read_only=True)
+    return Ledger.open(storage, read_only=True)
 
 
 def _best_number(summary: StudySummary) -> int:

@@ -124,7 +124,7 @@ def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
     from studies.store.ledger import Ledger
 
     name = launched.study.name
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
+    with Ledger.open(storage, read_only=True) as ledger:
         result = confirmation_result(ledger, name)
     if as_json:
         said = {"sentences": verdict_sentences(result), "notes": notes(result)}

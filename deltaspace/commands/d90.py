@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913 - one argument per option
     sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in range(1, tries + 1)]
     results = _launched(sweeps, storage, quiet=quiet)
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
+    with Ledger.open(storage, read_only=True) as ledger:
         trials = [trial for result in results for trial in ledger.trials(result.study.id)]
     outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries)
     names = [result.study.name for result in results]

@@ -1,7 +1,7 @@
 """``deltaspace export``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -9,11 +9,9 @@ from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 
 if TYPE_CHECKING:
-    from studies.exports.exporting import Export
+    from studies.exports.exporting import Export, ExportKind
     from studies.store.ledger import Ledger
     from trial_runner.requests import Reading
-
-_BEST = "best"
 
 
 @click.command(
@@ -50,41 +48,37 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from deltaspace.commands.output import echo_json
     from studies.store.ledger import Ledger
+    from studies.study import Study
 
     if form == "optuna":
         if merge or retrain or len(target) != 1:
             raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and neither flag.")
-        with Ledger.open(storage, create=False, read_only=True) as ledger:
+        with Ledger.open(storage, read_only=True) as ledger:
             _export_optuna(ledger, study, Path(target[0]), as_json=as_json)
         return
     if merge and form == "peft":
         raise click.UsageError("--merge and --format peft exclude each other.")
-    number, folder = _parse(target)
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
-        done = _export(ledger, study, number, folder, form="merged" if merge else form, retrain=retrain)
+    which, folder = _parse(target)
+    kind: ExportKind = "merged" if merge else "peft" if form == "peft" else "deltaspace"
+    done = Study.open(study, storage).export(folder, which, kind=kind, retrain=_tell if retrain else False)
     if as_json:
         echo_json(done)
     else:
         click.echo(_sentence(done))
 
 
-def _parse(target: tuple[str, ...]) -> tuple[int | None, Path]:
-    """Number of the trial, None for the best, and the folder."""
+def _parse(target: tuple[str, ...]) -> tuple[int | Literal["best"], Path]:
+    """The trial and the folder."""
     if len(target) != 2:
         raise click.UsageError(f"an export takes NUMBER|best and DIR; got {' '.join(target)!r}.")
     which, folder = target
-    if which != _BEST and not which.isdecimal():
+    if which != "best" and not which.isdecimal():
         raise click.UsageError(f"a trial is a number or 'best'; got {which!r}.")
-    return None if which == _BEST else int(which), Path(folder)
+    return "best" if which == "best" else int(which), Path(folder)
 
 
-def _export(ledger: "Ledger", study: str, number: int | None, folder: Path, *, form: str, retrain: bool) -> "Export":
-    from studies.exports.exporting import export_trial
-
-    def tell(reading: "Reading") -> None:
-        click.echo(f"step {reading.step}: score {reading.score:.4f}", err=True)
-
-    return export_trial(ledger, study, number, folder, kind=form, anew=tell if retrain else None)  # type: ignore[arg-type]
+def _tell(reading: "Reading") -> None:
+    click.echo(f"step {reading.step}: score {reading.score:.4f}", err=True)
 
 
 def _export_optuna(ledger: "Ledger", study: str, file: Path, *, as_json: bool) -> None:

@@ -105,7 +105,7 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:
     from studies.store.ledger import Ledger
 
     name = result.study.name
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
+    with Ledger.open(storage, read_only=True) as ledger:
         board = leaderboard(ledger, name, top=_ROWS)
     if as_json:
         echo_json({"study": name, "finished": result.finished, "reason": result.reason, "leaderboard": board})

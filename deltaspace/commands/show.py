@@ -29,7 +29,7 @@ def command(study: str, top: int, storage: str, as_json: bool) -> None:
     from studies.queries.leaderboard import leaderboard
     from studies.store.ledger import Ledger
 
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
+    with Ledger.open(storage, read_only=True) as ledger:
         board = leaderboard(ledger, study, top=top)
     if as_json:
         echo_json(board)

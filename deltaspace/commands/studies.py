@@ -18,7 +18,7 @@ def command(storage: str, as_json: bool) -> None:
     from studies.queries.summaries import study_summaries
     from studies.store.ledger import Ledger
 
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
+    with Ledger.open(storage, read_only=True) as ledger:
         summaries = study_summaries(ledger)
     if as_json:
         echo_json(summaries)

@@ -66,25 +66,19 @@ def command(
     new folder, as by 'deltaspace export'.
     """
     from deltaspace.commands.output import echo_json
-    from search_space.backbones import shape_of
-    from studies.exports.training import chosen_configuration, train
-    from studies.specification import parse_override, specification_of
-    from trial_runner.backbones import config_of
+    from deltaspace.training import train, trained_specification
+    from studies.specification import parse_override
 
-    overrides: dict[str, object] = {"pruning.first_rung_steps": "auto"}
-    overrides |= dict(parse_override(setting) for setting in settings)
+    overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
-    specification = specification_of(task, overrides)
-    shape = shape_of(config_of(specification.backbone))
-    chosen = chosen_configuration(what, specification, shape, is_budget_binding="budget" in overrides)
+    steps = trained_specification(task, overrides).training.steps
 
     def tell(reading: "Reading") -> None:
-        steps = specification.training.steps
         click.echo(
             f"step {reading.step} of {steps}: score {reading.score:.4f}, loss {reading.train_loss:.4f}", err=True
         )
 
-    done = train(specification, chosen, output, learning_rate=learning_rate, tell=tell)
+    done = train(what, task, output, learning_rate=learning_rate, overrides=overrides, progress=tell)
     if as_json:
         echo_json(_view(done))
     else:

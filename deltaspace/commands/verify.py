@@ -19,11 +19,9 @@ def command(study: str, storage: str, as_json: bool) -> int:
     there are any. Nothing is changed.
     """
     from deltaspace.commands.output import echo_json
-    from studies.store.ledger import Ledger
-    from studies.verifying import verify
+    from studies.study import Study
 
-    with Ledger.open(storage, create=False, read_only=True) as ledger:
-        found = verify(ledger, study)
+    found = Study.open(study, storage).verify()
     if as_json:
         echo_json({"study": study, "is_whole": not found, "violations": found})
     else:

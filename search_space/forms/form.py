@@ -38,6 +38,7 @@ class Form(ABC):
         outside: The place outside the sublayers that it belongs to; None for the sublayers.
         reads: Whether it is computed of a tensor.
         multiplies: Whether it is a factor, where it reads what it writes.
+        is_everything: Whether it changes all weights, which no budget can resize.
         has_products: Whether its width grows in steps of a number of products.
         logits: Which gates of log-sum-exps it fits; None for none.
         per_head: Its usual heads where it works per head; None if it cannot.
@@ -48,6 +49,7 @@ class Form(ABC):
         widened: How many sublayers, counted from the output, have a width that is one step more.
         activation: Nonlinearity; None without one.
         reparameterization: Hidden width of the MLP that makes its tables while it is trained; None without.
+        robust: Whether prediction adds a table that it tunes for each batch.
     """
 
     __slots__ = ()
@@ -59,6 +61,7 @@ class Form(ABC):
     outside: ClassVar[Site | None] = None
     reads: ClassVar[bool] = True
     multiplies: ClassVar[bool] = False
+    is_everything: ClassVar[bool] = False
     has_products: ClassVar[bool] = False
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
@@ -70,6 +73,7 @@ class Form(ABC):
     widened: int = 0
     activation: Activation | None = None
     reparameterization: int | None = None
+    robust: bool = False
 
     @property
     def starts_at_zero(self) -> bool:

@@ -18,6 +18,7 @@ class Full(Form):
     learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
+    is_everything: ClassVar[bool] = True
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """All weights."""

@@ -7,7 +7,6 @@ from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.counting.counts import count
 from search_space.errors import BudgetError, UnknownMethodError
-from search_space.forms import Full
 from search_space.published import PublishedMethod, Values, published_method
 
 
@@ -61,7 +60,7 @@ class PublishedPoint(str):
 
     def trains_everything(self, shape: BackboneShape) -> bool:
         """Whether the method trains the whole model, which no budget can resize."""
-        return any(isinstance(edit.form, Full) for edit in self.structure(shape).edits)
+        return any(edit.form.is_everything for edit in self.structure(shape).edits)
 
     def configuration(self, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
         """The method resized to a number of parameters; a point of fixed size exactly as it is.

@@ -14,7 +14,6 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
-from studies.queries.ranking import ranking_of
 from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -55,7 +54,7 @@ class Export:
 def export_trial(
     ledger: Ledger,
     study: str,
-    number: int | None,
+    number: int,
     folder: Path,
     *,
     kind: ExportKind = "deltaspace",
@@ -64,7 +63,6 @@ def export_trial(
     """Write a trial to a new folder; nothing is there before all of it is.
 
     Args:
-        number: Of the trial; None takes the best one.
         folder: Must not exist.
         anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
 
@@ -76,8 +74,7 @@ def export_trial(
 
     check_is_new(folder)
     record = ledger.study(study)
-    trial = chosen_trial(ledger, record, number)
-    return write_export(_source(ledger, record, trial, anew), folder, kind=kind)
+    return write_export(_source(ledger, record, ledger.trial(record.id, number), anew), folder, kind=kind)
 
 
 def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace") -> Export:
@@ -110,20 +107,6 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
         is_folded=trained.is_folded,
         files=tuple(sorted(path.name for path in folder.iterdir())),
     )
-
-
-def chosen_trial(ledger: Ledger, study: StudyRecord, number: int | None) -> TrialRecord:
-    """The trial of a number, or the best complete one; see `studies.queries.ranking`.
-
-    Raises:
-        StudiesError: If there is none.
-    """
-    if number is not None:
-        return ledger.trial(study.id, number)
-    best = ranking_of(ledger, study).best
-    if best is None:
-        raise StudiesError(f"study {study.name!r} must have a complete trial; got none. Launch it again.")
-    return best
 
 
 def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None) -> Source:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import count, places
-from search_space.forms import EncodedPrompt, Prompt, SoftmaxMemory
+from search_space.dimensions import Site
 from search_space.words.describe import ranked_published, sentence
 from studies.exports.card_usage import usage, writing_of
 from studies.exports.source import Source
@@ -99,7 +99,7 @@ def _usage(source: Source, trained: "TrainedDelta", kind: str) -> str:
         source_of(source.study.backbone),
         writing=writing_of(source.study, source.shape),
         has_head=trained.head is not None,
-        has_prompt=any(isinstance(edit.form, Prompt | EncodedPrompt) for edit in trained.trained_as.edits),
+        has_prompt=any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits),
     )
 
 
@@ -113,8 +113,7 @@ def _unconfirmed(source: Source) -> str:
 def _notes(trained: "TrainedDelta") -> Iterator[str]:
     if trained.is_folded:
         yield "Networks that only served training were folded into tables; outputs agree within 1e-6."
-    forms = [edit.form for edit in trained.configuration.edits]
-    if any(isinstance(form, SoftmaxMemory) and form.robust for form in forms):
+    if any(edit.form.robust for edit in trained.configuration.edits):
         yield (
             "The robust prefix is exported without the second table that it is given at prediction time, which needs "
             "the training examples: what it scores here is `plain_accuracy`."

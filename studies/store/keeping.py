@@ -128,11 +128,15 @@ def add_trials(
     numbers = [trial.number for trial in trials]
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > following:
         raise StudiesError(f"new trials must continue at number {following} without a gap; got {numbers}.")
-    known = [trial for trial in trials if trial.number < following]
-    records = _recorded(connection, study_id, known) if known else []
-    new = trials[len(known) :]
-    if not new:
-        return records
+    new = [trial for trial in trials if trial.number >= following]
+    if new:
+        _insert_trials(connection, study_id, new, worker, lease_seconds)
+    return _recorded(connection, study_id, trials)
+
+
+def _insert_trials(
+    connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
+) -> None:
     now = datetime.now(UTC)
     state = TrialState.QUEUED if worker is None else TrialState.RUNNING
     attempt = 0 if worker is None else 1
@@ -142,11 +146,10 @@ def add_trials(
         lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
         span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
         connection.execute(_FIRST_ATTEMPTS, lease | span)
-    return records + [_as_recorded(trial, study_id, state, attempt, now) for trial in new]
 
 
 def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial]) -> list[TrialRecord]:
-    """Trials that an earlier try has recorded."""
+    """Trials as they stand; some an earlier try may have recorded."""
     span = {"study_id": study_id, "first": trials[0].number, "last": trials[-1].number}
     records = [trial_from_row(row) for row in connection.execute(_TRIALS_BETWEEN, span)]
     for trial, record in zip(trials, records, strict=True):
@@ -156,20 +159,3 @@ def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial])
                 "This is a bug in the keeper."
             )
     return records
-
-
-def _as_recorded(trial: NewTrial, study_id: int, state: TrialState, attempt: int, now: datetime) -> TrialRecord:
-    """The record of a trial that was just inserted."""
-    given = {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
-    return TrialRecord(
-        **given,
-        study_id=study_id,
-        state=state,
-        score=None,
-        steps=0,
-        last_score=None,
-        reason=None,
-        attempt=attempt,
-        created_at=now,
-        ended_at=None,
-    )

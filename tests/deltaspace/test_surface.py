@@ -211,7 +211,7 @@ def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Pa
     from studies.store.records import NewStudy
 
     url = f"sqlite:///{tmp_path / 'empty.db'}"
-    with Ledger.open(study.storage, create=False, read_only=True) as ledger:
+    with Ledger.open(study.storage, read_only=True) as ledger:
         record = ledger.study("sample")
     new = NewStudy(**{field.name: getattr(record, field.name) for field in fields(NewStudy)})
     with Ledger.open(url) as ledger:

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from search_space.backbones import FAMILIES
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from search_space.forms import SoftmaxMemory
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.softmax_memory import TableDelta
 from trial_runner.errors import AttachError
@@ -99,8 +98,7 @@ def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[Prefix]]:
     found: dict[tuple[str, int], list[Prefix]] = {}
     for sublayer, plan in deltas.plans.items():
         for delta in plan.lse:
-            form = delta.edit.form
-            if not isinstance(form, SoftmaxMemory) or not form.robust:
+            if not delta.edit.form.robust:
                 continue
             if not isinstance(delta.form, TableDelta):
                 raise AttachError(f"a robust prefix must have a table; got {type(delta.form).__name__}.")

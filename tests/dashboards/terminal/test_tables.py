@@ -23,7 +23,7 @@ def printed(renderable: RenderableType, width: int = 200) -> str:
 
 @pytest.fixture
 def ledger(sample_storage: str):
-    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
+    with Ledger.open(sample_storage, read_only=True) as ledger:
         yield ledger
 
 

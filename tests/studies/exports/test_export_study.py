@@ -21,6 +21,7 @@ from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy, TrialRecord, TrialState
+from studies.study import Study
 
 STUDY = "reviews"
 POINTS = ("lora_qv", "mam_adapter", "prefix_tuning:mid=6,l=2", "bitfit")
@@ -301,11 +302,12 @@ def test_a_trial_without_a_file_is_refused(sample_storage: str, tmp_path: Path) 
 
 
 def test_a_study_without_a_complete_trial_has_no_best_one(tmp_path: Path) -> None:
-    with Ledger.open(f"sqlite:///{tmp_path / 'empty.db'}") as ledger:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    with Ledger.open(url) as ledger:
         ledger.create_study(
             NewStudy(
                 name="empty",
-                specification={},
+                specification={"task": {"name": "docstrings"}, "trials": 8},
                 backbone="embedded",
                 backbone_parameters=1,
                 budget_parameters=1,
@@ -313,8 +315,8 @@ def test_a_study_without_a_complete_trial_has_no_best_one(tmp_path: Path) -> Non
                 seed=0,
             )
         )
-        with pytest.raises(StudiesError, match="must have a complete trial"):
-            export_trial(ledger, "empty", None, tmp_path / "away")
+    with pytest.raises(StudiesError, match="must have a complete trial"):
+        Study.open("empty", url).export(tmp_path / "away")
 
 
 def test_a_backbone_that_has_changed_since_is_refused(ran: Ran, tmp_path: Path) -> None:

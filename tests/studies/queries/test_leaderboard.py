@@ -14,7 +14,7 @@ from studies.store.records import TrialState
 
 @pytest.fixture
 def ledger(sample_storage: str):
-    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
+    with Ledger.open(sample_storage, read_only=True) as ledger:
         yield ledger
 
 

@@ -94,7 +94,7 @@ def test_members_of_enumerations_become_values() -> None:
 
 
 def test_the_studies_of_a_storage_are_a_table(sample_storage: str) -> None:
-    with Ledger.open(sample_storage, create=False, read_only=True) as ledger:
+    with Ledger.open(sample_storage, read_only=True) as ledger:
         table = summaries_table(study_summaries(ledger))
     (entry,) = table.to_dicts()
     assert (entry["name"], entry["complete"], entry["pruned"], entry["best_trial"]) == ("sample", 2, 1, 3)
