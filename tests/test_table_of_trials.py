@@ -5,16 +5,18 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from support.trivial_runner import TrivialRunner, score_at
+from support.trivial_runner import TrivialPack, TrivialRunner, score_at
 
-from trial_runner.requests import TrialRequest
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import Failure, Pack, Reading, SlotReading, TrainingPlan, TrialRequest
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
@@ -221,6 +223,41 @@ def test_parts_of_two_machines_add_up_to_the_table_of_one(table: Load, tmp_path:
     again = Runners()
     assert collection_in(table, tmp_path / "there", again).collect(plan, seconds=60)
     assert again.trained == []
+
+
+class MeasuringPack(TrivialPack):
+    """Measures three examples, too."""
+
+    def advance(self, steps: int) -> list[SlotReading | Failure]:
+        return [
+            replace(one, examples=examples_of(one)) if isinstance(one, SlotReading) else one
+            for one in super().advance(steps)
+        ]
+
+
+class MeasuringRunner(TrivialRunner):
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
+        return MeasuringPack(self, dict.fromkeys(range(slots)))
+
+
+def examples_of(reading: Reading) -> ExampleLosses:
+    losses = np.array([reading.step, 0.5, 0.25])
+    return ExampleLosses.of(losses, losses < reading.step)
+
+
+def test_what_is_measured_example_by_example_lies_beside_the_rows(table: Load, tmp_path: Path, grid: list[Any]) -> None:
+    rows = table("rows")
+    for name, plan in (("a", grid[:3]), ("b", grid[2:4])):
+        assert collection_in(table, tmp_path / name, lambda threads: MeasuringRunner(), portion=2).collect(
+            plan, seconds=60
+        )
+    files = [tmp_path / name / rows.TRIALS for name in "ab"]
+    importlib.import_module("table").merge(tmp_path / "both", files)
+    found = {(row["key"], row["step"]): row for row in rows.read_rows(tmp_path / "both" / rows.EXAMPLES)}
+    assert set(found) == {(row.key, step) for row in grid[:4] for step in (1, 2, 4, 6, 8)}
+    one = found[grid[0].key, 4]
+    assert np.frombuffer(one["losses"], dtype="<f2").tolist() == [4.0, 0.5, 0.25]
+    assert np.unpackbits(np.frombuffer(one["correct"], dtype=np.uint8), count=3).tolist() == [0, 1, 1]
 
 
 def test_of_two_rows_of_a_trial_the_complete_one_is_kept_then_the_first(table: Load) -> None:

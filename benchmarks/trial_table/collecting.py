@@ -105,9 +105,7 @@ class Collection:
                     yield row_of(trial, own, setting=self.setting, plan=plan, facts=facts)
 
     def _examples(self, ledger: Ledger) -> Iterator[Row]:
-        """What was measured example by example, by a release that records that."""
-        if not hasattr(ledger, "examples"):
-            return
+        """What was measured example by example."""
         for study in self._studies(ledger):
             keys = {trial.number: key_of(trial, self.setting) for trial in ledger.trials(study.id)}
             for record in ledger.examples(study.id):

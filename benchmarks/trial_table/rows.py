@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from studies.store.records import ReadingRecord, SiteDimensions, TrialRecord
+from studies.store.records import ExampleRecord, ReadingRecord, SiteDimensions, TrialRecord
 from trial_table.points import PlannedTrial
 from trial_table.setting import CODE, EIGHTHS, Setting
 
@@ -178,7 +178,7 @@ def key_of(trial: TrialRecord, setting: Setting) -> str:
     return setting.key(trial.fingerprint.partition(":")[0], (rates[0], rates[1]), trial.seed)
 
 
-def example_row(record: Any, key: str) -> Row:
+def example_row(record: ExampleRecord, key: str) -> Row:
     return {"key": key, "step": record.step, "losses": record.losses, "correct": record.correct}
 
 
