@@ -21,6 +21,7 @@ from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import prepare_task
+from trial_runner.tasks.kind import Prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +68,15 @@ def launch(
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     _look_for_changes(specification, storage_url)
-    labels = 0 if factory is not None else label_count(specification)
+    task = None if factory is not None else _prepared(specification)
+    labels, examples = (0, None) if task is None else (len(task.labels), len(task.splits["validation"]))
     with Ledger.open(storage_url) as ledger:
         study = _create_or_continue(specification, ledger, shape)
         counts = ledger.state_counts(study.id)
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
-    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels)
+    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
     plan = replace(plan, lease_seconds=lease_seconds)
     return run_fleet(specification, study, plan, factory=factory, observer=observer)
 
@@ -86,13 +88,20 @@ def absolute_url(storage_url: str) -> str:
 
 
 def plan_of(
-    specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str, labels: int
+    specification: Specification,
+    study: StudyRecord,
+    space: SearchSpace,
+    *,
+    storage_url: str,
+    labels: int,
+    examples: int | None = None,
 ) -> StudyPlan:
     """What a keeper is told of a study that is in the storage.
 
     Args:
         space: What may be proposed.
         labels: How many labels the task has; each adds a row to the task head.
+        examples: Of the validation split, which tell how sure a score is; None if that is not known.
 
     Raises:
         LaunchError: If the folder of artefacts cannot be written.
@@ -107,7 +116,8 @@ def plan_of(
         seed=specification.seed,
         training=specification.training_plan(),
         head_parameters=labels * (space.shape.width + 1),
-        rungs=specification.rung_plan(),
+        rungs=specification.rung_plan(examples),
+        over_structures=specification.search.draws == "structures",
         artefacts=study_folder(specification.artefact_folder(), study),
     )
 
@@ -118,16 +128,19 @@ def _look_away(progress: Progress) -> None:
 
 def label_count(specification: Specification) -> int:
     """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
+    return len(_prepared(specification).labels)
+
+
+def _prepared(specification: Specification) -> Prepared:
     tokenizer = load_tokenizer(specification.backbone)
     config = config_of(specification.backbone)
-    task = prepare_task(
+    return prepare_task(
         specification.task,
         tokenizer,
         tokenizer_id(tokenizer),
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
-    return len(task.labels)
 
 
 def _look_for_changes(specification: Specification, storage_url: str) -> None:

@@ -63,7 +63,13 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Ite
 
 def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Search) -> Proposer:
     """A new proposer that was told what the ledger holds."""
-    proposer = Proposer(space, sampler=search.sampler, seed=study.seed, published=search.published_points)
+    proposer = Proposer(
+        space,
+        sampler=search.sampler,
+        seed=study.seed,
+        published=search.published_points,
+        over_structures=search.draws == "structures",
+    )
     proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer
 

@@ -103,7 +103,12 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
     """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
     specification = recorded_specification(record)
-    proposer = Proposer(recorded_space(record), sampler=specification.search.sampler, seed=record.seed)
+    proposer = Proposer(
+        recorded_space(record),
+        sampler=specification.search.sampler,
+        seed=record.seed,
+        over_structures=specification.search.draws == "structures",
+    )
     readings = ledger.readings_by_trial(record.id)
     for trial in ledger.trials(record.id):
         frozen = proposer.expected(trial, readings.get(trial.number, ()))

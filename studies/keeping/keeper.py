@@ -68,7 +68,13 @@ class StudyKeeper:
         by_trial = self._ledger.readings_by_trial(self._study.id)
         readings = [reading for of_trial in by_trial.values() for reading in of_trial]
         plan = self._plan
-        self.proposer = Proposer(plan.space, sampler=plan.sampler, seed=plan.seed, published=plan.published)
+        self.proposer = Proposer(
+            plan.space,
+            sampler=plan.sampler,
+            seed=plan.seed,
+            published=plan.published,
+            over_structures=plan.over_structures,
+        )
         self.proposer.replay(trials, by_trial)
         self._rungs = RungBoard(plan.rungs, readings, {trial.number: trial.method for trial in trials})
         for trial in trials:

@@ -18,6 +18,7 @@ class StudyPlan:
         target_trials: How many trials it has in all.
         space: What may be proposed.
         sampler: Who proposes.
+        over_structures: What is random; see `Proposer`.
         published: Published methods that come first, in this order.
         seed: Everything random derives from it.
         training: How every trial is trained.
@@ -38,4 +39,5 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
+    over_structures: bool = False
     lease_seconds: float = 60.0

@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
+from studies.search.rungs import Rule
 from studies.specification.fields import Duration, SamplerName, auto_count_or_none, auto_or_count
 from studies.specification.section import Section
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
@@ -16,15 +17,19 @@ class Pruning(Section):
     """When trials are compared, and how many go on (asynchronous successive halving).
 
     Attributes:
-        first_rung_steps: Steps of the first comparison; ``auto`` is an eighth of a full trial, null never prunes.
+        first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is an eighth of a full trial by
+            ``ranks``, and by ``significance`` a quarter, but never less than twice the warm-up.
         reduction: Each next rung has so many times the steps, and about one trial in so many goes on.
+        rule: ``ranks`` keeps the first of all readings at a rung; ``significance`` stops a trial only where others,
+            protected ones not counted, are better by more than the noise of the validation examples.
         protect_published: Whether published methods run to the end whatever the rungs say, so that the comparison
-            is whole.
+            is whole; ``best`` protects the three best at the first rung and the task head alone.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
     reduction: Annotated[Whole, Field(ge=2)] = 2
-    protect_published: bool = True
+    rule: Rule = Rule.RANKS
+    protect_published: bool | Literal["best"] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
@@ -33,9 +38,13 @@ class Search(SpaceOptions):
 
     Attributes:
         sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, ``factored``, or one that an installed package adds.
+        draws: What random and first proposals are uniform over: one after another of the ``decisions``, or
+            ``structures``, with edits on both sides in 7 of 10; then samplers see a published method by its whole path
+            through the space or not at all, else by its rates alone.
     """
 
     sampler: SamplerName = "tpe"
+    draws: Literal["decisions", "structures"] = "decisions"
 
     @model_validator(mode="after")
     def _check_something_is_left(self) -> Self:

@@ -1,5 +1,6 @@
 """A study file, validated, and what the packages below are told of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from pydantic import Field, model_validator
 
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
-from studies.search.rungs import Protected, RungPlan
+from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification.fields import Budget
 from studies.specification.presets import with_training_preset
 from studies.specification.section import Section
@@ -23,6 +24,7 @@ LAUNCH_KEYS = ("trials", "fleet")
 
 _ARTEFACTS = "deltaspace-artefacts"
 _AUTO_RUNG_SHARE = 8
+_SURE_RUNG_SHARE = 4
 
 
 class Specification(Section):
@@ -70,17 +72,30 @@ class Specification(Section):
     def rung_steps(self) -> tuple[int, ...]:
         """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs."""
         steps, first = self.training.steps, self.pruning.first_rung_steps
-        rung = max(1, steps // _AUTO_RUNG_SHARE) if first == "auto" else first
+        rung = self._first_rung() if first == "auto" else first
         rungs = []
         while isinstance(rung, int) and rung < steps:
             rungs.append(rung)
             rung *= self.pruning.reduction
         return (*rungs, steps)
 
-    def rung_plan(self) -> RungPlan:
-        """Where trials are compared."""
-        protected = Protected.ALL if self.pruning.protect_published else Protected.NONE
-        return RungPlan(steps=self.rung_steps[:-1], reduction=self.pruning.reduction, protected=protected)
+    def _first_rung(self) -> int:
+        steps = self.training.steps
+        if self.pruning.rule is Rule.RANKS:
+            return max(1, steps // _AUTO_RUNG_SHARE)
+        return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
+
+    def rung_plan(self, examples: int | None = None) -> RungPlan:
+        """Where trials are compared, with the number of examples that a score is of."""
+        protect = self.pruning.protect_published
+        protected = Protected.BEST if protect == "best" else Protected.ALL if protect else Protected.NONE
+        return RungPlan(
+            steps=self.rung_steps[:-1],
+            reduction=self.pruning.reduction,
+            rule=self.pruning.rule,
+            protected=protected,
+            examples=examples,
+        )
 
     def parameter_budget(self) -> ParameterBudget:
         """The budget, still without a backbone."""

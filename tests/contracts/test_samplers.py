@@ -85,3 +85,14 @@ def test_optuna_is_silent(
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
     assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []
+
+
+def test_a_replay_proposes_the_same_where_draws_are_uniform_over_structures(space: SearchSpace, sampler: str) -> None:
+    def proposer() -> Proposer:
+        return Proposer(space, sampler=sampler, seed=5, published=("mam_adapter", "bitfit"), over_structures=True)
+
+    lost, replayed = proposer(), proposer()
+    history = search(lost, space, 16, [])
+    replayed.replay(history, readings_of(history))
+    following = search(lost, space, 2, [])
+    assert [trial.fingerprint for trial in search(replayed, space, 2, [])] == [one.fingerprint for one in following]

@@ -16,6 +16,7 @@ from search_space.forms import Init, OwnNorm
 from search_space.published import COMPARED, METHODS
 from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError
+from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification import (
     Specification,
     difference,
@@ -654,3 +655,25 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rungs_and_draws_are_as_they_were_unless_the_file_says_otherwise() -> None:
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}})
+    assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
+    assert study.search.draws == "decisions"
+
+
+@pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80, 160))])
+def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
+    warmup: float, rungs: tuple[int, ...]
+) -> None:
+    study = specification_from_mapping(
+        {
+            **MINIMAL,
+            "training": {"steps": 200, "warmup_fraction": warmup},
+            "pruning": {"rule": "significance", "protect_published": "best"},
+        }
+    )
+    assert study.rung_plan(750) == RungPlan(
+        steps=rungs, reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=750
+    )
