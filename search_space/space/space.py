@@ -334,18 +334,21 @@ class SearchSpace:
             stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
             share = stored[0] / sum(stored)
         chosen = {side: next(iter(some)) for side, some in layers.items() if some}
-        return self.answers(points, rates=rates, share=share, layers=chosen, splits=self._splits(configuration))
+        return self.answers(points, rates=rates, share=share, layers=chosen, splits=self.splits_of(configuration))
 
-    def _splits(self, configuration: Configuration) -> dict[str, float]:
+    def splits_of(self, configuration: Configuration) -> dict[str, float]:
         """The share of the first edits in what each side with pairs stores, what edits have in common aside.
 
         The ends of the range stand for what is beyond them: an edit at its smallest or largest has the share it has.
         """
+        if not self.pairs:
+            return {}
         low, high = self.options.split
         stored: dict[str, list[int]] = {}
         for part, edits in self._by_part(configuration).items():
             both = stored.setdefault(_side(part), [0, 0])
-            for place, half in enumerate(self.questions[part].halves(edits)):
+            halves = self.questions[part].halves(edits) if part in self.questions else (edits,)
+            for place, half in enumerate(halves):
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from search_space.layers import Layers
 from search_space.space.points import FFN
@@ -12,8 +13,13 @@ from studies.search.factored.genome import Genome
 BOTH_SIDES = 0.7
 """Share of draws that edit attention and the FFN."""
 
+TWO_EDITS = 0.5
+"""Share of draws of a part with two edits, where there can be two."""
+
 UNSIZED = 0.1
 """Share of draws of a single side that may be of a form without a size."""
+
+_PATIENCE = 20
 
 Cell = tuple[str | None, str | None]
 
@@ -71,7 +77,24 @@ class Drawer:
             by_form = self._genome.parts[part].by_form
             known = by_form[form] if form in by_form and part == parts[0] else by_form[draw.choice([*by_form])]
             numbers.append((part, draw.choice(known)))
-        return SideGenes(SideStructureGenes(tuple(numbers), self.layers(draw)), draw.uniform(-1, 1))
+        side = SideGenes(SideStructureGenes(tuple(numbers), self.layers(draw)), draw.uniform(-1, 1))
+        for part in parts:
+            if part in self._genome.space.pairs and draw.random() < TWO_EDITS:
+                side = self.with_second(draw, side, part) or side
+        return side
+
+    def with_second(self, draw: random.Random, side: SideGenes, part: str) -> SideGenes | None:
+        """A side with a second edit at a part that has one: a form, and then a structure; None if none was legal."""
+        parts = side.structure.parts
+        place = next(place for place, (name, _) in enumerate(parts) if name == part)
+        by_form = self._genome.parts[part].by_form
+        for _ in range(_PATIENCE):
+            number = draw.choice(by_form[draw.choice([*by_form])])
+            if self._genome.is_pair(part, parts[place][1], number):
+                split = draw.uniform(*self._genome.space.options.split)
+                both = (*parts[: place + 1], (part, number), *parts[place + 1 :])
+                return self._genome.with_parts(replace(side, split=split), both)
+        return None
 
     def layers(self, draw: random.Random) -> Layers:
         """A choice of layers: its kind, and then one of it."""

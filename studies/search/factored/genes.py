@@ -11,8 +11,8 @@ class SideStructureGenes:
     """What is chosen at a side, the rate aside.
 
     Attributes:
-        parts: Names of parts of the model, each with the number of its structure; more than one only where the kinds
-            of attention are searched apart.
+        parts: Names of parts of the model, each with the number of its structure; more than one where the kinds of
+            attention are searched apart, and one part twice, the lower number first, where it has two edits.
         layers: Where.
     """
 
@@ -27,10 +27,12 @@ class SideGenes:
     Attributes:
         structure: The edits.
         rate: Relative learning rate, -1 to 1.
+        split: Share of the side's parameters for the first of two edits; plays no part unless both have a size.
     """
 
     structure: SideStructureGenes
     rate: float
+    split: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

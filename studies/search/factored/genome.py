@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.budget import SideCost, divided
+from search_space.counting.budget import Side, SplitCost, divided
 from search_space.counting.counts import count_edits
 from search_space.dimensions import Site
 from search_space.edit import Edit
@@ -15,7 +16,7 @@ from search_space.forms import Phm
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.points import ATTENTION, FFN, site_of
-from search_space.space.product import Point
+from search_space.space.product import Pair, Point
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.distances import Structures
@@ -37,28 +38,37 @@ class SideFacts:
 
     Attributes:
         structure: As the model sees it.
-        cost: Of its edits.
+        cost: Of its edits; the first ones of a part apart from the second ones, half each.
         products: The sizes of the Kronecker products that its edits share.
         form: Of the first edit; its rates have that form's range.
         is_sized: Whether it has something to size.
+        is_split: Whether first and second edits have.
     """
 
     structure: SideStructure
-    cost: SideCost
+    cost: SplitCost
     products: frozenset[int]
     form: str
     is_sized: bool
+    is_split: bool
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
-        """The facts of some edits; at least one."""
+    def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
+        """The facts of some edits; of the first ones there is at least one."""
+        edits = (*first, *second)
+        side = Side(groups=(first, second), share=0.5) if second else Side(groups=(first,))
         return cls(
             structure=SideStructure.of(edits),
-            cost=SideCost.of(edits, shape),
+            cost=side.cost(shape),
             products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
             form=edits[0].form.name,
             is_sized=any(edit.sized_form is not None for edit in edits),
+            is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
         )
+
+    def cost_at(self, split: float) -> SplitCost:
+        """Of its edits with another split."""
+        return replace(self.cost, share=split) if self.is_split else self.cost
 
 
 class PartStructures:
@@ -128,20 +138,49 @@ class Genome:
         }
         self._placed = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[SideStructureGenes, SideFacts] = {}
-        self._nothing = SideCost.of((), space.shape)
+        self._nothing = Side(groups=((),)).cost(space.shape)
 
     def facts(self, structure: SideStructureGenes) -> SideFacts:
         """What follows from the structure of a side."""
         known = self._facts.get(structure)
         if known is None:
-            points = [self.parts[part].points[number] for part, number in structure.parts]
-            edits = tuple(edit for point in points for edit in point.at_layers(structure.layers))
-            known = self._facts[structure] = SideFacts.of(edits, self.space.shape)
+            halves = [
+                tuple(edit for point in points if point is not None for edit in point.at_layers(structure.layers))
+                for points in zip(*self._points(structure).values(), strict=True)
+            ]
+            known = self._facts[structure] = SideFacts.of(halves[0], halves[1], self.space.shape)
         return known
 
+    def _points(self, structure: SideStructureGenes) -> dict[str, tuple[Point, Point | None]]:
+        """The structure of every part, with a second one if it has two edits."""
+        found: dict[str, tuple[Point, Point | None]] = {}
+        for part, number in structure.parts:
+            point = self.parts[part].points[number]
+            found[part] = (found[part][0], point) if part in found else (point, None)
+        return found
+
     def is_placed(self, genes: Genes) -> bool:
-        """Whether the parts may be edited together."""
-        return frozenset(part for side in genes.sides for part, _ in side.structure.parts) in self._placed
+        """Whether the parts may be edited together, and the edits of each part."""
+        if frozenset(part for side in genes.sides for part, _ in side.structure.parts) not in self._placed:
+            return False
+        return all(
+            self.is_pair(part, number, other)
+            for side in genes.sides
+            for (part, number), (following, other) in pairwise(side.structure.parts)
+            if part == following
+        )
+
+    def is_pair(self, part: str, one: int, other: int) -> bool:
+        """Whether two structures of a part may go together."""
+        points = self.parts[part].points
+        return part in self.space.pairs and self.space.pairs[part].are_legal(points[one], points[other])
+
+    def with_parts(self, side: SideGenes, parts: Sequence[tuple[str, int]]) -> SideGenes:
+        """A side with other structures; where a part has two, they are put in their order, and the split turned."""
+        names = list(dict.fromkeys(part for part, _ in parts))
+        ordered = tuple(sorted(parts, key=lambda one: (names.index(one[0]), one[1])))
+        split = side.split if ordered == tuple(parts) else 1 - side.split
+        return replace(side, structure=replace(side.structure, parts=ordered), split=split)
 
     def is_shared(self, genes: Genes) -> bool:
         """Whether both sides have something to size."""
@@ -152,16 +191,25 @@ class Genome:
         low, high = self.space.options.attention_share
         share = min(max(genes.share, low), high)
         attention, ffn = genes.attention, genes.ffn
+        if self.space.pairs:
+            attention, ffn = (None if side is None else self._split(side) for side in (attention, ffn))
         if attention is not None and ffn is not None:
             one, other = self.facts(attention.structure), self.facts(ffn.structure)
             if one.form == other.form:
                 ffn = replace(ffn, rate=attention.rate)
         return Genes(attention, ffn, share)
 
+    def _split(self, side: SideGenes) -> SideGenes:
+        """The side with a split in the range of the space, where it has one; a half elsewhere."""
+        low, high = self.space.options.split
+        split = min(max(side.split, low), high) if self.facts(side.structure).is_split else 0.5
+        return replace(side, split=split)
+
     def view(self, genes: Genes) -> View:
         """What the model sees of them."""
         facts = [None if side is None else self.facts(side.structure) for side in (genes.attention, genes.ffn)]
-        costs = [self._nothing if fact is None else fact.cost for fact in facts]
+        splits = [0.5 if side is None else side.split for side in (genes.attention, genes.ffn)]
+        costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
         is_sized = facts[0] is not None and facts[0].is_sized
         share = genes.share if self.is_shared(genes) else float(is_sized)
         products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
@@ -200,15 +248,20 @@ class Genome:
         Raises:
             ValueError: If the genes are none of the space, which those of draws and moves are.
         """
-        points: dict[str, Point] = {}
+        points: dict[str, Point | Pair] = {}
+        splits: dict[str, float] = {}
         rates: dict[str, float] = {}
         layers: dict[str, Layers] = {}
         for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
             if side is not None:
-                points |= {part: self.parts[part].points[number] for part, number in side.structure.parts}
+                points |= {
+                    part: first if second is None else Pair(first=first, second=second)
+                    for part, (first, second) in self._points(side.structure).items()
+                }
+                splits[name] = side.split
                 layers[name] = side.structure.layers
                 rates[name] = absolute_rate(side.rate, *self._range_of(self.facts(side.structure).form))
-        parameters = self.space.answers(points, rates=rates, share=genes.share, layers=layers)
+        parameters = self.space.answers(points, rates=rates, share=genes.share, layers=layers, splits=splits)
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
         return self.candidate_of(parameters)
@@ -244,6 +297,11 @@ class Genome:
         ffn = self._side_genes(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
         stored = max(1, count_edits(configuration.edits, self.space.shape).stored)
         share = count_edits(configuration.attention, self.space.shape).stored / stored
+        splits = self.space.splits_of(configuration)
+        attention, ffn = (
+            None if side is None else replace(side, split=splits.get(name, 0.5))
+            for name, side in ((ATTENTION, attention), (FFN, ffn))
+        )
         genes = self.settled(Genes(attention, ffn, share))
         return genes if genes.sides and self.is_placed(genes) else None
 
@@ -254,10 +312,10 @@ class Genome:
         for part in self.parts:
             here = [edit for edit in edits if _is_at(edit, part)] if (part == FFN) is is_ffn else []
             if here:
-                number = self._number(part, tuple(replace(edit, site=site_of(part)) for edit in here))
-                if number is None:
+                found = self._numbers(part, tuple(replace(edit, site=site_of(part)) for edit in here))
+                if not found:
                     return None
-                numbers.append((part, number))
+                numbers += [(part, number) for number in sorted(found)]
         if not numbers:
             return None
         relative = min(max(relative_rate(rate, *self._range_of(edits[0].form.name)), -1.0), 1.0)
@@ -274,6 +332,17 @@ class Genome:
 
     def _widest_spindle(self) -> Layers:
         return self.layers[SpindleGroups.name][-1]
+
+    def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
+        """The structure that some edits are, or two, or the nearest; none if none has a form of theirs."""
+        pairs = self.space.pairs.get(part)
+        if pairs is None or len(edits) < 2 or self.space.structures[part].find(edits) is not None:
+            number = self._number(part, edits)
+            return [] if number is None else [number]
+        halves = pairs.halves(edits) or (edits[:1], edits[1:])
+        numbers = [number for half in halves if (number := self._number(part, half)) is not None]
+        points = [self.parts[part].points[number] for number in numbers]
+        return numbers if len(points) == 2 and pairs.are_legal(points[0], points[1]) else numbers[:1]
 
     def _number(self, part: str, edits: tuple[Edit, ...]) -> int | None:
         """The structure that some edits are, or the nearest; None if none has a form of theirs."""

@@ -16,10 +16,10 @@ class Moves:
 
     Attributes:
         join: Attention of one parent with the FFN of another.
-        edit: One dimension of one side to a legal neighbour.
+        edit: One dimension of one edit of a side to a legal neighbour.
         rate: A step of a side's rate.
-        size: A step of the share.
-        side: A side less, or one more.
+        size: A step of the share, or of the split of a side with two edits.
+        side: A side less, or one more; or an edit of a side that may have two.
         fresh: A draw that has no parent.
         again: Probability of a second move.
     """
@@ -126,12 +126,22 @@ class Mover:
         return self._at_a_side(draw, genes, step)
 
     def _size(self, draw: random.Random, genes: Genes, parents: Parents) -> Genes | None:
+        split = [side for side in genes.sides if self._genome.facts(side.structure).is_split]
+        if split and (draw.random() < 0.5 or not self._genome.is_shared(genes)):
+            return self._change_split(draw, genes, draw.choice(split))
         if not self._genome.is_shared(genes):
             return None
         low, high = self._genome.space.options.attention_share
         return replace(genes, share=reflected(genes.share + draw.gauss(0, SHARE_STEP), low, high))
 
+    def _change_split(self, draw: random.Random, genes: Genes, side: SideGenes) -> Genes:
+        low, high = self._genome.space.options.split
+        changed = replace(side, split=reflected(side.split + draw.gauss(0, SHARE_STEP), low, high))
+        return replace(genes, attention=changed) if side is genes.attention else replace(genes, ffn=changed)
+
     def _change_side(self, draw: random.Random, genes: Genes, parents: Parents) -> Genes | None:
+        if self._genome.space.pairs and draw.random() < 0.5:
+            return self._at_a_side(draw, genes, self._change_number)
         name = draw.choice((ATTENTION, FFN))
         is_attention = name == ATTENTION
         side, other = (genes.attention, genes.ffn) if is_attention else (genes.ffn, genes.attention)
@@ -152,6 +162,17 @@ class Mover:
             return None
         return replace(genes, attention=changed) if is_attention else replace(genes, ffn=changed)
 
+    def _change_number(self, draw: random.Random, side: SideGenes) -> SideGenes | None:
+        """One of two edits of a part less, or a second one more."""
+        parts = side.structure.parts
+        part, _ = draw.choice(parts)
+        places = [place for place, (name, _) in enumerate(parts) if name == part]
+        if len(places) == 1:
+            return self._drawer.with_second(draw, side, part) if part in self._genome.space.pairs else None
+        left_out = draw.choice(places)
+        kept = (*parts[:left_out], *parts[left_out + 1 :])
+        return replace(side, structure=replace(side.structure, parts=kept))
+
     def _edited(self, draw: random.Random, side: SideGenes) -> SideGenes | None:
         """Another value of one of the dimensions of one part, or of the layers; each that has another one as often."""
         parts = side.structure.parts
@@ -165,7 +186,7 @@ class Mover:
         if chosen == len(choices):
             return replace(side, structure=replace(side.structure, layers=self._drawer.layers(draw)))
         changed = (part, draw.choice(draw.choice(choices[chosen])))
-        return replace(side, structure=replace(side.structure, parts=(*parts[:place], changed, *parts[place + 1 :])))
+        return self._genome.with_parts(side, (*parts[:place], changed, *parts[place + 1 :]))
 
 
 def reflected(number: float, low: float, high: float) -> float:

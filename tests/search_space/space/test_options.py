@@ -65,7 +65,7 @@ def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_asi
         ({"learning_rates": {"const": (1e-2, 1e-3)}}, "got 0.01 to 0.001"),
         ({"learning_rates": {"const": (1e-2, float("inf"))}}, "got 0.01 to inf"),
         ({"sites": "both"}, "a choice of sites must be one of tied, separate; got 'both'"),
-        ({"layers": ("all", "some")}, "a choice of layers must be one of all, range, spindle; got 'some'"),
+        ({"layers": ("all", "some")}, "a choice of layers must be one of all, range, spindle, pattern; got 'some'"),
         ({"layers": ()}, "at least one choice of layers must be allowed; got none"),
         ({"layers": ("all", "all")}, "layers must not name anything twice"),
         ({"biases": ("yes",)}, "a choice of biases must be one of usual, with, without; got 'yes'"),

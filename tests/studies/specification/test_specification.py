@@ -77,7 +77,8 @@ search:
   attention_forms: [phm, diag]
   ffn_forms: [lowrank]
   sites: separate
-  layers: [range, spindle]
+  layers: [range, spindle, pattern]
+  edits_per_side: [1, 2]
   activations: [tanh]
   gates: [add, inducer, scale_learned]
   scales: [3]
@@ -92,6 +93,7 @@ search:
   sharing: [own]
   near_duplicates: true
   attention_share: [0.2, 0.4]
+  split: [0.1, 0.9]
   learning_rates: {full: [1.0e-5, 1.0e-4]}
   published: ["intrinsic_said:dint=200"]
   published_scale: 4
@@ -100,7 +102,8 @@ search:
         attention_forms=("phm", "diag"),
         ffn_forms=("lowrank",),
         sites="separate",
-        layers=("range", "spindle"),
+        layers=("range", "spindle", "pattern"),
+        edits_per_side=(1, 2),
         activations=(Activation.TANH,),
         gates=("add", "inducer", "scale_learned"),
         scales=(3.0,),
@@ -115,6 +118,7 @@ search:
         sharing=("own",),
         near_duplicates=True,
         attention_share=(0.2, 0.4),
+        split=(0.1, 0.9),
         learning_rates={"full": (1e-5, 1e-4)},
         published=("intrinsic_said:dint=200",),
         published_scale=4.0,

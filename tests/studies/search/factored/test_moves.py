@@ -37,6 +37,8 @@ SPACES = {
     "t5_small": SpaceOptions(sites="separate", layers=("all", "range", "spindle")),
     "llama3_2_1b": SpaceOptions(attention_forms=("lowrank", "phm"), ffn_forms=("phm", "bottleneck")),
     "gpt2": SpaceOptions(attention_forms=()),
+    "bert_base_uncased": SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern")),
+    "bart_large": SpaceOptions(edits_per_side=(1, 2), sites="separate", attention_forms=("lowrank", "phm", "diag")),
 }
 
 

@@ -1,0 +1,115 @@
+"""Moves where a side may have two edits: one comes or goes, each is changed apart, their split is a number."""
+
+import random
+
+import pytest
+from support.factored_search import drawn
+from support.simulated_search import whole_space
+
+from search_space.forms import Init
+from search_space.space.options import SpaceOptions
+from search_space.space.space import SearchSpace
+from studies.search.factored.draws import Drawer
+from studies.search.factored.genes import Genes
+from studies.search.factored.genome import Genome
+from studies.search.factored.moves import Mover, Moves, Parents
+from studies.search.factored.sampler import FactoredSearch
+
+INDUCER = "inducer_plus_lora_q:rk=4,sl=2"
+MAM = "mam_inducer:rk=4,sl=2,s=2,init=lora"
+OPTIONS = SpaceOptions(edits_per_side=(1, 2), inits=(Init.LORA, Init.INDUCER), published=(INDUCER, MAM))
+
+
+@pytest.fixture(scope="module")
+def two() -> Genome:
+    one = whole_space()
+    return Genome(SearchSpace(shape=one.shape, budget=one.budget, options=OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def inducer(two: Genome) -> Genes:
+    genes = two.genes_of(drawn(two.space, 1, published=(INDUCER,))[0])
+    assert genes is not None
+    return genes
+
+
+def children(two: Genome, genes: Genes, **move: float) -> list[Genes]:
+    none = {"join": 0.0, "edit": 0.0, "rate": 0.0, "size": 0.0, "side": 0.0, "fresh": 0.0, "again": 0.0}
+    mover, draw = Mover(two, Drawer(two), Moves(**(none | move))), random.Random(3)
+    return [mover.child(draw, Parents([genes], decay=5.0)) for _ in range(60)]
+
+
+def numbers(genes: Genes) -> list[int]:
+    assert genes.attention is not None
+    return [number for _, number in genes.attention.structure.parts]
+
+
+def test_published_methods_with_two_edits_are_their_genes(two: Genome) -> None:
+    for trial in drawn(two.space, 2, published=(INDUCER, MAM)):
+        genes = two.genes_of(trial)
+        assert genes is not None
+        assert len(numbers(genes)) == 2
+        found = two.candidate(genes).configuration
+        assert two.space.points_in(found) == two.space.points_in(trial.configuration)
+
+
+def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Genome) -> None:
+    several = 0
+    for trial in drawn(two.space, 150, published=()):
+        genes = two.genes_of(trial)
+        assert genes is not None
+        several += any(len(side.structure.parts) > 1 for side in genes.sides)
+        candidate = two.candidate(genes)
+        assert candidate.fingerprint == trial.fingerprint
+        seen, had = two.view(genes), two.view_of(trial)
+        for ours, theirs in ((seen.attention, had.attention), (seen.ffn, had.ffn)):
+            assert (ours is None) == (theirs is None)
+            if ours is not None and theirs is not None:
+                assert ours.structure == theirs.structure
+                assert ours.size == pytest.approx(theirs.size, abs=1e-9)
+    assert several > 50
+
+
+def test_an_edit_of_two_is_dropped_and_one_is_added(two: Genome, inducer: Genes) -> None:
+    found = [genes for genes in children(two, inducer, side=1.0) if genes.attention is not None]
+    dropped = {tuple(numbers(genes)) for genes in found if genes.ffn is None and len(numbers(genes)) == 1}
+    assert dropped == {(number,) for number in numbers(inducer)}
+    alone = next(genes for genes in found if len(numbers(genes)) == 1)
+    added = [genes for genes in children(two, alone, side=1.0) if genes.attention and len(numbers(genes)) == 2]
+    assert len({tuple(numbers(genes)) for genes in added}) > 5
+    assert all(set(numbers(alone)) < set(numbers(genes)) for genes in added)
+
+
+def test_one_dimension_of_one_of_two_edits_is_changed(two: Genome, inducer: Genes) -> None:
+    kept = [set(numbers(genes)) & set(numbers(inducer)) for genes in children(two, inducer, edit=1.0)]
+    assert all(len(same) == 1 for same in kept)
+    assert {number for same in kept for number in same} == set(numbers(inducer))
+
+
+def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Genome, inducer: Genes) -> None:
+    found = children(two, inducer, size=1.0)
+    assert {tuple(numbers(genes)) for genes in found} == {tuple(numbers(inducer))}
+    low, high = OPTIONS.split
+    splits = {genes.attention.split for genes in found if genes.attention}
+    assert len(splits) == 60
+    assert all(low <= split <= high for split in splits)
+    configurations = {two.candidate(genes).fingerprint for genes in found}
+    assert len(configurations) > 10
+
+
+def test_fresh_draws_have_two_edits_as_often_as_one(two: Genome) -> None:
+    drawer, draw = Drawer(two), random.Random(1)
+    sides = [side for _ in range(800) for side in drawer.fresh(draw).sides]
+    share = sum(len(side.structure.parts) == 2 for side in sides) / len(sides)
+    assert share == pytest.approx(0.5, abs=4 * (0.25 / len(sides)) ** 0.5)
+
+
+def test_a_study_of_two_edits_proposes_what_the_space_has(two: Genome) -> None:
+    trials = drawn(two.space, 24, published=(INDUCER, MAM), seed=5)
+    search = FactoredSearch(two.space, seed=1)
+    found = search.propose(trials, slots=3)
+    assert [one.fingerprint for one in search.propose(trials, slots=3)] == [one.fingerprint for one in found]
+    assert len({one.fingerprint for one in found}) == 3
+    for one in found:
+        assert one.counts.stored <= two.space.budget
+        assert two.space.points_in(one.configuration) is not None
