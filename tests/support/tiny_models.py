@@ -56,7 +56,10 @@ def _of(family: Family) -> TinyFamily:
         StackKind.ENCODER_DECODER: ("roberta", "Seq2SeqLM"),
         StackKind.DECODER: ("gpt2", "CausalLM"),
     }[shape.kind]
-    return TinyFamily(family.model_types[0], tokens, (), dict(family.example), language_model)
+    sizes = dict(family.example)
+    if "max_position_embeddings" in sizes:
+        sizes["max_position_embeddings"] = 66
+    return TinyFamily(family.model_types[0], tokens, (), sizes, language_model)
 
 
 TINY_FAMILIES = {name: _of(family) for name, family in FAMILIES.items()} | {

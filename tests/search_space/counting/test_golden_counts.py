@@ -19,7 +19,8 @@ from search_space.published import METHODS, published_method
 
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN: dict[str, Any] = yaml.safe_load((DATA / "golden_params.yaml").read_text())
-NAMES = set(METHODS)
+NAMES = {name for name, method in METHODS.items() if method.build.__module__.startswith("search_space.")}
+"""Those of this package; installed packages may add others."""
 
 Record = dict[str, Any]
 

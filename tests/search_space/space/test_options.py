@@ -38,8 +38,7 @@ def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_asi
         ({"learning_rates": {"prefix": (1e-3, 1e-2)}}, "got 'prefix'"),
         (
             {"gates": ("add", "mul")},
-            "a gate must be one of add, scale, scale_learned, tanh, sigmoid, lse_convex, lse_add, inducer, "
-            "inducer_convex; got 'mul'",
+            f"a gate must be one of {', '.join(SEARCHED_GATES)}; got 'mul'",
         ),
         (
             {"gates": ("lse_convex",)},

@@ -18,6 +18,8 @@ from search_space.space.product import Point
 from search_space.validity import check_on
 
 ADDITIVE = ("add", "scale", "scale_learned", "sigmoid")
+KNOWN_GATES = ("add", "scale", "scale_learned", "tanh", "sigmoid", "lse_convex", "lse_add", "inducer", "inducer_convex")
+"""Those that this test knows; others have their own."""
 
 # form: {write: reads}, by hand; on every post-LN backbone with biases, absolute positions and as many heads of both
 # kinds; a star is a form per query head, two stars one per key/value head
@@ -114,8 +116,8 @@ def test_the_points_of_a_post_ln_backbone_with_biases(
     backbone: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:
     shape = shape_named(backbone)
-    assert table(points("attention", shape)) == ATTENTION
-    assert table(points("ffn", shape)) == FFN
+    assert ATTENTION.items() <= table(points("attention", shape)).items()
+    assert FFN.items() <= table(points("ffn", shape)).items()
 
 
 def test_a_pre_ln_backbone_has_the_residual_stream_beside_the_sublayers_input(
@@ -198,19 +200,19 @@ def test_the_gates_of_a_point_are_those_that_are_legal(roberta: BackboneShape) -
     prefix = ("softmax_memory", "head", "q", "key_value_heads")
     plain = ("add", "scale", "scale_learned", "tanh", "sigmoid")
     few = {"key_widths": (None,)}
-    assert gates_of(*prefix, SEARCHED_GATES, roberta) == ("lse_convex", "lse_add", *plain)
+    assert gates_of(*prefix, KNOWN_GATES, roberta) == ("lse_convex", "lse_add", *plain)
     assert gates_of(*prefix, ("add",), roberta) == ("add",)
     for memory in (("o", "o", "single"), ("head", "head", "key_value_heads"), ("head", "x_attn", "key_value_heads")):
-        assert gates_of("softmax_memory", *memory, SEARCHED_GATES, roberta) == plain
+        assert gates_of("softmax_memory", *memory, KNOWN_GATES, roberta) == plain
     for at_heads in (("bottleneck", "o", "q"), ("bottleneck", "head", "q"), ("lowrank", "head", "q")):
-        found = gates_of(*at_heads, "query_heads", SEARCHED_GATES, roberta, **few)
+        found = gates_of(*at_heads, "query_heads", KNOWN_GATES, roberta, **few)
         assert found == (*ADDITIVE, "inducer", "inducer_convex")
     for other in (
         ("bottleneck", "o", "q", "single"),
         ("bottleneck", "head", "head", "query_heads"),
         ("lowrank", "q", "x_attn", "single"),
     ):
-        assert gates_of(*other, SEARCHED_GATES, roberta) == ADDITIVE
+        assert gates_of(*other, KNOWN_GATES, roberta) == ADDITIVE
     extension = ("bottleneck", "o", "q", "query_heads")
     assert gates_of(*extension, ("inducer", "add"), roberta, key_widths=(None, 4)) == ("add", "inducer", "inducer:4")
 

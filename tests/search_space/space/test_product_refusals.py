@@ -12,6 +12,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.errors import InvalidEditError
 from search_space.rules import RULES
+from search_space.space.product import EVERYTHING
 
 PLACES = [
     ("roberta_base", Site.ENCODER_SELF),
@@ -35,6 +36,15 @@ READABLE = {
     "norm": "",
 }
 MATRIX_FORMS = ("bottleneck", "lowrank")
+FORMS = ("softmax_memory", "bottleneck", "lowrank", "phm", "diag", "const")
+PLAIN_GATES = ("add", "scale", "scale_learned", "tanh", "sigmoid", "mul")
+GATES = (*PLAIN_GATES, "lse_convex", "lse_add", "inducer", "inducer_convex")
+KNOWN = {
+    "activation": ("relu",),
+    "form": FORMS,
+    "gate": tuple(text for text in EVERYTHING["gate"] if text.partition(":")[0] in GATES),
+}
+"""What these rules are about."""
 
 Choices = Mapping[str, str]
 
@@ -109,7 +119,7 @@ def test_a_combination_is_refused_exactly_if_it_breaks_a_rule_and_by_one_that_it
     backbone = shape_named(name)
     legal = refused = 0
     seen: set[str] = set()
-    for path, outcome in every_element(site, backbone, {"activation": ("relu",)}):
+    for path, outcome in every_element(site, backbone, KNOWN):
         broken = broken_rules(dict(path), site, backbone)
         if not isinstance(outcome, InvalidEditError):
             assert not broken, path
