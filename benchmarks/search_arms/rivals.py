@@ -14,7 +14,7 @@ from studies.search.factored.moves import Mover, Moves, Parents
 from studies.search.factored.observation import Observation
 from studies.search.factored.view import SideView
 
-_START, _PATIENCE = 10, 50
+_START, _INSISTS, _PATIENCE = 10, 5, 50
 _POPULATION, _TOURNAMENT = 30, 6
 _CANDIDATES, _TREES = 100, 40
 _DECAY = 6.0
@@ -35,9 +35,9 @@ class _Rival:
         draw = random.Random(f"{self._seed}/{number}/{retry}")
         tried = {one.fingerprint for one in history}
         known = [(one, genes) for one in history if (genes := self._genome.genes_of(one)) is not None]
-        for _ in range(_PATIENCE):
+        for attempt in range(_PATIENCE):
             is_start = len(history) < 2 * _START or len(known) < 2
-            genes = self._drawer.fresh(draw) if is_start else self._child(draw, known)
+            genes = self._drawer.fresh(draw) if is_start or attempt >= _INSISTS else self._child(draw, known)
             candidate = self._genome.candidate(genes)
             if candidate.fingerprint not in tried:
                 return candidate

@@ -253,7 +253,8 @@ def simulated(arm: Arm, setting: Setting, seed: int) -> Study:
             found_trial = len(run.ended)
         if len(run.ended) in setting.checkpoints:
             recommended.append(run.recommended())
-    published = [one.truth for one in run.ended if one.is_published]
+    # a search may try published methods again, at other rates; the reference is what all arms were given
+    published = [one.truth for one in run.ended[: run.published] if one.is_published]
     proposed = [one.truth for one in run.ended if not one.is_published]
     late = [one.truth for one in run.ended[AFTER:] if not one.is_published]
     return Study(
