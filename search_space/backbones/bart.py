@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from search_space.backbones.bert import encoder_block
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
 from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
@@ -35,18 +35,12 @@ def encoder_decoder_ports(norm: NormPlacement, *, stack_norms: tuple[str, ...]) 
 
 
 def _attention(module: str, norm: NormPlacement) -> dict[Port, PortLocation]:
-    is_pre = norm is NormPlacement.PRE
-    return {
-        Port.RES_IN: PortLocation(f"{module}_layer_norm" if is_pre else f"{module}.q_proj", "input"),
-        Port.X_ATTN: PortLocation(f"{module}.q_proj", "input"),
-        Port.CTX: PortLocation(f"{module}.k_proj", "input"),
-        Port.Q: PortLocation(f"{module}.q_proj", "output"),
-        Port.K: PortLocation(f"{module}.k_proj", "output"),
-        Port.V: PortLocation(f"{module}.v_proj", "output"),
-        Port.CONCAT: PortLocation(f"{module}.out_proj", "input"),
-        Port.O: PortLocation(f"{module}.out_proj", "output"),
-        Port.NORM: PortLocation(f"{module}_layer_norm", "output"),
-    }
+    query, norm_module = f"{module}.q_proj", f"{module}_layer_norm"
+    return attention_ports(
+        read=norm_module if norm is NormPlacement.PRE else query,
+        projections=(query, f"{module}.k_proj", f"{module}.v_proj", f"{module}.out_proj"),
+        norm=norm_module,
+    )
 
 
 def _ffn(norm: NormPlacement) -> dict[Port, PortLocation]:

@@ -3,23 +3,17 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
 from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
-_ATTENTION = {
-    Port.RES_IN: PortLocation("attention.self.query", "input"),
-    Port.X_ATTN: PortLocation("attention.self.query", "input"),
-    Port.CTX: PortLocation("attention.self.key", "input"),
-    Port.Q: PortLocation("attention.self.query", "output"),
-    Port.K: PortLocation("attention.self.key", "output"),
-    Port.V: PortLocation("attention.self.value", "output"),
-    Port.CONCAT: PortLocation("attention.output.dense", "input"),
-    Port.O: PortLocation("attention.output.dense", "output"),
-    Port.NORM: PortLocation("attention.output.LayerNorm", "output"),
-}
+_ATTENTION = attention_ports(
+    read="attention.self.query",
+    projections=("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    norm="attention.output.LayerNorm",
+)
 _FFN = {
     Port.RES_F: PortLocation("intermediate.dense", "input"),
     Port.X_FFN: PortLocation("intermediate.dense", "input"),

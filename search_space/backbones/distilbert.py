@@ -4,22 +4,16 @@ from collections.abc import Mapping
 
 from search_space.backbones.bert import encoder_block
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
 from search_space.backbones.parameters import ALL_BIASED, layer_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
-_ATTENTION = {
-    Port.RES_IN: PortLocation("attention.q_lin", "input"),
-    Port.X_ATTN: PortLocation("attention.q_lin", "input"),
-    Port.CTX: PortLocation("attention.k_lin", "input"),
-    Port.Q: PortLocation("attention.q_lin", "output"),
-    Port.K: PortLocation("attention.k_lin", "output"),
-    Port.V: PortLocation("attention.v_lin", "output"),
-    Port.CONCAT: PortLocation("attention.out_lin", "input"),
-    Port.O: PortLocation("attention.out_lin", "output"),
-    Port.NORM: PortLocation("sa_layer_norm", "output"),
-}
+_ATTENTION = attention_ports(
+    read="attention.q_lin",
+    projections=("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),
+    norm="sa_layer_norm",
+)
 _FFN = {
     Port.RES_F: PortLocation("ffn.lin1", "input"),
     Port.X_FFN: PortLocation("ffn.lin1", "input"),

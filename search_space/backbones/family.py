@@ -76,6 +76,28 @@ class Family:
     example: Mapping[str, object]
 
 
+def attention_ports(*, read: str, projections: tuple[str, str, str, str], norm: str) -> dict[Port, PortLocation]:
+    """The ports of an attention whose projections are modules of their own.
+
+    Args:
+        read: The module whose input is the residual stream.
+        projections: Of queries, keys, values, and of what the heads give.
+        norm: Its LayerNorm.
+    """
+    query, key, value, out = projections
+    return {
+        Port.RES_IN: PortLocation(read, "input"),
+        Port.X_ATTN: PortLocation(query, "input"),
+        Port.CTX: PortLocation(key, "input"),
+        Port.Q: PortLocation(query, "output"),
+        Port.K: PortLocation(key, "output"),
+        Port.V: PortLocation(value, "output"),
+        Port.CONCAT: PortLocation(out, "input"),
+        Port.O: PortLocation(out, "output"),
+        Port.NORM: PortLocation(norm, "output"),
+    }
+
+
 def ports_of(
     stack: str, site: Site, locations: Mapping[Port, PortLocation]
 ) -> dict[tuple[str, Site, Port], PortLocation]:

@@ -3,24 +3,18 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
 from search_space.backbones.parameters import Weights, linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
 ATTENTION_PORTS = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
 _FFN_PORTS = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
-_ATTENTION = {
-    Port.RES_IN: PortLocation("input_layernorm", "input"),
-    Port.X_ATTN: PortLocation("self_attn.q_proj", "input"),
-    Port.CTX: PortLocation("self_attn.k_proj", "input"),
-    Port.Q: PortLocation("self_attn.q_proj", "output"),
-    Port.K: PortLocation("self_attn.k_proj", "output"),
-    Port.V: PortLocation("self_attn.v_proj", "output"),
-    Port.CONCAT: PortLocation("self_attn.o_proj", "input"),
-    Port.O: PortLocation("self_attn.o_proj", "output"),
-    Port.NORM: PortLocation("input_layernorm", "output"),
-}
+_ATTENTION = attention_ports(
+    read="input_layernorm",
+    projections=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
+    norm="input_layernorm",
+)
 _FFN = {
     Port.RES_F: PortLocation("post_attention_layernorm", "input"),
     # the gate projection is called first, so what it reads is there for edits of g, too

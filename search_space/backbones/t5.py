@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
 from search_space.backbones.parameters import linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
@@ -34,17 +34,11 @@ def _ports(shape: BackboneShape) -> PortTable:
 
 def _attention(sublayer: str, name: str) -> dict[Port, PortLocation]:
     module = f"{sublayer}.{name}"
-    return {
-        Port.RES_IN: PortLocation(f"{sublayer}.layer_norm", "input"),
-        Port.X_ATTN: PortLocation(f"{module}.q", "input"),
-        Port.CTX: PortLocation(f"{module}.k", "input"),
-        Port.Q: PortLocation(f"{module}.q", "output"),
-        Port.K: PortLocation(f"{module}.k", "output"),
-        Port.V: PortLocation(f"{module}.v", "output"),
-        Port.CONCAT: PortLocation(f"{module}.o", "input"),
-        Port.O: PortLocation(f"{module}.o", "output"),
-        Port.NORM: PortLocation(f"{sublayer}.layer_norm", "output"),
-    }
+    return attention_ports(
+        read=f"{sublayer}.layer_norm",
+        projections=(f"{module}.q", f"{module}.k", f"{module}.v", f"{module}.o"),
+        norm=f"{sublayer}.layer_norm",
+    )
 
 
 def _ffn(sublayer: str, *, is_gated: bool) -> dict[Port, PortLocation]:

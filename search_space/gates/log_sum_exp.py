@@ -13,19 +13,12 @@ from search_space.gates.gate import Gate, GatedEdit, Logits
 from search_space.rules import refusal
 from search_space.symbols import Delta, target
 
-_OF_TABLES = "λ_i = σ(LSE(prefix) - LSE(keys))"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvexGate(Gate):
-    """``head <- (1 - lambda) head + lambda Delta`` with lambda from the two log-sum-exps (prefix tuning).
+class TableGate(Gate):
+    """``lambda = sigmoid(LSE(prefix logits) - LSE(base logits))``, per head and query (He et al. 2022, eq. 7)."""
 
-    ``lambda = sigmoid(LSE(prefix logits) - LSE(base logits))``, per head and query (He et al. 2022, eq. 7).
-    """
-
-    name: ClassVar[str] = "lse_convex"
     logits: ClassVar[Logits | None] = Logits.TABLE
-    is_convex: ClassVar[bool] = True
     turn: ClassVar[int] = 0
 
     def check(self, edit: GatedEdit) -> None:
@@ -34,29 +27,27 @@ class ConvexGate(Gate):
 
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """With where the weights are from."""
-        return f"{_convex(edit, delta)}, {_OF_TABLES}"
+        return f"{_joined(self, edit, delta)}, λ_i = σ(LSE(prefix) - LSE(keys))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedGate(Gate):
+class ConvexGate(TableGate):
+    """``head <- (1 - lambda) head + lambda Delta`` with lambda from the two log-sum-exps (prefix tuning)."""
+
+    name: ClassVar[str] = "lse_convex"
+    is_convex: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedGate(TableGate):
     """``head <- head + lambda Delta``, lambda as of the convex gate: the prefix does not push the base aside."""
 
     name: ClassVar[str] = "lse_add"
-    logits: ClassVar[Logits | None] = Logits.TABLE
-    turn: ClassVar[int] = 0
-
-    def check(self, edit: GatedEdit) -> None:
-        """A table has logits at the heads."""
-        _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
-
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
-        """With where the weights are from."""
-        return f"{_weighted(edit, delta)}, {_OF_TABLES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InducerGate(Gate):
-    """``h <- h + lambda Delta`` with one virtual key per query, ``P_k = q + MLP_k(q)`` (Chen et al. 2022).
+class QueryGate(Gate):
+    """A gate with one virtual key per query, ``P_k = q + MLP_k(q)`` (Chen et al. 2022).
 
     ``lambda = softmax([q P_k; q K^T + mask] / sqrt(d_h))``, its first entry, per head and query;
     ``MLP_k(q) = tanh(q A + a) B + b`` per head.
@@ -68,7 +59,6 @@ class InducerGate(Gate):
         InvalidEditError: If it is out of range.
     """
 
-    name: ClassVar[str] = "inducer"
     logits: ClassVar[Logits | None] = Logits.QUERY
     turn: ClassVar[int] = 2
     searched: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
@@ -77,7 +67,13 @@ class InducerGate(Gate):
 
     def __post_init__(self) -> None:
         """Check the size."""
-        _check_key_width(self.key_width)
+        width = self.key_width
+        is_whole = isinstance(width, int) and not isinstance(width, bool)
+        if width is not None and not (is_whole and width >= 1):
+            raise InvalidEditError(
+                f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.",
+                rule="width",
+            )
 
     def check(self, edit: GatedEdit) -> None:
         """An inducer has a key for every query."""
@@ -85,7 +81,10 @@ class InducerGate(Gate):
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The matrices and biases of MLP_k."""
-        return _key_count(self.key_width, shape)
+        if self.key_width is None:
+            return NOTHING
+        heads, width = shape.query_heads, shape.head_width
+        return AffineCount(weights=heads * 2 * width * self.key_width, biases=heads * (self.key_width + width))
 
     @property
     def text(self) -> str:
@@ -95,7 +94,7 @@ class InducerGate(Gate):
     @property
     def adjective(self) -> str:
         """By its origin."""
-        return "inducer-gated "
+        return "convex inducer-gated " if self.is_convex else "inducer-gated "
 
     @property
     def addition(self) -> str:
@@ -109,81 +108,31 @@ class InducerGate(Gate):
 
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """With where the weights are from."""
-        return f"{_weighted(edit, delta)}, {_of_queries(self.key_width, root)}"
+        key = "q_i" if self.key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
+        return f"{_joined(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{root})_1, k_i = {key}"
 
     def matrices(self, shape: BackboneShape) -> str:
         """Those of MLP_k."""
-        return _key_matrices(self.key_width, shape)
+        width, hidden = shape.head_width, self.key_width
+        return "" if hidden is None else f"; A_k: {width} × {hidden}, B_k: {hidden} × {width} per head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvexInducerGate(Gate):
-    """``h <- (1 - lambda) h + lambda Delta``, lambda as of the inducer gate (Chen et al. 2022, "Gating").
+class InducerGate(QueryGate):
+    """``h <- h + lambda Delta`` (Chen et al. 2022)."""
+
+    name: ClassVar[str] = "inducer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexInducerGate(QueryGate):
+    """``h <- (1 - lambda) h + lambda Delta`` (Chen et al. 2022, "Gating").
 
     Where Delta is written to o, h is the base output before its bias.
-
-    Attributes:
-        key_width: Bottleneck of MLP_k; None for P_k = q.
-
-    Raises:
-        InvalidEditError: If it is out of range.
     """
 
     name: ClassVar[str] = "inducer_convex"
-    logits: ClassVar[Logits | None] = Logits.QUERY
     is_convex: ClassVar[bool] = True
-    turn: ClassVar[int] = 2
-    searched: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
-
-    key_width: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        _check_key_width(self.key_width)
-
-    def check(self, edit: GatedEdit) -> None:
-        """An inducer has a key for every query."""
-        _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
-
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The matrices and biases of MLP_k."""
-        return _key_count(self.key_width, shape)
-
-    @property
-    def text(self) -> str:
-        """With the width of its keys."""
-        return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
-
-    @property
-    def adjective(self) -> str:
-        """By its origin."""
-        return "convex inducer-gated "
-
-    @property
-    def addition(self) -> str:
-        """The width of its keys."""
-        return "" if self.key_width is None else f" with keys of {self.key_width}"
-
-    @property
-    def variant(self) -> str | None:
-        """What its keys are."""
-        return "keys q" if self.key_width is None else "keys q + MLP"
-
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
-        """With where the weights are from."""
-        return f"{_convex(edit, delta)}, {_of_queries(self.key_width, root)}"
-
-    def matrices(self, shape: BackboneShape) -> str:
-        """Those of MLP_k."""
-        return _key_matrices(self.key_width, shape)
-
-
-def _check_key_width(width: int | None) -> None:
-    is_whole = isinstance(width, int) and not isinstance(width, bool)
-    if width is not None and not (is_whole and width >= 1):
-        raise InvalidEditError(
-            f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.", rule="width"
-        )
 
 
 def _check_logits(gate: Gate, edit: GatedEdit, heads: Heads, writes: tuple[Port, ...]) -> None:
@@ -193,31 +142,10 @@ def _check_logits(gate: Gate, edit: GatedEdit, heads: Heads, writes: tuple[Port,
         raise refusal("V1", got, "Use add or a scale.")
 
 
-def _weighted(edit: Ends, delta: Delta) -> str:
+def _joined(gate: Gate, edit: Ends, delta: Delta) -> str:
     """The bias of a sum over heads goes without the weight, as released."""
     if is_summed(edit):
-        return f"{target(edit)} + Σ_i λ_i ({delta.body}){delta.bias}"
-    return f"{target(edit)} + λ_i {delta.bracketed}"
-
-
-def _convex(edit: Ends, delta: Delta) -> str:
-    if is_summed(edit):
-        return f"{target(edit)} - Σ_i λ_i head_i W_o + Σ_i λ_i ({delta.body}){delta.bias}"
-    return f"(1 - λ_i) {target(edit)} + λ_i {delta.bracketed}"
-
-
-def _of_queries(key_width: int | None, root: str) -> str:
-    key = "q_i" if key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
-    return f"λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{root})_1, k_i = {key}"
-
-
-def _key_count(hidden: int | None, shape: BackboneShape) -> AffineCount:
-    if hidden is None:
-        return NOTHING
-    heads, width = shape.query_heads, shape.head_width
-    return AffineCount(weights=heads * 2 * width * hidden, biases=heads * (hidden + width))
-
-
-def _key_matrices(hidden: int | None, shape: BackboneShape) -> str:
-    width = shape.head_width
-    return "" if hidden is None else f"; A_k: {width} × {hidden}, B_k: {hidden} × {width} per head"
+        taken = " - Σ_i λ_i head_i W_o" if gate.is_convex else ""
+        return f"{target(edit)}{taken} + Σ_i λ_i ({delta.body}){delta.bias}"
+    kept = "(1 - λ_i) " if gate.is_convex else ""
+    return f"{kept}{target(edit)} + λ_i {delta.bracketed}"
