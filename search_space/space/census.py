@@ -20,6 +20,7 @@ from search_space.space.options import SpaceOptions
 from search_space.space.pairs import TOO_LARGE
 from search_space.space.points import FFN, points_of, site_of
 from search_space.space.product import Pair, Point, product_size, refusals
+from search_space.space.questions import NUMBERS
 from search_space.space.space import SearchSpace
 from search_space.space.structures import Structures
 
@@ -127,6 +128,8 @@ def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]
             values["activation"] = dict.fromkeys(str(activation) for activation in space.options.activations)
         if any(point.has_scale for point in tree.points):
             values["scale"] = dict.fromkeys(str(scale) for scale in space.options.scales)
+        if part in space.pairs:
+            values["edits"] = dict.fromkeys(NUMBERS)
         found[part] = {dimension: tuple(some) for dimension, some in values.items()}
     return found
 

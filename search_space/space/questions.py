@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.space.asking import Choice, Recorder
+from search_space.space.fitting import width_step
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import SECOND, Pairs
 from search_space.space.product import Pair, Point, by_text
@@ -107,7 +108,7 @@ class Questions:
 
 
 def questions_about(
-    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: int, step: int
+    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: int
 ) -> Questions:
     """The questions about a part.
 
@@ -117,9 +118,8 @@ def questions_about(
         shape: The backbone.
         options: What is searched.
         most: Parameters that the part may have at its smallest.
-        step: Smallest width that all edits beside it can have, too.
     """
     structures = Structures(points, shape, options)
     has_two = max(options.edits_per_side) > 1
-    pairs = Pairs(structures, shape, options, most=most, step=step) if has_two else None
+    pairs = Pairs(structures, shape, options, most=most, step=width_step(name, options)) if has_two else None
     return Questions(name, points, structures, pairs if pairs else None)

@@ -7,7 +7,6 @@ composed. A point that could not be sized within the budget is not in the tree, 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
@@ -17,10 +16,10 @@ from search_space.counting.counts import Counts, count, count_edits, shared_coun
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
-from search_space.forms import FORMS
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
+from search_space.space.fitting import that_fit
 from search_space.space.layer_choice import (
     BITS,
     available_layers,
@@ -32,7 +31,7 @@ from search_space.space.layer_choice import (
 )
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import Pairs
-from search_space.space.points import ATTENTION, FFN, least_cost, points_of, site_of
+from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.questions import questions_about
 from search_space.space.random_draw import GivenTrial
@@ -94,10 +93,11 @@ class SearchSpace:
         self.budget = budget
         self.options = options or SpaceOptions()
         self.layers = available_layers(self.options.layers, depth_of(shape))
-        points, self.placements, most = self._that_fit()
+        fitting = that_fit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
+        self.placements = fitting.placements
         self.questions = {
-            part: questions_about(part, some, shape, self.options, most=most, step=self._step(part))
-            for part, some in points.items()
+            part: questions_about(part, some, shape, self.options, most=fitting.most)
+            for part, some in fitting.points.items()
         }
         self.trees = {part: asked.tree for part, asked in self.questions.items()}
         self._parameters = self._table()
@@ -109,50 +109,6 @@ class SearchSpace:
             return ATTENTION, FFN
         kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
         return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
-
-    def _that_fit(self) -> tuple[dict[str, tuple[Point, ...]], dict[str, tuple[str, ...]], int]:
-        """The points that fit beside any others, the parts that can be edited together, and what each may have."""
-        costs = {part: self._costs(part) for part in self.parts}
-        costs = {part: some for part, some in costs.items() if some}
-        if not costs or not self.layers:
-            has_forms = bool(self.options.attention_forms or self.options.ffn_forms)
-            if not has_forms and any(point.settings for point in self.options.published_points):
-                return {}, {}, self.budget
-            raise SearchSpaceError(
-                "the study must leave something to search; got no form at attention or FFN that is valid on "
-                f"{self.shape.family}. Allow more forms{'' if self.layers else ' and layers'}"
-                f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
-            )
-        for together in range(len(costs), 0, -1):
-            share = self.budget // together
-            fitting = {
-                part: tuple(point for point, cost in some.items() if cost <= share) for part, some in costs.items()
-            }
-            if all(fitting.values()) or together == 1:
-                break
-        fitting = {part: some for part, some in fitting.items() if some}
-        if not fitting:
-            smallest = min(cost for some in costs.values() for cost in some.values())
-            raise BudgetError(
-                f"the budget must allow at least one configuration; got {self.budget:,} parameters, and the smallest "
-                f"that fits the study has {smallest:,}. Raise the budget."
-            )
-        return fitting, _placements(tuple(fitting), together), share
-
-    def _costs(self, part: str) -> dict[Point, int]:
-        """The points of a part with their least cost."""
-        step = self._step(part)
-        found = {point: least_cost(point, self.shape, self.options, step) for point in self._points(part)}
-        return {point: cost for point, cost in found.items() if cost is not None}
-
-    def _step(self, part: str) -> int:
-        """Smallest width that all edits of a side can have."""
-        has_products = any(FORMS[name].has_products for name in self.options.attention_forms)
-        has_steps = self.options.sites == "separate" and part != FFN and has_products
-        return max(self.options.products) if has_steps else 1
-
-    def _points(self, part: str) -> tuple[Point, ...]:
-        return points_of(part, self.shape, self.options)
 
     def _table(self) -> dict[str, Parameter]:
         table: dict[str, Parameter] = {}
@@ -440,10 +396,3 @@ def _split(side: str) -> str:
 
 def _is_sized(point: Point) -> bool:
     return any(edit.sized_form is not None for edit in point.edits)
-
-
-def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:
-    """Every set of at most so many parts, the largest first."""
-    sizes = range(together, 0, -1)
-    sets = [chosen for size in sizes for chosen in combinations(parts, size)]
-    return {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}

@@ -149,3 +149,23 @@ def test_showing_a_space_loads_neither_torch_nor_the_sampler(tmp_path: Path) -> 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stderr.strip() == "[]"
+
+
+def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run) -> None:
+    two = ("--set", "search.edits_per_side=[1, 2]")
+    text, data, one = run(*two), read(run(*two, "--json")), read(run("--json"))
+    parts = data["census"]["parts"]
+    for number, part in enumerate(parts):
+        assert {**part, "pairs": None} == one["census"]["parts"][number]
+        pairs = part["pairs"]
+        assert row(text, "two edits: can be proposed")[number] == pairs["proposed"] == pairs["distinct"]
+        assert pairs["product"] == part["proposed"] * (part["proposed"] - 1) // 2
+        assert pairs["product"] - pairs["proposed"] == sum(pairs["refused"].values()) + pairs["too_large"]
+    sizes = [1 + part["proposed"] + part["pairs"]["proposed"] for part in parts]
+    assert data["census"]["proposed"] == sizes[0] * sizes[1] - 1
+    assert row(text, "two edits: that may not go together") == [
+        sum(part["pairs"]["refused"].values()) for part in parts
+    ]
+    assert re.search(r"edits +1, 2 *\n", text)
+    assert "V18" in text
+    assert "two edits" not in run()

@@ -152,3 +152,12 @@ def test_reflected_numbers_stay_in_their_range():
     assert reflected(-1.5, -1, 1) == -0.5
     assert reflected(0.3, -1, 1) == pytest.approx(0.3)
     assert reflected(5.5, -1, 1) == 0.5
+
+
+@pytest.mark.parametrize("options", [SpaceOptions(), SpaceOptions(edits_per_side=(1, 2))], ids=["one", "two"])
+def test_fresh_draws_use_the_budget(options, space):
+    genome = Genome(SearchSpace(shape=space.shape, budget=space.budget, options=options))
+    drawer, draw = Drawer(genome), random.Random(1)
+    used = sorted(genome.candidate(drawer.fresh(draw)).counts.stored / space.budget for _ in range(400))
+    assert used[200] >= 0.97
+    assert sum(share < 0.5 for share in used) <= 0.15 * 400
