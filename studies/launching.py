@@ -1,6 +1,8 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -15,6 +17,7 @@ from studies.fleet.runners import TorchRunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
+from studies.keeping.replicates import replicate_count
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
@@ -119,7 +122,15 @@ def plan_of(
         rungs=specification.rung_plan(examples),
         over_structures=specification.search.draws == "structures",
         artefacts=study_folder(specification.artefact_folder(), study),
+        replicates=replicate_count(_replicates(study), specification.trials),
     )
+
+
+def _replicates(study: StudyRecord) -> Literal["auto"] | int:
+    """What was asked for when the study was begun; a study of before there were replicates has none."""
+    search = study.specification.get("search")
+    asked = search.get("replicates", 0) if isinstance(search, Mapping) else 0
+    return "auto" if asked == "auto" else int(asked)
 
 
 def _look_away(progress: Progress) -> None:

@@ -169,15 +169,26 @@ def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
     of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
         f"[bold]trial {trial.number} of {escape(study.name)}[/]: {escape(trial.description)}",
-        f"{escape(trial.method) if trial.method else 'discovered'}, {state_text(trial.state)}, "
+        f"{escape(trial.method) if trial.method else 'discovered'}, {_repeats(trial)}{state_text(trial.state)}, "
         f"{escape(study.metric)} [bold]{score}[/]",
         f"{trial.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
         f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
         f"attention share {share_text(trial.attention_share)}, seed {trial.seed}, fingerprint {trial.fingerprint}",
     ]
+    if page.replicates:
+        lines.append(f"trained again with other seeds: {', '.join(map(_repeated, page.replicates))}")
     if trial.reason:
         lines.append(f"reason: {escape(trial.reason)}")
     return Text.from_markup("\n".join(lines))
+
+
+def _repeats(trial: TrialRecord) -> str:
+    return "" if trial.replicate_of is None else f"replicate of trial {trial.replicate_of}, "
+
+
+def _repeated(trial: TrialRecord) -> str:
+    score = state_text(trial.state) if trial.score is None else f"{trial.score:.4f}"
+    return f"{score} (trial {trial.number})"
 
 
 def _dimensions_table(trial: TrialRecord) -> Table:

@@ -15,8 +15,9 @@ from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
 from studies.keeping.roster import OpenTrial, Roster
-from studies.search.candidates import new_trial, trial_request
-from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.keeping.upcoming import Upcoming
+from studies.search.candidates import trial_request
+from studies.search.proposer import Proposer
 from studies.search.rungs import RungBoard
 from studies.store.ledger import Ledger
 from studies.store.records import (
@@ -56,7 +57,7 @@ class StudyKeeper:
         self._roster = Roster()
         self._counts = dict.fromkeys(TrialState, 0)
         self._best: BestTrial | None = None
-        self._exhausted = self._drained = ""
+        self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
         self._rebuild()
@@ -76,7 +77,10 @@ class StudyKeeper:
             over_structures=plan.over_structures,
         )
         self.proposer.replay(trials, by_trial)
-        self._rungs = RungBoard(plan.rungs, readings, {trial.number: trial.method for trial in trials})
+        self._upcoming = Upcoming(plan, self.proposer, self._ledger, self._study, record_event=self._record_event)
+        replicates = {trial.number for trial in trials if trial.replicate_of is not None}
+        compared = [reading for reading in readings if reading.trial not in replicates]
+        self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial.method for trial in trials})
         for trial in trials:
             self._counts[trial.state] += 1
             if trial.state is TrialState.COMPLETE and trial.score is not None:
@@ -154,7 +158,7 @@ class StudyKeeper:
         return Standing(
             progress=self.progress(),
             is_done=self._is_done(),
-            exhausted=self._exhausted,
+            exhausted=self._upcoming.exhausted,
             drained=self._drained,
             halted=self._halted,
         )
@@ -219,7 +223,7 @@ class StudyKeeper:
         remove_orphans(self._plan.artefacts, self._ledger.artefacts(self._study.id), ended)
 
     def _is_done(self) -> bool:
-        is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._exhausted)
+        is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._upcoming.exhausted)
         return is_full and not self._roster.trials
 
     def _hear(self, worker: str) -> None:
@@ -259,6 +263,8 @@ class StudyKeeper:
         self._counts[after] += 1
 
     def _consider(self, trial: NewTrial, score: float) -> None:
+        if trial.replicate_of is not None:
+            return
         if self._best is None or (score, -trial.number) > (self._best.score, -self._best.number):
             self._best = BestTrial(
                 number=trial.number,
@@ -298,8 +304,8 @@ class StudyKeeper:
             return Outcome(state=TrialState.FAILED, reason=f"loss is {reading.train_loss} at step {reading.step}")
         if reading.step >= self._plan.training.steps:
             return Outcome(state=TrialState.COMPLETE, score=reading.score)
-        # a rung that an earlier attempt has passed stays passed
-        if not self._rungs.add(reading, open_trial.trial.method):
+        # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
+        if open_trial.trial.replicate_of is not None or not self._rungs.add(reading, open_trial.trial.method):
             return None
         reason = self._rungs.verdict(reading)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
@@ -358,7 +364,7 @@ class StudyKeeper:
         queued = self._roster.to_lend(worker, slots)
         for number in queued:
             yield self._lend_again(worker, self._roster.trials[number])
-        new = self._propose(slots - len(queued))
+        new = self._upcoming.take(slots - len(queued), before=self._roster.trials)
         if new:
             self._ledger.add_trials(
                 self._study.id, self._epoch, new, worker=worker, lease_seconds=self._plan.lease_seconds
@@ -384,28 +390,6 @@ class StudyKeeper:
         artefacts = self._ledger.artefacts(self._study.id, trial.number)
         snapshots = sorted((one for one in artefacts if one.kind == "snapshot"), key=lambda one: -one.step)
         return Lease(request=request, snapshots=tuple(snapshots))
-
-    def _propose(self, slots: int) -> list[NewTrial]:
-        """At most ``slots`` new trials."""
-        proposals: list[Proposal] = []
-        while len(proposals) < slots and self.proposer.next_number < self._plan.target_trials and not self._exhausted:
-            left_out = set(self.proposer.left_out)
-            try:
-                proposals.append(self.proposer.propose())
-            except SpaceExhausted as reason:
-                self._exhausted = str(reason)
-                self._record_event(EventKind.EXHAUSTED, self._exhausted)
-            for method in set(self.proposer.left_out) - left_out:
-                self._record_event(EventKind.LEFT_OUT, f"{method}: {self.proposer.left_out[method]}")
-        return [
-            new_trial(
-                proposal,
-                self._plan.space.shape,
-                study_seed=self._plan.seed,
-                head_parameters=self._plan.head_parameters,
-            )
-            for proposal in proposals
-        ]
 
 
 def _examples(readings: Sequence[ReadingRecord], report: Report | None) -> tuple[ExampleRecord, ...]:

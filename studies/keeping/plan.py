@@ -25,6 +25,7 @@ class StudyPlan:
         head_parameters: Parameters of the task head.
         rungs: Where trials are compared.
         artefacts: The study's own folder.
+        replicates: How many of the trials, the last ones, train the best of the others again.
         lease_seconds: A worker that is silent for so long has lost its trials.
     """
 
@@ -40,4 +41,5 @@ class StudyPlan:
     rungs: RungPlan
     artefacts: Path
     over_structures: bool = False
+    replicates: int = 0
     lease_seconds: float = 60.0

@@ -26,6 +26,8 @@ _AFTER = (
     "stored_parameters",
     "trained_parameters",
     "head_parameters",
+    "origin",
+    "replicate_of",
     "seed",
     "fingerprint",
     "reason",
@@ -45,6 +47,7 @@ class TrialPage:
         readings: Its measurements, by step.
         artefacts: Its files.
         events: What happened to it.
+        replicates: The trials that repeat it with other seeds.
     """
 
     study: StudyRecord
@@ -53,6 +56,7 @@ class TrialPage:
     readings: tuple[ReadingRecord, ...]
     artefacts: tuple[ArtefactRecord, ...]
     events: tuple[EventRecord, ...]
+    replicates: tuple[TrialRecord, ...]
 
 
 def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
@@ -70,6 +74,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         readings=tuple(ledger.readings(study.id, number)),
         artefacts=tuple(ledger.artefacts(study.id, number)),
         events=tuple(event for event in ledger.events(study.id) if event.trial == number),
+        replicates=tuple(trial for trial in ledger.trials(study.id) if trial.replicate_of == number),
     )
 
 

@@ -7,6 +7,7 @@ proposes what the lost one would have proposed.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -21,7 +22,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.optuna_sampler import METHOD
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
+from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
@@ -104,6 +105,11 @@ class Proposer:
         """Number of the next trial."""
         return len(self._ids)
 
+    @property
+    def has_published_left(self) -> bool:
+        """Whether published methods have not all been proposed."""
+        return bool(self._published)
+
     def history(self) -> list[FrozenTrial]:
         """What Optuna knows, one entry per trial in number order."""
         return [self._storage.get_trial(trial_id) for trial_id in self._ids]
@@ -130,7 +136,9 @@ class Proposer:
         system_attributes: Mapping[str, object] | None = None,
     ) -> FrozenTrial:
         """A recorded trial as Optuna should see it."""
-        seen = self._seen(trial.method, trial.proposal, lambda: self._path_of_record(trial))
+        # generations are of what a sampler has proposed
+        is_hidden = trial.replicate_of is not None and self._sampler.population is not None
+        seen = None if is_hidden else self._seen(trial.method, trial.proposal, lambda: self._path_of_record(trial))
         state = _OPTUNA_STATES[trial.state] if seen is not None else optuna.trial.TrialState.FAIL
         parameters = trial.proposal if seen is None else seen
         return FrozenTrial(
@@ -167,6 +175,24 @@ class Proposer:
         if not self._space.trees:
             raise SpaceExhausted("the study has nothing but its published methods.")
         return Proposal(number=number, candidate=self._ask(number, None))
+
+    def repeat(self, trial: NewTrial) -> None:
+        """Take in a replicate, which is the next trial."""
+        given = {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
+        running = TrialRecord(
+            **given,
+            study_id=0,
+            state=TrialState.RUNNING,
+            score=None,
+            steps=0,
+            last_score=None,
+            reason=None,
+            attempt=1,
+            created_at=datetime.now(UTC),
+            ended_at=None,
+        )
+        self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=self.expected(running)))
+        self._note(trial.fingerprint, trial.method)
 
     def report(self, number: int, step: int, score: float) -> None:
         """Tell of a reading of an unfinished trial."""
@@ -276,6 +302,7 @@ class _Generations:
             for earlier, generation in self._proposed
             if earlier.state is TrialState.COMPLETE
             and earlier.method is None
+            and earlier.replicate_of is None
             and earlier.ended_at is not None
             and earlier.ended_at <= trial.created_at
         ]

@@ -46,6 +46,16 @@ def auto_count_or_none(value: object) -> object:
     return None if value is None else auto_or_count(value)
 
 
+def auto_count_or_zero(value: object) -> object:
+    """``"auto"`` or a whole number from 0."""
+    if value in (0, "0") and not isinstance(value, bool):
+        return 0
+    try:
+        return auto_or_count(value)
+    except ValueError as error:
+        raise ValueError("must be auto or a whole number from 0") from error
+
+
 def _sampler_name(value: str) -> str:
     if value in OWN_SAMPLERS:
         return value

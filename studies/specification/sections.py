@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
 from studies.search.rungs import Rule
-from studies.specification.fields import Duration, SamplerName, auto_count_or_none, auto_or_count
+from studies.specification.fields import Duration, SamplerName, auto_count_or_none, auto_count_or_zero, auto_or_count
 from studies.specification.section import Section
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
 
@@ -41,10 +41,13 @@ class Search(SpaceOptions):
         draws: What random and first proposals are uniform over: one after another of the ``decisions``, or
             ``structures``, with edits on both sides in 7 of 10; then samplers see a published method by its whole path
             through the space or not at all, else by its rates alone.
+        replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
+            is 12 from 96 trials on, 40 from 320 on, and none below.
     """
 
     sampler: SamplerName = "tpe"
     draws: Literal["decisions", "structures"] = "decisions"
+    replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
 
     @model_validator(mode="after")
     def _check_something_is_left(self) -> Self:

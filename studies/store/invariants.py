@@ -45,6 +45,7 @@ def violations(
         number = one.trial.number
         checks = (_record(one), _closing(one), _lease(one, now), _attempts(one), _readings(one))
         found += [f"trial {number}: {problem}" for check in checks for problem in check]
+    found += _replicates(held)
     found += _rungs(held, rung_steps)
     return found + list(_files(artefacts))
 
@@ -147,6 +148,25 @@ def _rungs(held: Sequence[_Held], rung_steps: Sequence[int] | None) -> Iterator[
                     f"trial {one.trial.number}: the reading at step {reading.step} must be of rung "
                     f"{expected.get(reading.step)}; got {reading.rung}"
                 )
+
+
+def _replicates(held: Sequence[_Held]) -> Iterator[str]:
+    """A replicate repeats an earlier trial that is complete, with another seed, and is never pruned."""
+    trials = {one.trial.number: one.trial for one in held}
+    for trial in trials.values():
+        if (trial.origin == "replicate") != (trial.replicate_of is not None):
+            yield f"trial {trial.number}: a replicate names its original; got {trial.origin}, {trial.replicate_of}"
+        if trial.replicate_of is None:
+            continue
+        original = trials.get(trial.replicate_of)
+        if original is None or original.number >= trial.number or original.replicate_of is not None:
+            yield f"trial {trial.number}: it must repeat an earlier trial; got {trial.replicate_of}"
+            continue
+        if original.state is not TrialState.COMPLETE or trial.state is TrialState.PRUNED:
+            yield f"trial {trial.number}: only complete trials are repeated, to the end; it is {trial.state}"
+        same = ("configuration", "attention", "ffn", "method")
+        if any(getattr(trial, name) != getattr(original, name) for name in same) or trial.seed == original.seed:
+            yield f"trial {trial.number}: it must be trial {original.number} but for the seed; it is not"
 
 
 def _files(artefacts: Sequence[ArtefactRecord]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +23,10 @@ from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.keeping.artefacts import study_folder
 from studies.launching import plan_of
+from studies.queries.ranking import ranking_of
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord
+from studies.store.records import TrialRecord, TrialState
 from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 
@@ -43,12 +45,14 @@ class Study:
     backend: str
     trials: int
     step_seconds: float
+    replicates: int = 0
     launches: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def launch(self) -> subprocess.Popen[str]:
         """Start a launch in a process group of its own."""
         script = [sys.executable, str(TESTS / "support" / "trivial_launch.py")]
         arguments = [self.url, str(self.folder), self.backend, str(self.trials), str(self.step_seconds)]
+        arguments += ["tpe", str(self.replicates)]
         paths = [str(TESTS.parent), str(TESTS)]
         log = (self.folder.parent / f"launch-{len(self.launches)}.log").open("w")
         process = subprocess.Popen(
@@ -82,7 +86,7 @@ class Study:
 
     def broken(self) -> list[str]:
         """Every broken invariant, those that hold only once the study is at rest included."""
-        study = specification(self.folder, self.backend, self.trials)
+        study = specification(self.folder, self.backend, self.trials, replicates=str(self.replicates))
         with Ledger.open(self.url, read_only=True) as ledger:
             record = ledger.study("trivial")
             shape = shape_of(config_of(study.backbone))
@@ -109,8 +113,8 @@ class Study:
 def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     studies: list[Study] = []
 
-    def make(url: str, backend: str, trials: int, step_seconds: float = 0.01) -> Study:
-        studies.append(Study(url, tmp_path / "artefacts", backend, trials, step_seconds))
+    def make(url: str, backend: str, trials: int, step_seconds: float = 0.01, replicates: int = 0) -> Study:
+        studies.append(Study(url, tmp_path / "artefacts", backend, trials, step_seconds, replicates))
         return studies[-1]
 
     yield make
@@ -186,6 +190,33 @@ def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url,
     kill_launches(study, kills, seed=kills)
     finish(study)
     check_at_rest(study)
+
+
+def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(new_study, tmp_path):
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    study = new_study(url, "inline", 32, replicates=12)
+    wait = study.launch()
+    wait_for(lambda: study.ended() >= 20, wait, study)
+    for _ in range(3):
+        wait.kill()
+        wait.wait()
+        before = study.ended()
+        wait = study.launch()
+        wait_for(lambda before=before: study.ended() > before, wait, study)  # type: ignore[misc]
+    finish(study, wait)
+    check_at_rest(study)
+    trials = study.recorded()
+    assert [trial.origin == "replicate" for trial in trials] == [number >= 20 for number in range(32)]
+    rounds = [[trial.replicate_of for trial in trials[begin:end]] for begin, end in ((20, 24), (24, 32))]
+    assert [len(set(one)) for one in rounds] == [4, 2]
+    assert [Counter(one).most_common(1)[0][1] for one in rounds] == [1, 4]
+    assert all(trial.state is TrialState.COMPLETE for trial in trials[20:])
+    # who was trained again follows from what came before, in any process
+    with Ledger.open(url, read_only=True) as ledger:
+        record = ledger.study("trivial")
+        for begin, of in ((20, rounds[0]), (24, rounds[1])):
+            before = ranking_of(ledger, record, trials[:begin]).trials
+            assert of == [before[place % len(set(of))].number for place in range(len(of))]
 
 
 ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from support.trivial_runner import TrivialFactory
 
+from search_space.backbones import shape_of
 from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StorageError, StudyChangedError
 from studies.keeping.progress import Progress
-from studies.launching import launch
+from studies.launching import launch, new_study
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
+from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
@@ -217,3 +219,26 @@ def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path)
     assert [(one.fingerprint, one.seed, one.state, one.score) for one in whole] == [
         (one.fingerprint, one.seed, one.state, one.score) for one in parts
     ]
+
+
+def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp_path):
+    found = []
+    for name in ("one", "other"):
+        folder, url = tmp_path / name, f"sqlite:///{tmp_path / name}.db"
+        study = specification(folder, search={"sampler": "random", "replicates": 12}, trials=30)
+        assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+        found.append([(trial.fingerprint, trial.replicate_of, trial.score) for trial in trials_of(url)])
+        assert broken(url, study) == []
+    assert found[0] == found[1]
+    assert [replicate_of is not None for _, replicate_of, _ in found[0]] == [False] * 18 + [True] * 12
+
+
+def test_a_study_of_before_there_were_replicates_has_none(tmp_path):
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    study = specification(tmp_path, trials=100, search={"sampler": "random", "published": ["bitfit"]})
+    with Ledger.open(url) as ledger:
+        new = new_study(study, shape_of(config_of(study.backbone)))
+        assert new.specification["search"].pop("replicates") == "auto"
+        ledger.create_study(new)
+    assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+    assert {trial.origin for trial in trials_of(url)} == {"published", "proposed"}

@@ -1,6 +1,6 @@
 """Launches a study of trivial trials; the tests start this in a process of its own and kill it.
 
-Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER]
+Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER [REPLICATES]]
 """
 
 import sys
@@ -15,7 +15,9 @@ from studies.specification import Specification, specification_from_mapping
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 
 
-def specification(folder: Path, backend: str, trials: int, sampler: str = "tpe") -> Specification:
+def specification(
+    folder: Path, backend: str, trials: int, sampler: str = "tpe", replicates: str = "0"
+) -> Specification:
     return specification_from_mapping(
         {
             "name": "trivial",
@@ -25,7 +27,7 @@ def specification(folder: Path, backend: str, trials: int, sampler: str = "tpe")
             "trials": trials,
             "training": {"steps": 16},
             "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "published": ["mam_adapter", "bitfit"]},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "bitfit"], "replicates": replicates},
             "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder)},
         }
     )
@@ -37,8 +39,8 @@ def tell(progress: Progress) -> None:
 
 
 def main() -> None:
-    url, folder, backend, trials, step_seconds, *sampler = sys.argv[1:]
-    study = specification(Path(folder), backend, int(trials), *sampler)
+    url, folder, backend, trials, step_seconds, *searched = sys.argv[1:]
+    study = specification(Path(folder), backend, int(trials), *searched)
     result = launch(
         study,
         storage_url=url,

@@ -2,9 +2,11 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from support.planted_ledger import Planted
 
 from dashboards.terminal.tables import leaderboard_table, rows_table, studies_table, trial_renderable
 from studies.queries.leaderboard import leaderboard
@@ -89,3 +91,20 @@ def test_readings_say_whether_a_score_is_the_loss(ledger: Ledger) -> None:
     text = printed(trial_renderable(replace(page, readings=(early, *page.readings[1:]))))
     assert "loss 3.2500" in text
     assert "0.8000" in text
+
+
+def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> None:
+    planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 40, noise=0.01)
+    planted.replicate(2, planted.truth(2))
+    with planted.ledger as ledger:
+        board = leaderboard(ledger, "planted")
+        original, again = trial_page(ledger, "planted", 2), trial_page(ledger, "planted", 40)
+    row = next(row for row in board.rows if row.number == 2)
+    shown = printed(leaderboard_table(board), width=180)
+    assert row.estimate is not None
+    assert row.estimate_high is not None
+    assert f"{row.score:.4f} ×2" in shown
+    assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
+    assert board.verdict in " ".join(shown.split())
+    assert f"trained again with other seeds: {planted.truth(2):.4f} (trial 40)" in printed(trial_renderable(original))
+    assert "replicate of trial 2" in printed(trial_renderable(again))

@@ -681,3 +681,16 @@ def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_wa
     assert study.rung_plan(750) == RungPlan(
         steps=rungs, reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=750
     )
+
+
+@pytest.mark.parametrize("value", ["auto", 0, "0", 12, "12"])
+def test_replicates_are_auto_or_a_count_and_may_be_none(value: object) -> None:
+    study = specification_from_mapping({**MINIMAL, "search": {"replicates": value}})
+    assert study.search.replicates == (value if value == "auto" else int(str(value)))
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "many", None])
+def test_other_numbers_of_replicates_are_refused(value: object) -> None:
+    (line,) = problems({"search": {"replicates": value}})
+    assert "search.replicates" in line
+    assert "must be auto or a whole number from 0" in line
