@@ -187,6 +187,21 @@ def test_a_collection_that_is_whole_trains_nothing(table: Load, tmp_path: Path, 
     pd.testing.assert_frame_equal(without_clock(table("rows").rows(tmp_path)), first)
 
 
+def test_a_row_says_what_it_was_trained_on_also_where_another_finished_the_portion(
+    table: Load, tmp_path: Path, grid: list[Any]
+) -> None:
+    def stop(request: TrialRequest, step: int) -> None:
+        if request.trial == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collection_in(table, tmp_path, lambda threads: TrivialRunner(on_step=stop)).collect(grid[:4], seconds=60)
+    other = replace(collection_in(table, tmp_path, Runners()), facts=FACTS | {"commit": "def"})
+    assert other.collect(grid[:4], seconds=60)
+    commits = table("rows").rows(tmp_path).set_index("key")["commit"]
+    assert [commits[row.key] for row in grid[:4]] == ["abc", "abc", "def", "def"]
+
+
 def test_time_that_is_up_leaves_the_rest_for_the_next_call(table: Load, tmp_path: Path, grid: list[Any]) -> None:
     collection = collection_in(table, tmp_path, lambda threads: TrivialRunner(step_seconds=0.02))
     assert not collection.collect(grid[:4], seconds=0.3)

@@ -95,11 +95,12 @@ class Collection:
 
     def _ended(self, ledger: Ledger, known: Mapping[str, PlannedTrial]) -> Iterator[Row]:
         for study in self._studies(ledger):
-            told = [event.text for event in ledger.events(study.id) if event.kind == _MACHINE]
-            facts = json.loads(told[-1]) if told else {}
+            told = [event for event in ledger.events(study.id) if event.kind == _MACHINE]
             readings = ledger.readings_by_trial(study.id)
             for trial in ledger.trials(study.id):
-                if trial.state.is_terminal:
+                if trial.ended_at is not None:
+                    earlier = [event.text for event in told if event.at <= trial.ended_at]
+                    facts = json.loads(earlier[-1]) if earlier else {}
                     plan = known.get(key_of(trial, self.setting))
                     own = readings.get(trial.number, [])
                     yield row_of(trial, own, setting=self.setting, plan=plan, facts=facts)
