@@ -272,12 +272,6 @@ class Side:
         }
 
 
-def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:
-    """Stored parameters of a structure with every bottleneck at its smallest."""
-    sides = SideCost.of(configuration.attention, shape), SideCost.of(configuration.ffn, shape)
-    return sum(side.least_cost for side in sides) + shared_count(configuration.edits)
-
-
 def solve(
     structure: Configuration,
     shape: BackboneShape,

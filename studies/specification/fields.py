@@ -1,16 +1,24 @@
 """Types of the study file's values: what pydantic alone would let through is refused here."""
 
+import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from search_space.checked import choice
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
-from studies.specification.units import parse_duration
 
 OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
 """The project's own samplers, so that reading a study file loads none of them."""
+_PARTS = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m)?(?:(?P<s>\d+(?:\.\d+)?)s?)?")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+class Section(BaseModel):
+    """A mapping of the study file: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 def _budget(value: object) -> str | int | float:
@@ -22,6 +30,24 @@ def _budget(value: object) -> str | int | float:
     except SearchSpaceError as error:
         raise ValueError(str(error).rstrip(".")) from error
     return value
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of a length of time: ``"90s"``, ``"5m"``, ``"1h30m"``, ``"300"`` or a number of seconds.
+
+    Raises:
+        ValueError: If it cannot be read, or is not above 0.
+    """
+    seconds: float | None = None
+    if isinstance(value, str):
+        match = _PARTS.fullmatch(value.strip().lower().replace(" ", ""))
+        if match and any(match.groupdict().values()):
+            seconds = sum(float(match[unit]) * _SECONDS[unit] for unit in "hms" if match[unit])
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    if seconds is None or not 0 < seconds < float("inf"):
+        raise ValueError("must be a time above 0, such as 90s, 5m, 1h30m or a number of seconds")
+    return seconds
 
 
 def _duration(value: object) -> float | None:

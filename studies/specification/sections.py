@@ -8,8 +8,14 @@ from pydantic.dataclasses import dataclass
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
 from studies.search.rungs import Rule
-from studies.specification.fields import Duration, SamplerName, auto_count_or_none, auto_count_or_zero, auto_or_count
-from studies.specification.section import Section
+from studies.specification.fields import (
+    Duration,
+    SamplerName,
+    Section,
+    auto_count_or_none,
+    auto_count_or_zero,
+    auto_or_count,
+)
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
 
 

@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
 from studies.search.rungs import Protected, Rule, RungPlan
-from studies.specification.fields import Budget
+from studies.specification.fields import Budget, Section
 from studies.specification.presets import with_training_preset
-from studies.specification.section import Section
 from studies.specification.sections import Fleet, Pruning, Search
 from studies.specification.task import TaskSection
 from trial_runner.requests import TrainingPlan

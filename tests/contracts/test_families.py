@@ -6,11 +6,12 @@ That its shape and its ports are those of a model is for ``test_families_against
 from typing import Any
 
 import pytest
+from support.smallest import smallest_count
 
 from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
-from search_space.counting.budget import smallest_count, solve
+from search_space.counting.budget import solve
 from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.errors import UnsupportedBackboneError

@@ -12,13 +12,14 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 from support.examples import FORM_EXAMPLES, examples_at
+from support.smallest import smallest_count
 
 from search_space.backbones import FAMILIES, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
-from search_space.counting.budget import smallest_count, solve
+from search_space.counting.budget import solve
 from search_space.counting.counts import affine_count, count, places, shared_count
 from search_space.dimensions import Heads, Site
 from search_space.edit import Edit

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.smallest import smallest_count
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.conventions import conventions
-from search_space.counting.budget import smallest_count
 from search_space.counting.counts import count
 from search_space.published import METHODS, PublishedMethod, published_method
 from search_space.published.point import PublishedPoint

@@ -78,7 +78,6 @@ class Lane:
             self._load_moments(self._optimizer)
             self._graphs = self._new_graphs(self._optimizer) if on_gpu else None
         self._unread: list[tuple[Tensor, Tensor]] = []
-        self._failed: dict[int, str] = {}
 
     def advance(self, steps: int) -> list[LaneFailure]:
         """Train every slot by some steps, none beyond its last one.

@@ -26,26 +26,24 @@ _MARGIN = 1.3  # over what a step keeps for its gradients: what backward holds b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryModel:
-    """What K slots take: one backbone, and K times the rest.
+    """What a slot takes beside the backbone.
 
     Attributes:
-        backbone_bytes: The frozen weights.
         state_bytes: Deltas, head, gradients and optimiser of a slot.
         activation_bytes: What a training step of a slot keeps until its gradients are computed.
     """
 
-    backbone_bytes: int
     state_bytes: int
     activation_bytes: int
 
-    def total_bytes(self, slots: int) -> int:
-        """What a pack of so many slots takes."""
-        return self.backbone_bytes + slots * (self.state_bytes + int(_MARGIN * self.activation_bytes))
+    @property
+    def slot_bytes(self) -> float:
+        """Both, and what backward holds beside."""
+        return self.state_bytes + _MARGIN * self.activation_bytes
 
     def slots_within(self, free_bytes: int) -> int:
         """How many slots fit in memory that is free beside the backbone; at least 1."""
-        each = self.state_bytes + _MARGIN * self.activation_bytes
-        return max(1, int(free_bytes / each))
+        return max(1, int(free_bytes / self.slot_bytes))
 
 
 def measured_memory(frozen: FrozenModel, objective: Objective, slot: TrialSlot) -> MemoryModel:
@@ -61,7 +59,6 @@ def measured_memory(frozen: FrozenModel, objective: Objective, slot: TrialSlot) 
         objective.losses(pass_of(frozen, [slot]), objective.batch("train", longest))
     trained = sum(parameter.numel() * parameter.element_size() for parameter in slot.parameters)
     return MemoryModel(
-        backbone_bytes=sum(one.numel() * one.element_size() for one in frozen.model.parameters()),
         state_bytes=_STATES * trained,
         activation_bytes=sum(saved.values()),
     )

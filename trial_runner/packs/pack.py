@@ -57,19 +57,14 @@ class TrialPack:
         self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
         self._lanes: list[Lane] = []
         self._buckets: dict[int, LengthBuckets] = {}
-        self._most_together = slots
+        self.most_together = slots
         self._longest_tokens = int(objective.lengths("train").max(initial=0))
         self._counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
 
     @property
     def free_slots(self) -> int:
         """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
-        return self._most_together - sum(slot is not None for slot in self._slots.values())
-
-    @property
-    def most_together(self) -> int:
-        """How many slots are computed in one pass at most."""
-        return self._most_together
+        return self.most_together - sum(slot is not None for slot in self._slots.values())
 
     def trial(self, slot: int) -> TrialSlot:
         """The state of an occupied slot as it is now, for tests and tools.
@@ -235,7 +230,7 @@ class TrialPack:
             alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
         for (_, _, batch_size, _), members in alike.items():
             widest = self._frozen.widest_bytes(batch_size, self._longest_tokens)
-            passes = -(-len(members) // min(self._most_together, max(1, CACHED_BYTES // max(1, widest))))
+            passes = -(-len(members) // min(self.most_together, max(1, CACHED_BYTES // max(1, widest))))
             size = -(-len(members) // passes)
             yield from (members[start : start + size] for start in range(0, len(members), size))
 
@@ -274,7 +269,7 @@ class TrialPack:
         self._dissolve()
         release_memory()
         if len(members) > 1:
-            self._most_together = max(1, len(members) // 2)
+            self.most_together = max(1, len(members) // 2)
             return []
         return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
 

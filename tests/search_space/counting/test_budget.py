@@ -5,10 +5,11 @@ import random
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import ParameterBudget, Split, smallest_count, solve
+from search_space.counting.budget import ParameterBudget, Split, solve
 from search_space.counting.counts import affine_count, count, count_edits
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 from support.covers import legal
+from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import smallest_count
 from search_space.dimensions import Activation, Heads, Positions, Site
 from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, Phm
 from search_space.gates import Multiply

@@ -24,10 +24,9 @@ from studies.specification import (
     read_specification,
     specification_from_mapping,
 )
-from studies.specification.fields import OWN_SAMPLERS
+from studies.specification.fields import OWN_SAMPLERS, parse_duration
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
-from studies.specification.units import parse_duration
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
 

@@ -47,7 +47,6 @@ def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunn
     assert large.state_bytes == small.state_bytes
     slot = pack.trial(pack.admit(asked(runner)))
     assert small.state_bytes == 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
-    assert small.backbone_bytes == 8 * sum(parameter.numel() for parameter in runner.backbone.model.parameters())
 
 
 def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -> None:
@@ -87,10 +86,9 @@ def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_w
     assert together == {0: [[0, 1, 3], [2], [4]], 1 << 40: [[0, 1, 2, 3, 4]]}
 
 
-def test_a_pack_is_one_backbone_and_so_many_slots() -> None:
-    model = MemoryModel(backbone_bytes=1000, state_bytes=30, activation_bytes=100)
-    assert model.total_bytes(0) == 1000
-    assert model.total_bytes(5) - model.total_bytes(4) == 160
+def test_as_many_slots_fit_as_free_memory_holds() -> None:
+    model = MemoryModel(state_bytes=30, activation_bytes=100)
+    assert model.slot_bytes == 160
     assert model.slots_within(160 * 7 + 100) == 7
     assert model.slots_within(3) == 1
 
@@ -100,7 +98,7 @@ def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
     runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, times: float, slots: int
 ) -> None:
     each = runner.open_pack(1).memory_of(runner._probe(PLAN))
-    needed = each.total_bytes(1) - each.backbone_bytes
+    needed = each.slot_bytes
     monkeypatch.setattr(runners, "available_bytes", lambda _: int(needed * times / 0.8) + 1)
     assert runner.open_pack(3, fitting=PLAN).free_slots == slots
     assert runner.open_pack(3).free_slots == 3
