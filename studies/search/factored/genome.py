@@ -9,7 +9,7 @@ import numpy as np
 
 from search_space.backbones.shape import BackboneShape
 from search_space.counting.budget import Side, SplitCost, divided
-from search_space.counting.counts import count_edits
+from search_space.counting.counts import count_edits, shared_count
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import Phm
@@ -27,8 +27,10 @@ from studies.search.factored.view import (
     SideView,
     View,
     absolute_rate,
+    is_mixed,
     relative_rate,
     relative_size,
+    with_share,
 )
 
 
@@ -43,6 +45,7 @@ class SideFacts:
         form: Of the first edit; its rates have that form's range.
         is_sized: Whether it has something to size.
         is_split: Whether first and second edits have.
+        mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
     """
 
     structure: SideStructure
@@ -51,6 +54,7 @@ class SideFacts:
     form: str
     is_sized: bool
     is_split: bool
+    mixed: tuple[str, ...]
 
     @classmethod
     def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
@@ -64,6 +68,7 @@ class SideFacts:
             form=edits[0].form.name,
             is_sized=any(edit.sized_form is not None for edit in edits),
             is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
+            mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
         )
 
     def cost_at(self, split: float) -> SplitCost:
@@ -221,7 +226,9 @@ class Genome:
                 sides.append(None)
                 continue
             stored = cost.cost(used) + sum(n**3 for n in fact.products)
-            sides.append(SideView(fact.structure, side.rate, relative_size(stored, self.space.budget)))
+            halves = cost.first.cost(used[0]), cost.second.cost(used[1])
+            structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
+            sides.append(SideView(structure, side.rate, relative_size(stored, self.space.budget)))
         return View(*sides)
 
     def view_of(self, observation: Observation) -> View:
@@ -237,7 +244,16 @@ class Genome:
             return None
         stored = count_edits(edits, self.space.shape).stored
         relative = relative_rate(rate, *self._range_of(edits[0].form.name))
-        return SideView(SideStructure.of(edits), relative, relative_size(stored, self.space.budget))
+        structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
+        return SideView(structure, relative, relative_size(stored, self.space.budget))
+
+    def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
+        """What the edits of every form store, what several have in common aside."""
+        stored: dict[str, int] = {}
+        for edit in edits:
+            own = count_edits((edit,), self.space.shape).stored - shared_count((edit,))
+            stored[edit.form.name] = stored.get(edit.form.name, 0) + own
+        return stored
 
     def _range_of(self, form: str) -> tuple[float, float]:
         return self.space.options.learning_rates[form]

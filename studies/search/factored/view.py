@@ -1,8 +1,8 @@
 """What the model sees of a configuration: the structure, the rate and the size of each side."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 from search_space.dimensions import Site
 from search_space.edit import Edit
@@ -11,6 +11,8 @@ from search_space.layers import AllLayers
 
 _IN_A_WORD = (Site.ATTENTION, Site.FFN)
 _OWN_DIMENSIONS = ("name", "width", "widened", "heads", "activation")
+
+_STEPS = (0.2, 0.4, 0.6, 0.8)
 
 SMALLEST = 2.0**-10
 """Share of the budget below which sizes are not told apart."""
@@ -57,15 +59,39 @@ class SideStructure:
             heads=frozenset(edit.heads.value for edit in edits),
             gate=frozenset(edit.gate.name for edit in edits),
             activation=frozenset(one.value for one in activations if one is not None),
-            other=frozenset(fact for edit in edits for fact in _facts(edit)),
+            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_places(edits)]),
             layers=frozenset(_chosen(edit) for edit in edits if not isinstance(edit.layers, AllLayers)),
             scale=sum(scales) / len(scales) if scales else 0.0,
         )
 
 
+def with_share(structure: SideStructure, stored: Mapping[str, int]) -> SideStructure:
+    """A structure with how several forms share the side's parameters, as further facts: in steps of a fifth.
+
+    Args:
+        structure: Of the edits.
+        stored: Parameters of every form; one form has nothing to share.
+    """
+    if len(stored) < 2:
+        return structure
+    first = min(stored)
+    share = stored[first] / max(1, sum(stored.values()))
+    return replace(structure, other=structure.other | {f"{first} above {step}" for step in _STEPS if share > step})
+
+
+def is_mixed(edits: Sequence[Edit]) -> bool:
+    """Whether several forms are at one site."""
+    return len({edit.form.name for edit in edits}) > 1 and len({edit.site for edit in edits}) == 1
+
+
 def _at(edit: Edit, port: str) -> str:
     """A port, with its site where that is not every attention or every FFN."""
     return str(port) if edit.site in _IN_A_WORD else f"{edit.site}.{port}"
+
+
+def _places(edits: Sequence[Edit]) -> list[str]:
+    """What of several forms at one site writes where; one form writes what is written."""
+    return [f"{edit.form.name} at {edit.write}" for edit in edits] if is_mixed(edits) else []
 
 
 def _facts(edit: Edit) -> list[str]:

@@ -1,6 +1,7 @@
 """Moves where a side may have two edits: one comes or goes, each is changed apart, their split is a number."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from support.factored_search import drawn
@@ -113,3 +114,17 @@ def test_a_study_of_two_edits_proposes_what_the_space_has(two: Genome) -> None:
     for one in found:
         assert one.counts.stored <= two.space.budget
         assert two.space.points_in(one.configuration) is not None
+
+
+def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(two: Genome, inducer: Genes) -> None:
+    assert inducer.attention is not None
+    seen = two.view(inducer).attention
+    assert seen is not None
+    assert seen.structure.other >= {"bottleneck at o", "lowrank at q"}
+    structures = set()
+    for split in (0.1, 0.35, 0.7, 0.95):
+        view = two.view(replace(inducer, attention=replace(inducer.attention, split=split))).attention
+        assert view is not None
+        assert view.size == pytest.approx(seen.size, abs=0.1)
+        structures.add(view.structure)
+    assert len(structures) > 1
