@@ -18,11 +18,10 @@ from studies.keeping.roster import OpenTrial, Roster
 from studies.keeping.upcoming import Upcoming
 from studies.search.candidates import trial_request
 from studies.search.proposer import Proposer
-from studies.search.rungs import RungBoard
+from studies.search.rungs import Rule, RungBoard
 from studies.store.ledger import Ledger
 from studies.store.records import (
     EventKind,
-    ExampleRecord,
     NewTrial,
     Outcome,
     ReadingRecord,
@@ -81,6 +80,9 @@ class StudyKeeper:
         replicates = {trial.number for trial in trials if trial.replicate_of is not None}
         compared = [reading for reading in readings if reading.trial not in replicates]
         self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial.method for trial in trials})
+        if plan.rungs.rule is Rule.SIGNIFICANCE:
+            for examples in self._ledger.examples(self._study.id):
+                self._rungs.remember(examples.trial, examples.step, examples)
         for trial in trials:
             self._counts[trial.state] += 1
             if trial.state is TrialState.COMPLETE and trial.score is not None:
@@ -283,6 +285,8 @@ class StudyKeeper:
         if report.failure is not None:
             outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
         elif reading is not None:
+            if report.examples is not None:
+                self._rungs.remember(report.trial, reading.step, report.examples)
             outcome = self._outcome(open_trial, reading)
         is_sound = reading is not None and math.isfinite(reading.score) and math.isfinite(reading.train_loss)
         readings: tuple[ReadingRecord, ...] = ()
@@ -324,7 +328,7 @@ class StudyKeeper:
             number,
             open_trial.attempt,
             readings=readings,
-            examples=_examples(readings, report),
+            examples=() if report is None or not readings else report.example_records,
             artefact=None if report is None else report.artefact,
             outcome=outcome,
         )
@@ -390,10 +394,3 @@ class StudyKeeper:
         artefacts = self._ledger.artefacts(self._study.id, trial.number)
         snapshots = sorted((one for one in artefacts if one.kind == "snapshot"), key=lambda one: -one.step)
         return Lease(request=request, snapshots=tuple(snapshots))
-
-
-def _examples(readings: Sequence[ReadingRecord], report: Report | None) -> tuple[ExampleRecord, ...]:
-    """What was measured example by example of a report's reading, if that is recorded."""
-    if report is None or report.examples is None:
-        return ()
-    return tuple(ExampleRecord.of_reading(report.examples, reading) for reading in readings)

@@ -6,8 +6,9 @@ scores first, equal scores by trial number, lower first. With ``n`` readings it 
 ``n // reduction``; while ``n < reduction`` every trial goes on.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
-own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Trials that are protected are
-not counted: they would hold the rungs for good.
+own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Where both were measured example
+by example the difference is paired, by accuracy or else by the loss. Trials that are protected are not counted: they
+would hold the rungs for good.
 
 A decision is taken once, when the reading is recorded, and never revised.
 """
@@ -22,6 +23,8 @@ from typing import Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
+from studies.search.evidence import Evidence, paired_evidence
+from trial_runner.example_losses import ExampleLosses
 
 Z = 1.28
 """Standard errors of the difference by which a reading is better than another: one in ten is so by luck."""
@@ -121,6 +124,7 @@ class RungBoard:
         self._ranked: list[list[tuple[float, int]]] = [[] for _ in plan.steps]
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
+        self._examples: dict[tuple[int, int], ExampleLosses] = {}
         for reading in readings:
             self.add(reading, (methods or {}).get(reading.trial))
 
@@ -139,6 +143,12 @@ class RungBoard:
             self._methods[reading.trial] = method
         insort(self._ranked[rung], (-reading.score, reading.trial))
         return True
+
+    def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
+        """Take in what a reading measured example by example, if the rule asks for it."""
+        rung = self._rung_of_step.get(step)
+        if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
+            self._examples.setdefault((rung, trial), examples)
 
     def verdict(self, reading: RecordedScore) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already."""
@@ -160,16 +170,26 @@ class RungBoard:
 
     def _by_significance(self, rung: int, reading: RecordedScore) -> str | None:
         protected = self._protected() | {reading.trial}
-        others = [-negated for negated, trial in self._ranked[rung] if trial not in protected]
+        others = [(-negated, trial) for negated, trial in self._ranked[rung] if trial not in protected]
         needed = math.ceil((len(others) + 1) / self.plan.reduction)
         if len(others) < FEWEST or self.plan.reduction == 1:
             return None
-        error = self._errors([*others, reading.score])
-        own = error(reading.score)
-        better = sum(score - reading.score > Z * math.hypot(own, error(score)) for score in others)
+        error = self._errors([*(score for score, _ in others), reading.score])
+        better = 0
+        for score, trial in others:
+            paired = self._paired(rung, trial, reading.trial)
+            if paired is None:
+                better += score - reading.score > Z * math.hypot(error(reading.score), error(score))
+            else:
+                better += paired.mean > Z * paired.standard_error
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+    def _paired(self, rung: int, first: int, second: int) -> Evidence | None:
+        """How much better a trial is than another at a rung, example by example; None where that is not known."""
+        one, other = (self._examples.get((rung, trial)) for trial in (first, second))
+        return None if one is None or other is None else paired_evidence(one, other)
 
     def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
         """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""

@@ -1,8 +1,10 @@
 """The keeper: leases, verdicts, takeovers, and late or repeated calls. On SQLite and PostgreSQL."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from studies.errors import FencedError, LaunchError, StudiesError
@@ -10,11 +12,12 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
-from studies.search.rungs import RungPlan
+from studies.search.rungs import Rule, RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, TrialState
 from studies.verifying import replay_violations
+from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
 
 
@@ -418,3 +421,28 @@ def test_a_study_whose_space_is_exhausted_is_done_before_its_target(new_plan, ke
     assert standing.is_done
     assert standing.summary.startswith("finished: 3 trials, and nothing is left to try")
     assert broken(plan, keeper) == []
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
+def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(new_plan, keep, takes_over):
+    rungs = RungPlan(steps=(4,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
+    plan = new_plan(target_trials=6, rungs=rungs)
+    keeper = keep(plan)
+    leases = take(keeper, 6)
+    # two points of 400 examples are no more than noise, but for those that see which examples they are
+    rights = [np.arange(400) < right for right in (208, 208, 208, 208, 208, 200)]
+    reports = [
+        replace(report(lease, 4, right.mean()), examples=ExampleLosses.of(1.0 - right, right))
+        for lease, right in zip(leases, rights, strict=True)
+    ]
+    assert set(tell(keeper, *reports[:5])) == {Decision.GO_ON}
+    last = reports[5]
+    if takes_over:
+        keeper = keep(plan)
+        (again,) = [one for one in take(keeper, 6) if one.request.trial == 5]
+        last = replace(last, attempt=again.request.attempt)
+    assert tell(keeper, last) == [Decision.STOP]
+    ledger, key = key_of(plan)
+    with ledger:
+        assert [(one.trial, one.step) for one in ledger.examples(key)] == [(trial, 4) for trial in range(6)]
+        assert [one.scores.sum() for one in ledger.examples(key)] == [208] * 5 + [200]

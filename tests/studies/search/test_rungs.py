@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from studies.errors import LaunchError
 from studies.search.rungs import Protected, Rule, RungBoard, RungPlan
+from trial_runner.example_losses import ExampleLosses
 
 
 @dataclass(frozen=True)
@@ -206,3 +208,33 @@ def test_where_all_published_methods_are_protected_ranks_count_them_all_the_same
     rungs.add(low)
     assert rungs.verdict(low) is not None
     assert rungs.verdict(Score(1, 25, 0.8)) is None
+
+
+def measured(right: int, examples: int = 400) -> ExampleLosses:
+    """So many examples right, always the first ones: of two trials one is never right where the other is wrong."""
+    is_right = np.arange(examples) < right
+    return ExampleLosses.of(1.0 - is_right, is_right)
+
+
+def compared(*, is_paired: bool) -> str | None:
+    """The verdict on a trial that is 2 points below five others, of 400 examples."""
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
+    board = RungBoard(plan)
+    for trial, right in enumerate([208, 208, 208, 208, 208, 200]):
+        if is_paired:
+            board.remember(trial, 25, measured(right))
+        board.add(Score(trial, 25, right / 400))
+    return board.verdict(Score(5, 25, 0.5))
+
+
+def test_differences_on_the_same_examples_are_told_from_noise_sooner() -> None:
+    # two points are less than one standard error of the difference of two scores, sqrt(2 * 0.25 / 400) = 3.5 points,
+    # and paired, with 8 examples that one has right and none that the other has, 2.8 errors of 0.7 points
+    assert compared(is_paired=False) is None
+    assert compared(is_paired=True) == "rung 0 (25 steps): 0.5, and 5 of 5 are better by more than their noise"
+
+
+def test_by_ranks_examples_are_not_remembered() -> None:
+    board = RungBoard(RungPlan(steps=(25,), reduction=2))
+    board.remember(0, 25, measured(3))
+    assert board._examples == {}
