@@ -65,7 +65,7 @@ def trained_specification(
 
 
 def predict(
-    folder: str | Path, texts: Sequence[str | Sequence[str]], *, batch_size: int = 32, backbone: str | None = None
+    folder: str | Path, texts: str | Sequence[str | Sequence[str]], *, batch_size: int = 32, backbone: str | None = None
 ) -> Table:
     """What an export makes of texts, one row each in their order.
 
@@ -75,7 +75,8 @@ def predict(
 
     Args:
         folder: What `Study.export` or `train` wrote.
-        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question.
+        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. A text by
+            itself is one row.
         batch_size: Texts of a pass.
         backbone: Where the backbone is now; None takes the one that the export names.
 
@@ -89,6 +90,7 @@ def predict(
     """
     from studies.exports.predicting import PredictionOptions, predict_texts
 
+    texts = [texts] if isinstance(texts, str) else texts
     options = PredictionOptions(batch_size=batch_size, backbone=backbone)
     rows = [
         {

@@ -275,7 +275,7 @@ class Study:
         *,
         top: int = 5,
         seeds: int = 5,
-        against: tuple[str, ...] | list[str] = AGAINST,
+        against: str | tuple[str, ...] | list[str] = AGAINST,
         name: str | None = None,
         progress: Observer | bool = True,
         **fleet: object,
@@ -287,7 +287,7 @@ class Study:
         Args:
             top: How many of the best configurations.
             seeds: How often each is trained.
-            against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against.
+            against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against; one or several.
             name: Of the confirmation; None is the study's with ``-confirm``.
             progress: Called about twice a second; True shows a bar, False nothing.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
@@ -300,9 +300,8 @@ class Study:
         from studies.confirming.results import confirmation_result
         from studies.confirming.running import confirm
 
-        request = ConfirmationRequest(
-            study=self.name, top=top, seeds=seeds, against=tuple(map(PublishedPoint, against)), name=name, fleet=fleet
-        )
+        points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
+        request = ConfirmationRequest(study=self.name, top=top, seeds=seeds, against=points, name=name, fleet=fleet)
         with observed(progress, self.view) as observer:
             confirm(request, storage_url=self.storage, observer=observer)
         with _opened(self.storage) as ledger:

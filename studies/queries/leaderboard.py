@@ -105,7 +105,10 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
 
     Raises:
         UnknownStudyError: If there is no study of that name.
+        ValueError: If ``top`` is negative.
     """
+    if top is not None and not top >= 0:
+        raise ValueError(f"a leaderboard must have at least 0 rows; got top={top}. Leave it out for all.")
     study = ledger.study(name)
     ranking = ranking_of(ledger, study)
     rows = [_row(place, trial, study, ranking) for place, trial in enumerate(ranking.trials, start=1)]

@@ -64,6 +64,8 @@ def specification_of(
         return read_specification(study_file(str(study)), overrides)
     if isinstance(study, Specification):
         return specification_from_mapping(_overridden(study.as_json(), overrides)) if overrides else study
+    if not isinstance(study, Mapping):
+        raise SpecificationError(f"the study must be a file, a shipped example or a mapping; got {study!r}.")
     mapping = deepcopy(dict(study))
     _resolve_paths(mapping, Path.cwd(), (*_PATH_KEYS, "backbone"))
     return specification_from_mapping(_overridden(mapping, overrides))

@@ -202,6 +202,22 @@ def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) 
         deltaspace.launch({"name": "x", "trials": 3})
     with pytest.raises(ValueError, match="1 problem:\nbudget: "):
         deltaspace.launch("docstrings", overrides={"budget": "200%"})
+    with pytest.raises(ValueError, match="got top=-1"):
+        study.leaderboard(top=-1)
+
+
+def test_a_study_that_is_neither_a_file_nor_an_example_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no 'docstring'\. Examples: .*sst2.*Did you mean 'docstrings'\?$"):
+        deltaspace.launch("docstring")
+    with pytest.raises(ValueError, match=r"there is no nowhere\.yaml\.$"):
+        deltaspace.launch("nowhere.yaml")
+    with pytest.raises(ValueError, match=r"must be a file, a shipped example or a mapping; got 5\."):
+        deltaspace.launch(5)  # type: ignore[arg-type]
+
+
+def test_a_baseline_by_itself_is_one_baseline(study: Study) -> None:
+    with pytest.raises(KeyError, match="no published method 'lroa'"):
+        study.confirm(against="lroa")
 
 
 def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:

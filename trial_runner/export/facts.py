@@ -70,7 +70,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ExportError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error
+    except ValueError as error:
         raise ExportError(f"an export must have a readable {path.name}; got: {error}.") from error
     if not isinstance(facts, dict):
         raise ExportError(f"{path} must be a JSON object; got {type(facts).__name__}.")

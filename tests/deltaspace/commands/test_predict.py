@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+import deltaspace
 from deltaspace.commands.main import main
+from studies.errors import StudiesError
 
 Predict = Callable[..., tuple[int, str, str]]
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
@@ -241,3 +243,8 @@ def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
     assert recorded == pytest.approx(chrf, abs=1e-6)
     assert chrf > 0.1
     assert out.startswith(f"{len(found)} lines")
+
+
+def test_a_text_by_itself_is_one_text_and_not_its_letters(pairs: Path) -> None:
+    with pytest.raises(StudiesError, match=r"^text 0 must be 2 texts .*; got \('two words',\)\.$"):
+        deltaspace.predict(pairs, "two words")
