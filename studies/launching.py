@@ -1,15 +1,14 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from pydantic import ValidationError
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
-from studies.errors import LaunchError, StorageError, StudyChangedError, UnknownStudyError
+from studies.errors import LaunchError, SchemaVersionError, StorageError, StudyChangedError, UnknownStudyError
 from studies.fleet import BACKENDS
 from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
 from studies.fleet.interrupts import Interrupts
@@ -23,7 +22,7 @@ from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
-from trial_runner.tasks import prepare_task
+from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared
 
 
@@ -66,13 +65,13 @@ def launch(
         RunnerError: If the backbone or the task cannot be had.
     """
     storage_url = absolute_url(storage_url)
+    specification = _as_begun(specification, storage_url)
     config = config_of(specification.backbone)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
-    _look_for_changes(specification, storage_url)
     task = None if factory is not None else _prepared(specification)
-    labels, examples = (0, None) if task is None else (len(task.labels), len(task.splits["validation"]))
+    labels, examples = (0, None) if task is None else (len(task.labels), _example_count(task, specification))
     with Ledger.open(storage_url) as ledger:
         study = _create_or_continue(specification, ledger, shape)
         counts = ledger.state_counts(study.id)
@@ -122,15 +121,8 @@ def plan_of(
         rungs=specification.rung_plan(examples),
         over_structures=specification.search.draws == "structures",
         artefacts=study_folder(specification.artefact_folder(), study),
-        replicates=replicate_count(_replicates(study), specification.trials),
+        replicates=replicate_count(specification.search.replicates, specification.trials),
     )
-
-
-def _replicates(study: StudyRecord) -> Literal["auto"] | int:
-    """What was asked for when the study was begun; a study of before there were replicates has none."""
-    search = study.specification.get("search")
-    asked = search.get("replicates", 0) if isinstance(search, Mapping) else 0
-    return "auto" if asked == "auto" else int(asked)
 
 
 def _look_away(progress: Progress) -> None:
@@ -140,6 +132,12 @@ def _look_away(progress: Progress) -> None:
 def label_count(specification: Specification) -> int:
     """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
     return len(_prepared(specification).labels)
+
+
+def _example_count(task: Prepared, specification: Specification) -> int | None:
+    """Examples that tell how sure a score is, where it is a share of them."""
+    is_share = METRICS[specification.task.metric].bounds == (0.0, 1.0)
+    return len(task.splits["validation"]) if is_share else None
 
 
 def _prepared(specification: Specification) -> Prepared:
@@ -154,14 +152,32 @@ def _prepared(specification: Specification) -> Prepared:
     )
 
 
-def _look_for_changes(specification: Specification, storage_url: str) -> None:
-    """Compare with the study of the name, if there is one, without creating anything."""
+def _as_begun(specification: Specification, storage_url: str) -> Specification:
+    """The study file as it continues the study of its name, if there is one; nothing is created.
+
+    Raises:
+        StudyChangedError: With one line per key that differs.
+        LaunchError: If it is no study that searches.
+    """
     try:
-        with Ledger.open(storage_url, read_only=True) as ledger:
-            _refuse_change(specification, ledger.study(specification.name))
+        study = _begun(specification.name, storage_url)
     except (StorageError, UnknownStudyError):
         # nothing there yet, or nothing readable: that is said when it is opened for writing
-        return
+        return specification
+    with suppress(ValidationError):
+        specification = specification.continuing(Specification.from_json(study.specification))
+    _refuse_change(specification, study)
+    return specification
+
+
+def _begun(name: str, storage_url: str) -> StudyRecord:
+    try:
+        with Ledger.open(storage_url, read_only=True) as ledger:
+            return ledger.study(name)
+    except SchemaVersionError:
+        # tables of an earlier version are brought up to date
+        with Ledger.open(storage_url) as ledger:
+            return ledger.study(name)
 
 
 def _refuse_change(specification: Specification, study: StudyRecord) -> None:

@@ -17,6 +17,7 @@ from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
 from studies.keeping.roster import OpenTrial, Roster
 from studies.keeping.upcoming import Upcoming
 from studies.search.candidates import trial_request
+from studies.search.direct import Course
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
 from studies.store.ledger import Ledger
@@ -74,6 +75,7 @@ class StudyKeeper:
             seed=plan.seed,
             published=plan.published,
             over_structures=plan.over_structures,
+            course=Course(steps=plan.training.steps, examples=plan.rungs.examples),
         )
         self.proposer.replay(trials, by_trial)
         self._upcoming = Upcoming(plan, self.proposer, self._ledger, self._study, record_event=self._record_event)

@@ -19,6 +19,7 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
+from studies.search.direct import MAX_DRAWS, Course, DirectSearch
 from studies.search.factored.optuna_sampler import METHOD
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
@@ -28,6 +29,8 @@ MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
 
 _GENERATION_KEY = "NSGAIISampler:generation"
+
+_ANY_COURSE = Course()
 
 _OPTUNA_STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.RUNNING,
@@ -69,6 +72,7 @@ class Proposer:
         seed: int,
         published: Sequence[str] = (),
         over_structures: bool = False,
+        course: Course = _ANY_COURSE,
     ) -> None:
         """Begin with an empty history.
 
@@ -80,6 +84,7 @@ class Proposer:
             over_structures: Whether what is random is uniform over structures, and a published method is seen by its
                 whole path through the space or not at all; else what is random is uniform over one decision after
                 another, and of a published method nothing but its rates is seen.
+            course: Of every trial; samplers of Optuna's do without.
 
         Raises:
             LaunchError: If there is no sampler of that name.
@@ -88,6 +93,8 @@ class Proposer:
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         self._seed = seed
         self._over_structures = over_structures
+        search = self._sampler.search
+        self._direct = None if search is None else DirectSearch(search(space, seed), course)
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():
@@ -125,9 +132,20 @@ class Proposer:
         generations = None if population is None else _Generations(population)
         for trial in trials:
             system_attributes = {} if generations is None else {_GENERATION_KEY: generations.of(trial)}
-            frozen = self.expected(trial, readings.get(trial.number, ()), system_attributes)
-            self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=frozen))
-            self._note(trial.fingerprint, trial.method)
+            self._take_in(trial, readings.get(trial.number, ()), system_attributes)
+
+    def _take_in(
+        self,
+        trial: TrialRecord,
+        readings: Sequence[ReadingRecord] = (),
+        system_attributes: Mapping[str, object] | None = None,
+    ) -> None:
+        """Know of the next trial from its record."""
+        frozen = self.expected(trial, readings, system_attributes)
+        self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=frozen))
+        self._note(trial.fingerprint, trial.method)
+        if self._direct is not None:
+            self._direct.replay(trial, readings)
 
     def expected(
         self,
@@ -191,17 +209,20 @@ class Proposer:
             created_at=datetime.now(UTC),
             ended_at=None,
         )
-        self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=self.expected(running)))
-        self._note(trial.fingerprint, trial.method)
+        self._take_in(running)
 
     def report(self, number: int, step: int, score: float) -> None:
         """Tell of a reading of an unfinished trial."""
+        if self._direct is not None:
+            self._direct.report(number, step, score)
         trial = self._storage.get_trial(self._ids[number])
         if not trial.state.is_finished():
             self._storage.set_trial_intermediate_value(self._ids[number], step, score)
 
     def close(self, number: int, state: TrialState, score: float | None = None) -> None:
         """Tell how a trial ended; ``score`` is given exactly for complete ones."""
+        if self._direct is not None:
+            self._direct.close(number, state)
         if not self._storage.get_trial(self._ids[number]).state.is_finished():
             values = None if score is None else [score]
             self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
@@ -216,8 +237,25 @@ class Proposer:
             over_structures=self._over_structures,
         )
 
-    @quiet_optuna()
     def _ask(self, number: int, method: str | None) -> Candidate:
+        return self._ask_optuna(number, method) if self._direct is None else self._ask_directly(self._direct, method)
+
+    def _ask_directly(self, direct: DirectSearch, method: str | None) -> Candidate:
+        candidate = direct.ask(method)
+        if candidate is None:
+            raise SpaceExhausted(f"{MAX_DRAWS} proposals in a row had been tried before.")
+        asked = optuna.trial.create_trial(
+            state=optuna.trial.TrialState.RUNNING,
+            params=dict(candidate.parameters),
+            distributions={name: self._distributions[name] for name in candidate.parameters},
+            user_attrs={} if candidate.method is None else {METHOD: candidate.method},
+        )
+        self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=asked))
+        self._note(candidate.fingerprint, method)
+        return candidate
+
+    @quiet_optuna()
+    def _ask_optuna(self, number: int, method: str | None) -> Candidate:
         for retry in range(MAX_REPEATS):
             self._study.sampler = make_sampler(self._sampler, self._turn(number, retry))
             trial = self._study.ask()

@@ -24,7 +24,9 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
+from studies.search.direct import Search
 from studies.search.factored.optuna_sampler import FactoredSampler
+from studies.search.factored.sampler import FactoredSearch
 from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 
@@ -134,6 +136,7 @@ class Sampler:
         knows_published: Whether it knows what a published method is, from the trial's attribute ``method``; then it is
             shown all of them, whatever the two above say.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
+        search: What is asked in place of Optuna, for a space and the seed of a study; None if Optuna is asked.
     """
 
     make: Callable[[Turn], BaseSampler]
@@ -141,6 +144,7 @@ class Sampler:
     sees_whole_paths: bool = True
     knows_published: bool = False
     population: int | None = None
+    search: Callable[[SearchSpace, int], Search] | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
@@ -191,6 +195,10 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
+def _factored_search(space: SearchSpace, seed: int) -> Search:
+    return FactoredSearch(space, seed=seed)
+
+
 def _factored(turn: Turn) -> BaseSampler:
     """One sampler for all turns of a study; what it remembers saves time and changes nothing."""
     of_space = _FACTORED.setdefault(turn.space, {})
@@ -209,7 +217,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nsga2": Sampler(make=_nsga2, sees_published=False, sees_whole_paths=False, population=POPULATION),
         "gp": Sampler(make=_gp, sees_published=False, sees_whole_paths=False),
         "qmc": Sampler(make=_qmc),
-        "factored": Sampler(make=_factored, knows_published=True),
+        "factored": Sampler(make=_factored, knows_published=True, search=_factored_search),
     },
     kind=Sampler,
     group="deltaspace.samplers",

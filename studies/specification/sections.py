@@ -23,19 +23,19 @@ class Pruning(Section):
     """When trials are compared, and how many go on (asynchronous successive halving).
 
     Attributes:
-        first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is an eighth of a full trial by
-            ``ranks``, and by ``significance`` a quarter, but never less than twice the warm-up.
+        first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
+            never less than twice the warm-up; by ``ranks`` an eighth.
         reduction: Each next rung has so many times the steps, and about one trial in so many goes on.
-        rule: ``ranks`` keeps the first of all readings at a rung; ``significance`` stops a trial only where others,
-            protected ones not counted, are better by more than the noise of the validation examples.
-        protect_published: Whether published methods run to the end whatever the rungs say, so that the comparison
-            is whole; ``best`` protects the three best at the first rung and the task head alone.
+        rule: ``significance`` stops a trial only where others, protected ones not counted, are better by more than the
+            noise of the validation examples; ``ranks`` keeps the first of all readings at a rung.
+        protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
+            the first rung and the task head alone; true is all of them, false none.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
     reduction: Annotated[Whole, Field(ge=2)] = 2
-    rule: Rule = Rule.RANKS
-    protect_published: bool | Literal["best"] = True
+    rule: Rule = Rule.SIGNIFICANCE
+    protect_published: bool | Literal["best"] = "best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
@@ -43,16 +43,16 @@ class Search(SpaceOptions):
     """What may be proposed, and who proposes.
 
     Attributes:
-        sampler: ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, ``factored``, or one that an installed package adds.
-        draws: What random and first proposals are uniform over: one after another of the ``decisions``, or
-            ``structures``, with edits on both sides in 7 of 10; then samplers see a published method by its whole path
-            through the space or not at all, else by its rates alone.
+        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
+        draws: What random and first proposals are uniform over: ``structures``, with edits on both sides in 7 of 10, or
+            one after another of the ``decisions``. Over structures, samplers see a published method by its whole path
+            through the space or not at all, else by its rates alone; ``factored`` knows all and draws structures.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
     """
 
-    sampler: SamplerName = "tpe"
-    draws: Literal["decisions", "structures"] = "decisions"
+    sampler: SamplerName = "factored"
+    draws: Literal["decisions", "structures"] = "structures"
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
 
     @model_validator(mode="after")

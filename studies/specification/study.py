@@ -6,11 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
 from studies.search.rungs import Protected, Rule, RungPlan
+from studies.specification.defaults import LeftOut, with_earlier_defaults
 from studies.specification.fields import Budget, Section
 from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search
@@ -52,11 +53,15 @@ class Specification(Section):
     pruning: Pruning = Pruning()
     search: Search = Search()
     fleet: Fleet = Fleet()
+    _left_out: LeftOut = PrivateAttr(default=LeftOut())
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _fill(cls, given: Any) -> Any:
-        return with_training_preset(given)
+    def _fill(cls, given: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        found = validated(with_training_preset(given))
+        if isinstance(given, Mapping):
+            found._left_out = LeftOut.of(given)
+        return found
 
     @model_validator(mode="after")
     def _check_rungs(self) -> Self:
@@ -119,8 +124,21 @@ class Specification(Section):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Read `as_json` back; keys that came later get their defaults, whatever a preset says by now."""
+        """Read `as_json` back.
+
+        Keys that came later have the defaults that they came with, whatever a preset says by now.
+        """
+        stored = with_earlier_defaults(stored)
         training = stored.get("training", {})
         if isinstance(training, Mapping):
             stored = {**stored, "training": {**asdict(Training()), **training}}
-        return cls.model_validate(dict(stored))
+        return cls.model_validate(stored)
+
+    def continuing(self, begun_with: Self) -> Self:
+        """The same for a study that exists: where a default has changed and is asked for, what it was begun with."""
+        said, begun = self.as_json(), begun_with.as_json()
+        for section, key in self._left_out.keys:
+            values, earlier = said[section], begun[section]
+            if isinstance(values, dict) and isinstance(earlier, dict):
+                values[key] = earlier[key]
+        return type(self).model_validate(said)

@@ -12,7 +12,7 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
-from studies.search.rungs import Rule, RungPlan
+from studies.search.rungs import Protected, Rule, RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, TrialState
@@ -446,3 +446,32 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(new_p
     with ledger:
         assert [(one.trial, one.step) for one in ledger.examples(key)] == [(trial, 4) for trial in range(6)]
         assert [one.scores.sum() for one in ledger.examples(key)] == [208] * 5 + [200]
+
+
+def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_proposes_the_same_pack(new_plan, keep):
+    rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
+    published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
+    plan = new_plan(sampler="factored", rungs=rungs, published=published, target_trials=40)
+    keeper = keep(plan)
+    held, seen = {lease.request.trial: lease for lease in take(keeper, 4)}, set()
+    for _ in range(10):
+        reports = []
+        for trial, lease in held.items():
+            if trial % 7 == 6:
+                reports.append(Report(trial=trial, attempt=1, failure="the loss is nan at step 2"))
+            else:
+                reports.append(report(lease, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
+        seen |= {*held}
+        answer = keeper.exchange("w/1", reports, sum(one.failure is not None for one in reports))
+        going = {one.trial for one in answer.verdicts if one.decision is Decision.GO_ON}
+        held = {trial: lease for trial, lease in held.items() if trial in going}
+        held |= {lease.request.trial: lease for lease in answer.leases}
+    assert {*states(plan)} == {"complete", "pruned", "failed", "running"}
+    assert broken(plan, keeper) == []
+    ledger, key = key_of(plan)
+    with ledger:
+        tried = ledger.trials(key)
+    later = keep(plan)
+    expected = [keeper.proposer.propose().candidate.fingerprint for _ in range(3)]
+    assert [later.proposer.propose().candidate.fingerprint for _ in range(3)] == expected
+    assert len({*expected, *(trial.fingerprint for trial in tried)}) == len(tried) + 3

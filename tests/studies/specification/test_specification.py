@@ -53,7 +53,8 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     study = specification_from_mapping(MINIMAL)
     assert (study.trials, study.seed) == (40, 0)
     assert (study.training.steps, study.training.batch_size) == (200, 32)
-    assert study.rung_steps == (25, 50, 100, 200)
+    assert study.rung_steps == (50, 100, 200)
+    assert (study.search.sampler, study.search.draws) == ("factored", "structures")
     assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
 
 
@@ -354,8 +355,10 @@ def test_a_first_rung_past_the_last_step_is_refused() -> None:
 @pytest.mark.parametrize(
     ("pruning", "steps", "rungs"),
     [
-        ({}, 200, (25, 50, 100, 200)),
-        ({}, 4, (1, 2, 4)),
+        ({}, 200, (50, 100, 200)),
+        ({}, 8, (2, 4, 8)),
+        ({"rule": "ranks"}, 200, (25, 50, 100, 200)),
+        ({"rule": "ranks"}, 4, (1, 2, 4)),
         ({"first_rung_steps": None}, 200, (200,)),
         ({"first_rung_steps": 30, "reduction": 3}, 200, (30, 90, 200)),
         ({"first_rung_steps": 200}, 200, (200,)),
@@ -542,10 +545,28 @@ def test_a_study_survives_json() -> None:
     assert Specification.from_json(study.as_json()) == study
 
 
-def test_a_study_that_was_stored_before_a_key_existed_gets_its_default() -> None:
+def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() -> None:
     stored = specification_from_mapping(MINIMAL).as_json()
-    del stored["pruning"]
-    assert Specification.from_json(stored) == specification_from_mapping(MINIMAL)
+    del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
+    del stored["search"]["replicates"]
+    earlier = {
+        "pruning": {"rule": "ranks", "protect_published": True},
+        "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0},
+    }
+    assert Specification.from_json(stored) == specification_from_mapping({**MINIMAL, **earlier})
+
+
+def test_a_study_that_is_continued_keeps_what_the_file_leaves_to_defaults_that_changed() -> None:
+    file = {**MINIMAL, "search": {"scales": [1, 2]}, "pruning": {"reduction": 3}}
+    stored = specification_from_mapping(file).as_json()
+    del stored["pruning"]["rule"], stored["search"]["draws"]
+    stored["search"]["sampler"], stored["pruning"]["protect_published"] = "gp", False
+    begun = Specification.from_json(stored)
+    assert specification_from_mapping(file).continuing(begun) == begun
+    said = {**file, "search": {"scales": [1, 2], "sampler": "factored"}}
+    assert difference(begun.as_json(), specification_from_mapping(said).continuing(begun).as_json()) == [
+        'search.sampler: "gp" -> "factored"'
+    ]
 
 
 def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None:
@@ -660,10 +681,10 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_rungs_and_draws_are_as_they_were_unless_the_file_says_otherwise() -> None:
-    study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}})
+def test_rungs_by_ranks_are_what_they_were() -> None:
+    pruning = {"rule": "ranks", "protect_published": True}
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}, "pruning": pruning})
     assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
-    assert study.search.draws == "decisions"
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80, 160))])
@@ -674,7 +695,6 @@ def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_wa
         {
             **MINIMAL,
             "training": {"steps": 200, "warmup_fraction": warmup},
-            "pruning": {"rule": "significance", "protect_published": "best"},
         }
     )
     assert study.rung_plan(750) == RungPlan(

@@ -1,0 +1,110 @@
+"""A search that is asked directly: it makes whole candidates from all that is known of the trials before.
+
+Samplers of Optuna see parameters and values. A direct search sees configurations, every reading with how sure it is,
+and how far a trial goes; so it is asked for candidates itself, and Optuna is told what was found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Protocol
+
+from search_space.space.space import Candidate
+from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.observation import Measured, Observation
+from studies.store.records import ReadingRecord, TrialRecord, TrialState
+
+MAX_DRAWS = 16
+"""How often a search that draws nothing new is asked again, each time with another seed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What every trial of a study goes through.
+
+    Attributes:
+        steps: Of a whole trial; what is read later counts as read at its end.
+        examples: That a score between 0 and 1 is a mean over; None if that is not known.
+    """
+
+    steps: int = 1
+    examples: int | None = None
+
+    def measured(self, step: int, score: float, *, time: float) -> Measured:
+        """A reading as a search is told of it."""
+        return Measured(
+            fraction=min(1.0, step / self.steps), score=score, standard_error=self.standard_error(score), time=time
+        )
+
+    def standard_error(self, score: float) -> float:
+        """Of a score; 0 where it is not known."""
+        return share_error(self.examples)(score) if self.examples and 0 <= score <= 1 else 0.0
+
+
+class Search(Protocol):
+    """Proposes candidates; what it proposes depends on its seed and on the arguments only."""
+
+    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+        """One that was not tried before; None if nothing new was drawn."""
+        ...
+
+    def published(
+        self, history: Sequence[Observation], method: str, *, number: int, retry: int = 0
+    ) -> Candidate | None:
+        """A published method at rates that were not tried before; None if all that were drawn had been."""
+        ...
+
+
+class DirectSearch:
+    """A search and the trials that it is told of, in step with the ledger.
+
+    A ledger has no times of readings, and the times at which two trials end together differ from one launch to the
+    next; so readings of trials that have ended are heard in the order of their numbers, those of running trials last.
+    """
+
+    def __init__(self, search: Search, course: Course) -> None:
+        """Begin with an empty history."""
+        self._search = search
+        self._course = course
+        self._trials: list[Observation] = []
+
+    def ask(self, method: str | None) -> Candidate | None:
+        """A candidate for the next trial, which counts as running from now on; None if all had been tried.
+
+        Args:
+            method: The published method that it is to be; None for whatever promises most.
+
+        Raises:
+            BudgetError: If the method does not fit.
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        number = len(self._trials)
+        for retry in range(MAX_DRAWS):
+            if method is None:
+                candidate = self._search.candidate(self._trials, number=number, retry=retry)
+            else:
+                candidate = self._search.published(self._trials, method, number=number, retry=retry)
+            if candidate is not None:
+                self._trials.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
+                return candidate
+        return None
+
+    def replay(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> None:
+        """Tell of the next trial of a ledger."""
+        (bare,) = observations([trial], {}, steps=self._course.steps)
+        self._trials.append(bare)
+        for reading in sorted(readings, key=lambda one: one.step):
+            self.report(trial.number, reading.step, reading.score)
+        self.close(trial.number, trial.state)
+
+    def report(self, number: int, step: int, score: float) -> None:
+        """Tell of a reading; of two at the same step the first stands, as in the ledger."""
+        trial, found = self._trials[number], self._course.measured(step, score, time=inf)
+        if all(one.fraction != found.fraction for one in trial.readings):
+            self._trials[number] = replace(trial, readings=(*trial.readings, found))
+
+    def close(self, number: int, state: TrialState) -> None:
+        """Tell how a trial ended, or that it is queued."""
+        trial, time = self._trials[number], 0.0 if state.is_terminal else inf
+        readings = tuple(replace(one, time=time) for one in trial.readings)
+        self._trials[number] = replace(trial, state=state, readings=readings)
