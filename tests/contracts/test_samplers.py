@@ -10,6 +10,8 @@ import pytest
 from support.simulated_search import next_after_a_replay, proposer_of, readings_of, search, whole_space
 
 from search_space.counting.counts import count
+from search_space.forms import Init
+from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from search_space.validity import check_on
 from studies.search.proposer import Proposer
@@ -96,3 +98,20 @@ def test_a_replay_proposes_the_same_where_draws_are_uniform_over_structures(spac
     replayed.replay(history, readings_of(history))
     following = search(lost, space, 2, [])
     assert [trial.fingerprint for trial in search(replayed, space, 2, [])] == [one.fingerprint for one in following]
+
+
+def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space: SearchSpace, sampler: str) -> None:
+    options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
+    wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
+    published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)
+
+    def proposer() -> Proposer:
+        return Proposer(wide, sampler=sampler, seed=5, published=published, over_structures=True)
+
+    lost, replayed = proposer(), proposer()
+    history = search(lost, wide, 16, [])
+    assert any(str(name).endswith("_split") for trial in history for name in trial.proposal)
+    assert any("pattern" in str(name) for trial in history for name in trial.proposal)
+    replayed.replay(history, readings_of(history))
+    following = search(lost, wide, 2, [])
+    assert [trial.fingerprint for trial in search(replayed, wide, 2, [])] == [one.fingerprint for one in following]
