@@ -8,7 +8,6 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """`` Did you mean 'bleu'?`` for a name that is nearly a known one, else nothing.
 
     Args:
-        name: What was written.
         known: What could have been meant.
         cutoff: How near is near, in [0, 1]; see `difflib.get_close_matches`.
     """

@@ -68,7 +68,6 @@ class TrialRequest:
     Attributes:
         trial: Number of the trial in its study.
         attempt: Which attempt at it this is, from 1.
-        configuration: The deltas.
         learning_rates: Peak learning rates.
         plan: How to train.
         seed: Of initialisation, data order and dropout. The same for every attempt.
@@ -107,7 +106,6 @@ class SlotReading(Reading):
     """A reading of the trial in a slot of a pack.
 
     Attributes:
-        slot: Of the pack.
         examples: The same example by example; None where that was not measured.
     """
 

@@ -37,7 +37,6 @@ def score_text(score: float | None, state: TrialState, steps: int, *, early_by_l
 
     Args:
         score: None without a reading.
-        state: Of the trial.
         steps: Where the score is from.
         early_by_loss: Whether the score is the loss, with a minus sign, unless the trial is complete.
     """

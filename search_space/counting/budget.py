@@ -288,10 +288,8 @@ def solve(
 
     Args:
         structure: Its widths do not matter.
-        shape: The backbone.
         attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
             no bottleneck to size.
-        parameters: The budget.
         splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
             without.
 

@@ -28,7 +28,6 @@ class EncodedPrompt(SizedForm):
 
     Attributes:
         width: Number of rows, the prompt length l. At least 1.
-        encoder: Which network.
         hidden: Its hidden width h.
 
     Raises:

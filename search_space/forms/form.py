@@ -196,7 +196,6 @@ class SizedForm(Form):
         """The form with another width.
 
         Args:
-            width: Its bottleneck.
             widened: How many sublayers have one step more; plays no part where that cannot be.
         """
         return replace(self, width=width, widened=widened) if self.can_widen else replace(self, width=width)

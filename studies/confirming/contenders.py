@@ -64,7 +64,6 @@ def entries_of(
 
     Args:
         trials: Of the study, at least one of them complete.
-        space: Of the study.
         top: How many of the best configurations.
         against: Of published methods.
         estimates: What the trials are expected to score; None goes by their scores.

@@ -60,7 +60,6 @@ class ConfirmationResult:
 
     Attributes:
         study: Of the study that is confirmed.
-        metric: Of the scores.
         budget_parameters: Most stored parameters of a configuration of the study.
         seeds: Every contender is trained with each of them.
         ended: How many of them have ended.

@@ -36,7 +36,6 @@ class Comparison:
     """The winner beside one baseline.
 
     Attributes:
-        baseline: Its label.
         pairs: Seeds with a score of both.
         difference: Mean of winner minus baseline over the pairs; None with fewer than `LEAST_PAIRS`.
         low: Lower end of its 95% paired bootstrap interval.

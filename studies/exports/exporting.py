@@ -35,7 +35,6 @@ class Export:
     Attributes:
         stored_parameters: Without the task head.
         score: At the last step, on the split that the study measures on.
-        metric: Of the score.
         is_folded: Whether tables stand where networks were in training, so that outputs agree up to rounding only.
         files: Names, sorted.
     """

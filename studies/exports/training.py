@@ -130,7 +130,6 @@ def train(
 
     Args:
         specification: Backbone, task and training; its seed is that of the training.
-        chosen: What to train.
         folder: Must not exist; nothing is there before the training has ended.
         learning_rate: Peak rate of the deltas. None takes the one that came with the configuration, else the
             geometric middle of the range that the study searches for its form.

@@ -25,7 +25,6 @@ class _Occupant:
     """A trial in a slot.
 
     Attributes:
-        request: What is trained.
         step: Optimiser steps done.
         saved_step: Steps of its newest snapshot.
     """
@@ -58,7 +57,6 @@ class PackWorker:
 
         Args:
             name: ``place/incarnation``.
-            keeper: Of the study.
             runner: Opens the pack and keeps snapshots.
             slots: Trials side by side.
             folder: The study's own, for snapshots.

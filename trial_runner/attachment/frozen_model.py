@@ -101,7 +101,6 @@ class FrozenModel(Backbone):
 
         Args:
             slots: K.
-            tokens: Of the longest.
         """
         most = min(_EVALUATED, _EVALUATED_TOGETHER // slots)
         of_one = self.widest_bytes(slots, tokens)
@@ -132,9 +131,6 @@ class Pass:
     """What is computed together: the frozen model with the deltas and heads of K slots.
 
     Attributes:
-        frozen: The model.
-        deltas: Of the slots.
-        heads: Of the slots.
         slots: K.
     """
 

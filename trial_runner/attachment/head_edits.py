@@ -83,7 +83,6 @@ class HeadEdits:
 
         Args:
             edits: Of its port.
-            h: The tensor.
             own: What edits read that read their own port; None is ``h`` itself.
         """
         itself = SlotRows(h, edits.slots)

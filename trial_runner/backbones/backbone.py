@@ -150,7 +150,6 @@ def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementa
 
     Args:
         of_kind: One of the automatic classes of transformers.
-        precision: Of the weights.
         attn_implementation: See `load_backbone`.
     """
     source = source_of(name)

@@ -59,7 +59,6 @@ class DeltaSet(nn.Module):
     Args:
         seed: Of the initial values, which do not depend on device or precision.
         device: Where the parameters live.
-        dtype: Of the parameters.
         frozen: Parameters of the base model by name; needed by forms of the whole model only.
 
     Raises:

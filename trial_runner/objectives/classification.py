@@ -43,11 +43,7 @@ class ClassificationHead(nn.Module):
 
 
 class ClassificationObjective:
-    """See `trial_runner.objectives.objective.Objective`.
-
-    Args:
-        frozen: The backbone.
-    """
+    """See `trial_runner.objectives.objective.Objective`."""
 
     def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
         """Keep them."""
@@ -98,7 +94,6 @@ class ClassificationObjective:
         """``(K, B, labels)``.
 
         Args:
-            together: The slots.
             batch: ``K B`` examples, slot by slot; or B that all slots get.
             is_shared: Whether it is the latter.
         """
@@ -135,7 +130,6 @@ class ClassificationObjective:
         """Every metric of each slot on a split, the mean loss as ``validation_loss``, and the loss of each example.
 
         Args:
-            name: Of the split.
             predict: Logits ``(K, B, labels)`` of a batch.
             slots: K.
         """

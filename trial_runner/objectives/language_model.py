@@ -45,7 +45,6 @@ class LanguageModelObjective:
     is measured alike at a step, so that those that are compared at a rung are compared by the same thing.
 
     Args:
-        frozen: The backbone.
         language_model: The backbone with its head.
     """
 
@@ -124,9 +123,7 @@ class LanguageModelObjective:
         """The loss of each token, and 1 where there is one to be learned, else 0; both ``(K, B, U)``.
 
         Args:
-            together: The slots.
             tensors: Of ``K B`` examples, slot by slot.
-            label_smoothing: Of the loss.
         """
         inputs = {name: tensor for name, tensor in tensors.items() if name not in (_PLACES, _TOKENS)}
         places = tensors[_PLACES]

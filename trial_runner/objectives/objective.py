@@ -89,7 +89,6 @@ class Objective(Protocol):
         """What each slot does on a split.
 
         Args:
-            together: The slots.
             split: Where they are measured.
             is_final: Whether this is the measurement after the last step, which has every metric; an earlier one may
                 have a cheap stand-in for the metric, the same for all trials.
@@ -100,8 +99,6 @@ class Objective(Protocol):
         """The same of one slot, whose robust prefixes are tuned for every batch.
 
         Args:
-            alone: The slot.
-            deltas: Its deltas.
             split: Where it is measured.
             seed: Of the order in which training examples are looked at.
         """

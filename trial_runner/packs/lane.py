@@ -58,8 +58,6 @@ class Lane:
 
     Args:
         slots: By their number in the pack.
-        frozen: The backbone.
-        objective: What is learned.
     """
 
     def __init__(self, slots: Mapping[int, TrialSlot], frozen: FrozenModel, objective: Objective) -> None:

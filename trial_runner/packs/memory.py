@@ -50,8 +50,6 @@ def measured_memory(frozen: FrozenModel, objective: Objective, slot: TrialSlot) 
     """What a trial takes, from one forward pass over the longest training examples.
 
     Args:
-        frozen: The backbone.
-        objective: What is learned.
         slot: The trial; nothing of it changes.
     """
     longest = np.argsort(objective.lengths("train"), kind="stable")[-slot.request.plan.batch_size :]

@@ -62,8 +62,6 @@ class ExampleOrder:
     examples of an endless stream, in which each epoch is a permutation drawn from the trial's seed.
 
     Args:
-        buckets: The examples.
-        seed: Of the trial.
         batch_size: B.
 
     Raises:

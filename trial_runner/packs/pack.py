@@ -43,8 +43,6 @@ class TrialPack:
     """See `trial_runner.requests.Pack`.
 
     Args:
-        frozen: The backbone.
-        objective: What is learned.
         slots: How many trials the pack takes.
     """
 

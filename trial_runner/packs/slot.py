@@ -36,7 +36,6 @@ class TrialSlot:
     """State of one trial in a pack.
 
     Attributes:
-        request: What is trained.
         deltas: Its delta modules.
         head: Its task head.
         order: Of its training examples.

@@ -59,7 +59,6 @@ class Group:
         edit: That of the first slot; the others differ in width and fixed scale alone.
         gate: What its gate does.
         is_table: Whether their forms are tables of keys and values.
-        places: The slots.
     """
 
     def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None) -> None:

@@ -35,8 +35,6 @@ def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays],
     """The prepared task of a fingerprint; None if it is not in the cache or damaged there.
 
     Args:
-        folder: Of the cache.
-        fingerprint: Of the task.
         build: Makes the task of the facts and arrays that were written.
     """
     from safetensors import SafetensorError, safe_open

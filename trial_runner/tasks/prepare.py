@@ -34,7 +34,6 @@ def prepare_task(
     """Read, complete, cut and tokenise a task, or take it from the cache.
 
     Args:
-        tokenizer: Of the backbone.
         tokenizer_id: What ``backbones.tokenizer_id`` says of the tokenizer.
         cache_folder: Where prepared tasks are kept; None takes ``default_cache_folder()``.
         position_limit_tokens: Longest input of the backbone; None if there is no limit.

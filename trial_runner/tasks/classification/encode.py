@@ -30,7 +30,6 @@ def encode_split(
     Args:
         columns: The texts; of pairs also the second ones.
         labels: Class of each, ``(B,)``.
-        tokenizer: Of the backbone.
         max_tokens: Longer ones are cut.
         groups: Of each.
     """

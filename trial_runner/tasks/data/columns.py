@@ -59,7 +59,6 @@ def check_text(value: object, name: str, split: str, row: int) -> str:
     Args:
         value: What stands there.
         name: Of the column.
-        split: Of the dataset.
         row: Counted from 1.
 
     Raises:
@@ -78,7 +77,6 @@ def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: boo
     Args:
         value: What stands there.
         name: Of the column.
-        split: Of the dataset.
         row: Counted from 1.
         skips_blank: Whether blank texts are left out rather than refused.
 

@@ -57,7 +57,6 @@ def questions_of(
         question: A text, or a list of the questions of a conversation.
         answers: Of that question, or of each of the list.
         names: Of their columns, for messages.
-        split: Of the dataset.
         row: Counted from 1.
         skips_blank: Whether blank answers are left out rather than refused.
 
