@@ -175,6 +175,9 @@ def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
         f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
         f"attention share {share_text(trial.attention_share)}, seed {trial.seed}, fingerprint {trial.fingerprint}",
     ]
+    if page.estimate is not None:
+        estimate = estimate_text(page.estimate.mean, page.estimate.high)
+        lines.append(f"trained again, it is expected to score {estimate} (95%)")
     if page.replicates:
         lines.append(f"trained again with other seeds: {', '.join(map(_repeated, page.replicates))}")
     if trial.reason:

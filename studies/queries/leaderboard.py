@@ -10,7 +10,7 @@ from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
 from studies.queries.verdict import verdict
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
+from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
 DISCOVERED = "discovered"
 
@@ -79,7 +79,7 @@ class Leaderboard:
             failed ones.
         hidden: How many trials were left out.
         lead: Of the best discovery over the best published method, by estimate; None where that cannot be told.
-        verdict: The same in a sentence; empty before one of each is complete.
+        verdict: The same in a sentence; empty of confirmations, and before a published method is complete.
     """
 
     summary: StudySummary
@@ -118,7 +118,7 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         rows=tuple(shown),
         hidden=len(rows) - len(shown),
         lead=None if ranking.estimates is None else ranking.estimates.lead,
-        verdict=verdict(ranking, study.metric),
+        verdict=verdict(ranking, study.metric) if study.kind is StudyKind.SEARCH else "",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from studies.queries.estimates import Estimate, estimates_of
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import (
@@ -48,6 +49,7 @@ class TrialPage:
         artefacts: Its files.
         events: What happened to it.
         replicates: The trials that repeat it with other seeds.
+        estimate: What it is expected to score if it is trained again to the end; None where that cannot be told.
     """
 
     study: StudyRecord
@@ -57,6 +59,7 @@ class TrialPage:
     artefacts: tuple[ArtefactRecord, ...]
     events: tuple[EventRecord, ...]
     replicates: tuple[TrialRecord, ...]
+    estimate: Estimate | None
 
 
 def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
@@ -67,6 +70,8 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         UnknownTrialError: If it has no trial of that number.
     """
     study = ledger.study(name)
+    trials = ledger.trials(study.id)
+    estimates = estimates_of(ledger, study, trials)
     return TrialPage(
         study=study,
         trial=ledger.trial(study.id, number),
@@ -74,7 +79,8 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         readings=tuple(ledger.readings(study.id, number)),
         artefacts=tuple(ledger.artefacts(study.id, number)),
         events=tuple(event for event in ledger.events(study.id) if event.trial == number),
-        replicates=tuple(trial for trial in ledger.trials(study.id) if trial.replicate_of == number),
+        replicates=tuple(trial for trial in trials if trial.replicate_of == number),
+        estimate=None if estimates is None else estimates.of.get(number),
     )
 
 

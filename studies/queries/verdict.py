@@ -6,7 +6,7 @@ from studies.store.records import TrialRecord, TrialState
 
 
 def verdict(ranking: Ranking, metric: str) -> str:
-    """What the best discovery is worth beside the best published method; empty before one of each is complete.
+    """What the best discovery is worth beside the best published method; empty before one of these is complete.
 
     Args:
         ranking: Of the study's trials.
@@ -15,8 +15,11 @@ def verdict(ranking: Ranking, metric: str) -> str:
     complete = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
     discovered = next((trial for trial in complete if trial.method is None), None)
     published = next((trial for trial in complete if trial.method is not None), None)
-    if discovered is None or published is None:
+    if published is None:
         return ""
+    if discovered is None:
+        has_searched = any(trial.method is None for trial in ranking.trials)
+        return "Nothing better than the published methods was found: no discovery is complete." if has_searched else ""
     two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
     lead = None if ranking.estimates is None else ranking.estimates.lead
     if lead is None:

@@ -36,10 +36,15 @@ class Planted:
         trials: How many.
         noise: Standard deviation of what is added to every score.
         luck: By number of the trial, what is added to its score instead.
+        seed: Of the trials and the noise.
     """
 
-    def __init__(self, url: str, trials: int, *, noise: float = 0.0, luck: Mapping[int, float] | None = None) -> None:
+    def __init__(
+        self, url: str, trials: int, *, noise: float = 0.0, luck: Mapping[int, float] | None = None, seed: int = 0
+    ) -> None:
         self.space: SearchSpace = whole_space()
+        self._noise = noise
+        self._seed = seed
         self.ledger = Ledger.open(url)
         self.study: StudyRecord = self.ledger.create_study(
             NewStudy(
@@ -55,14 +60,17 @@ class Planted:
         self._epoch = self.ledger.take_over(self.study.id, "planter")
         self.candidates: list[Candidate] = []
         for number in range(trials):
-            draw = RandomTrial(number)
+            draw = RandomTrial(1000 * seed + number)
             is_published = number < len(PUBLISHED)
             candidate = (
                 self.space.suggest_published(PUBLISHED[number], draw) if is_published else self.space.suggest(draw)
             )
             self.candidates.append(candidate)
-            by_chance = random.Random(number).gauss(0, noise)
+            by_chance = self._chance(number, STEPS[-1])
             self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))
+
+    def _chance(self, number: int, step: int) -> float:
+        return random.Random(f"{self._seed}/{number}/{step}").gauss(0, self._noise)
 
     def truth(self, number: int) -> float:
         """What a trial scores without noise."""
@@ -93,7 +101,7 @@ class Planted:
             ReadingRecord(
                 trial=trial.number,
                 step=step,
-                score=score - 0.05 * (step < STEPS[-1]),
+                score=score if step == STEPS[-1] else score - 0.05 + self._chance(trial.number, step),
                 train_loss=1.0,
                 seconds=1.0,
                 attempt=1,

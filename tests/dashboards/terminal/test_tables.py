@@ -107,4 +107,5 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> 
     assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
     assert board.verdict in " ".join(shown.split())
     assert f"trained again with other seeds: {planted.truth(2):.4f} (trial 40)" in printed(trial_renderable(original))
+    assert f"expected to score {row.estimate:.4f} ± " in printed(trial_renderable(original))
     assert "replicate of trial 2" in printed(trial_renderable(again))
