@@ -1,6 +1,7 @@
 """The table of trials: all of the grid is planned, whatever ends a collection loses nothing, and parts add up."""
 
 import importlib
+import json
 import random
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 from support.trivial_runner import TrivialPack, TrivialRunner, score_at
 
+from search_space.codec import configuration_from_json
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Failure, Pack, Reading, SlotReading, TrainingPlan, TrialRequest
 
@@ -315,6 +317,25 @@ def test_the_noise_is_the_deviation_of_seeds_pooled_over_points(table: Load) -> 
     # squares about the means: 2 * 0.05^2 and 2 * 0.1^2, on 1 and 2 degrees of freedom
     assert table("card").noise(found) == (pytest.approx(((0.005 + 0.02) / 3) ** 0.5), 2)
     assert table("card").noise(found[found["fingerprint"] == "z"]) is None
+
+
+def test_the_shipped_table_is_a_part_of_today_s_grid_and_its_card_says_how_much(table: Load) -> None:
+    """Where keys have changed, so that it would be collected anew: raise `CODE`, or write its rows with today's."""
+    folder = BENCHMARKS / "trials" / "docstrings"
+    found = table("rows").rows(folder)
+    (weights,) = found["backbone_sha256"].unique()
+    points: ModuleType = table("points")
+    setting = table("setting").setting_of("docstrings", folder, backbone_sha256=weights)
+    grid = {row.key: row for row in points.planned(setting, points.EXHAUSTIVE)}
+    assert list(found["key"]) == sorted(set(found["key"]))
+    for row in found.to_dict("records"):
+        plan = grid[row["key"]]
+        assert (row["attention"], row["ffn"], row["seed"]) == (plan.attention, plan.ffn, plan.seed)
+        assert configuration_from_json(json.loads(row["configuration"])) == plan.candidate.configuration
+        assert row["score_8_8"] == pytest.approx(row["score"], rel=1e-6)
+    card = (folder / "README.md").read_text()
+    assert f"{len(found):,} of {len(grid):,} rows" in card
+    assert ("not exhaustive yet" in card) == (len(found) < len(grid))
 
 
 @pytest.mark.parametrize(
