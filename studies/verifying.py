@@ -9,6 +9,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
 from studies.search.proposer import Proposer
+from studies.search.seeds import seeded_fingerprint
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.specification.sections import Search
 from studies.store.invariants import violations
@@ -54,10 +55,12 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Ite
         except (SearchSpaceError, ValueError, UserWarning) as error:
             yield f"trial {trial.number}: its proposal must make a configuration; {error}"
             continue
-        if candidate.fingerprint != trial.fingerprint:
+        made = candidate.fingerprint
+        if trial.replicate_of is not None:
+            made = seeded_fingerprint(made, trial.seed)
+        if made != trial.fingerprint:
             yield (
-                f"trial {trial.number}: its proposal must make the configuration {trial.fingerprint}; "
-                f"it makes {candidate.fingerprint}"
+                f"trial {trial.number}: its proposal must make the configuration {trial.fingerprint}; it makes {made}"
             )
 
 

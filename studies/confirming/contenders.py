@@ -12,6 +12,7 @@ from studies.queries.estimates import Estimates
 from studies.queries.ranking import ranked
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
+from studies.search.seeds import seeded_fingerprint
 from studies.store.records import Contender, NewTrial, TrialRecord, TrialState
 
 
@@ -97,10 +98,11 @@ def _as_baseline(entry: Entry, name: str) -> Entry:
 def trials_of(entries: Sequence[Entry], seeds: Sequence[int]) -> list[NewTrial]:
     """Every entry with every seed, one entry after the other."""
     pairs = [(entry.template, seed) for entry in entries for seed in seeds]
-    return [
-        replace(template, number=number, seed=seed, fingerprint=f"{template.fingerprint}:{seed}", proposal={})
-        for number, (template, seed) in enumerate(pairs)
+    again = [
+        replace(template, seed=seed, fingerprint=seeded_fingerprint(template.fingerprint, seed), proposal={})
+        for template, seed in pairs
     ]
+    return [replace(trial, number=number) for number, trial in enumerate(again)]
 
 
 def _entry(trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str, ...] = ()) -> Entry:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from studies.search.seeds import derived_seed
+from studies.search.seeds import derived_seed, seeded_fingerprint
 from studies.store.records import NewTrial, TrialRecord
 
 _SHARE = 8
@@ -97,5 +97,5 @@ def replicate(number: int, one: Round, ranked: Sequence[TrialRecord], *, study_s
         origin="replicate",
         replicate_of=original.number,
         seed=seed,
-        fingerprint=f"{original.fingerprint}:{seed}",
+        fingerprint=seeded_fingerprint(original.fingerprint, seed),
     )

@@ -21,10 +21,10 @@ TRIALS = 12
 class Study:
     """A finished study of trivial trials, and a hand in its database."""
 
-    def __init__(self, folder: Path, sampler: str) -> None:
+    def __init__(self, folder: Path, sampler: str, replicates: int = 0) -> None:
         self.url = f"sqlite:///{folder / 'ledger.db'}"
         self.file = folder / "ledger.db"
-        study = specification(folder / "artefacts", "inline", TRIALS, sampler)
+        study = specification(folder / "artefacts", "inline", TRIALS, sampler, str(replicates))
         assert launch(study, storage_url=self.url, factory=TrivialFactory(fails_at={5: 3})).finished
 
     def violations(self) -> list[str]:
@@ -51,6 +51,15 @@ def study(tmp_path: Path) -> Study:
 @pytest.mark.parametrize("sampler", ["random", "tpe", "nsga2", "qmc"])
 def test_a_finished_study_is_whole(tmp_path: Path, sampler: str) -> None:
     assert Study(tmp_path, sampler).violations() == []
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "factored"])
+def test_a_study_with_replicates_is_whole(tmp_path: Path, sampler: str) -> None:
+    study = Study(tmp_path, sampler, replicates=3)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        origins = [trial.origin for trial in ledger.trials(ledger.study("trivial").id)]
+    assert origins[-4:] == ["proposed", *["replicate"] * 3]
+    assert study.violations() == []
 
 
 def test_a_lost_file_is_a_violation(study: Study) -> None:
