@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +20,7 @@ from search_space.published import METHODS, PublishedMethod, Values
 from search_space.words.describe import Difference, SideView, ranked_published, sentence, side_view
 
 _NEAREST = 3
+_MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
 _CODE = ", released code"
 _DIMENSIONS = {
     "functional form": "form",
@@ -189,31 +190,48 @@ def _edit_view(edit: Edit, shape: BackboneShape) -> EditView:
 
 def methods_table(views: Sequence[MethodView]) -> RenderableType:
     """The published methods, their four dimensions at either sublayer, and what can be set."""
-    table = plain_table()
-    table.add_column("method", no_wrap=True)
-    table.add_column("at")
-    for dimension in _DIMENSIONS:
-        table.add_column(dimension)
-    table.add_column("hyper-parameters")
-    table.add_column("published in", no_wrap=True)
-    for view in views:
-        method = view.method
-        settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
-        name, citation = method.name, escape(method.citation.partition(", ")[0])
-        if view.invalid is not None:
-            table.add_row(name, Text("not valid here", "red"), "", "", "", "", settings, citation)
-            continue
-        for place, side in (("attention", view.attention), (_elsewhere(view.ffn), view.ffn)):
-            if side is not None:
-                table.add_row(name, place, *(getattr(side, key) for key in _DIMENSIONS.values()), settings, citation)
-                name = settings = citation = ""
-        if name:
-            table.add_row(name, "nowhere", "", "", "", "", settings, citation)
     sources = dict.fromkeys(view.method.citation.partition(", table")[0].removesuffix(_CODE) for view in views)
     parameters = [one for view in views for one in view.method.hyperparameters if one.choices]
     choices = dict.fromkeys(f"{one.alias}: {', '.join(one.choices)} ({one.meaning})" for one in parameters)
     invalid = [Text(f"{view.method.name}: {view.invalid}", "red") for view in views if view.invalid is not None]
-    return Group(table, Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
+    return Group(_MethodRows(views), Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
+
+
+class _MethodRows:
+    """The rows of the published methods in as many columns as fit; the narrowest have their dimensions in one."""
+
+    def __init__(self, views: Sequence[MethodView]) -> None:
+        self._views = views
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        is_narrow, is_full = options.max_width < _MIDDLE_WIDTH, options.max_width >= _FULL_WIDTH
+        dimensions = ("the four dimensions",) if is_narrow else tuple(_DIMENSIONS)
+        table = plain_table()
+        table.add_column("method", no_wrap=True)
+        table.add_column("at", no_wrap=not is_full)
+        for dimension in dimensions:
+            table.add_column(dimension, overflow="fold")
+        if is_full:
+            table.add_column("hyper-parameters")
+            table.add_column("published in", no_wrap=True)
+        for view in self._views:
+            method = view.method
+            settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
+            details: tuple[str, ...] = (settings, escape(method.citation.partition(", ")[0])) if is_full else ()
+            name = method.name
+            for place, side in _method_places(view):
+                cells = [getattr(side, key, "") for key in _DIMENSIONS.values()]
+                table.add_row(name, place, *([", ".join(filter(None, cells))] if is_narrow else cells), *details)
+                name, details = "", ("",) * len(details)
+        yield table
+
+
+def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]:
+    """Where a method has edits, and which; one entry if nowhere."""
+    if view.invalid is not None:
+        return [(Text("not valid here", "red"), None)]
+    sides = (("attention", view.attention), (_elsewhere(view.ffn), view.ffn))
+    return [(place, side) for place, side in sides if side is not None] or [("nowhere", None)]
 
 
 def counts_table(counts: Counts, backbone_parameters: int) -> Table:

@@ -74,6 +74,7 @@ class _BoardRows:
                 name,
                 justify="left" if is_text else "right",
                 no_wrap=name != "what it is",
+                overflow="fold",
                 ratio=1 if name == "what it is" else None,
             )
         for row in self._board.rows:

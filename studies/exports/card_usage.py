@@ -13,7 +13,7 @@ from trial_runner.tasks import TASK_KINDS
 
 _LOAD = {
     "deltaspace": """from transformers import {model_class}, AutoTokenizer
-from trial_runner import load_delta
+from deltaspace import load_delta
 
 model = {model_class}.from_pretrained({backbone!r}, dtype="float32")
 tokenizer = AutoTokenizer.from_pretrained({backbone!r})

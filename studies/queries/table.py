@@ -9,6 +9,7 @@ from re import compile as pattern
 from typing import Any
 
 _MOST_SHOWN = 100
+_SENTENCE = 40
 _STAMP = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
 _LARGEST_INT = 2**63
 
@@ -109,8 +110,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What a notebook shows; whatever a name or a text contains is text."""
-        is_right = self._numeric()
-        styles = [f' style="text-align: {"right" if right else "left"}"' for right in is_right]
+        styles = [
+            f' style="text-align: {"right" if right else "left"}{"; min-width: 20em" if long else ""}"'
+            for right, long in zip(self._numeric(), self._long(), strict=True)
+        ]
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         head = "".join(f"<th{style}>{escape(name)}</th>" for name, style in zip(self.columns, styles, strict=True))
         body = "".join(
@@ -129,6 +132,11 @@ class Table:
             and all(row[place] is None or _is_number(row[place]) for row in self.rows)
             for place in range(len(self.columns))
         ]
+
+    def _long(self) -> list[bool]:
+        """Of every column, whether it holds sentences, which many columns would press into a word a line."""
+        shown = self.rows[:_MOST_SHOWN]
+        return [any(len(_text(row[place])) > _SENTENCE for row in shown) for place in range(len(self.columns))]
 
     def _rest(self) -> list[str]:
         hidden = len(self.rows) - _MOST_SHOWN

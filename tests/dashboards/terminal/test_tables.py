@@ -8,12 +8,16 @@ import pytest
 from rich.console import Console, RenderableType
 from support.planted_ledger import Planted
 
+from dashboards.terminal.configurations import method_views, methods_table
 from dashboards.terminal.tables import leaderboard_table, rows_table, studies_table, trial_renderable
+from deltaspace import shape_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import trial_page
 from studies.queries.summaries import study_summaries
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
+
+ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 
 
 def printed(renderable: RenderableType, width: int = 200) -> str:
@@ -46,6 +50,30 @@ def test_a_narrow_terminal_loses_no_trial_and_no_score(ledger: Ledger, width: in
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     for needed in ("0.8500", "0.8000", "0.5500", "discovered", "mam_adapter"):
         assert needed in text
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("width", [80, 120, 180])
+def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width: int) -> None:
+    views = method_views(shape_of(str(ROBERTA)))
+    text = printed(methods_table(views), width)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    assert "…" not in text
+    for view in views:
+        assert any(line.startswith(view.method.name + " ") for line in text.splitlines())
+    assert "lse_convex" in text
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_leaderboard_folds_long_names(ledger: Ledger, width: int) -> None:
+    board = leaderboard(ledger, "sample")
+    long = "a_published_method_of_which_the_name_is_long"
+    text = printed(leaderboard_table(replace(board, rows=(replace(board.rows[1], method=long),))), width)
+    assert "…" not in text
+    assert long in without_blanks(text)
 
 
 def test_the_number_of_hidden_trials_is_said(ledger: Ledger) -> None:

@@ -25,6 +25,13 @@ def test_html_has_hostile_text_as_text() -> None:
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;[bold]") == 3
 
 
+def test_html_gives_sentences_room_and_numbers_none() -> None:
+    sentence = "a scaled parallel adapter of 12 at the FFN"
+    html = Table(columns=("what", "score", "method"), rows=((sentence, 0.5, "lora"),))._repr_html_()
+    assert '<th style="text-align: left; min-width: 20em">what</th>' in html
+    assert '<td style="text-align: right">0.5</td><td style="text-align: left">lora</td>' in html
+
+
 def test_print_sends_a_terminal_nothing_that_it_would_obey() -> None:
     text = str(Table(columns=(HOSTILE,), rows=((HOSTILE,),), title=HOSTILE))
     assert "\x1b" not in text
