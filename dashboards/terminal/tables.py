@@ -25,7 +25,7 @@ from studies.store.records import SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
-_MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
+_MIDDLE_WIDTH, _FULL_WIDTH = 132, 150
 
 
 def summary_text(summary: StudySummary) -> Text:

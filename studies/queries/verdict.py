@@ -42,6 +42,8 @@ def _by_estimate(lead: Lead, metric: str) -> str:
     worth = f"{difference.mean:+.4f} ± {difference.reach:.4f} {metric} by estimate (95%)"
     if difference.low > 0:
         return f"Something better than all published methods was found: {worth}."
-    if difference.mean > 0:
+    if difference.mean > difference.deviation:
         return f"Something was found that may be better than all published methods: {worth}; confirm it."
+    if difference.mean > 0:
+        return f"Nothing clearly better than the published methods was found: {worth}."
     return f"Nothing better than the published methods was found: {worth}."

@@ -159,3 +159,11 @@ def test_one_trial_at_a_time_gives_the_same_table_twice(launched: Launch) -> Non
 @pytest.mark.slow
 def test_another_process_gives_the_same_table(first: Path, launched: Launch) -> None:
     assert table_of(launched("elsewhere", by=_launch_elsewhere)) == table_of(first)
+
+
+@pytest.mark.slow
+def test_the_factored_search_gives_the_same_table_in_another_process(launched: Launch) -> None:
+    factored = ("--set", "search.sampler=factored")
+    here = launched("factored", *factored)
+    check_is_a_real_search(here)
+    assert table_of(launched("factored-elsewhere", *factored, by=_launch_elsewhere)) == table_of(here)
