@@ -327,7 +327,8 @@ def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_pat
     more = specification(tmp_path, trials=40)
     launch(more, storage_url=local.url, factory=Watching(scores=dict.fromkeys(range(10, 40), 0.99)))
     result = local.result()
-    assert (result.winner.trial, result.newer_winner) == (winner, 10)
+    assert result.winner.trial == winner
+    assert result.newer_winner in range(10, 40)  # which of equal scores leads is the estimates' to say
     assert local.confirm().reason.startswith("already finished")
 
 
