@@ -12,7 +12,7 @@ from studies.search.factored.genes import Genes
 from studies.search.factored.genome import Genome
 from studies.search.factored.moves import Mover, Moves, Parents
 from studies.search.factored.observation import Observation
-from studies.search.factored.view import SideView
+from studies.search.factored.view import TrainedSide
 
 _START, _INSISTS, _PATIENCE = 10, 5, 50
 _POPULATION, _TOURNAMENT = 30, 6
@@ -95,7 +95,7 @@ class Forest(_Rival):
         return [number for side in (view.attention, view.ffn) for number in _side_features(side)]
 
 
-def _side_features(side: SideView | None) -> list[float]:
+def _side_features(side: TrainedSide | None) -> list[float]:
     if side is None:
         return [0.0] * (_FEATURES + 3)
     columns = [0.0] * _FEATURES

@@ -16,7 +16,7 @@ from search_space.space.options import LEARNING_RATES
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.from_ledger import observations, share_error
 from studies.search.factored.observation import Observation
-from studies.search.factored.view import SideStructure, SideView, View, relative_rate, relative_size
+from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.metrics.classes import ACCURACY
@@ -220,8 +220,8 @@ class _RecordedViews:
             self._side(configuration.ffn, observation.ffn_learning_rate, trial.stored_parameters - at_attention),
         )
 
-    def _side(self, edits: Sequence[Edit], rate: float | None, stored: int) -> SideView | None:
+    def _side(self, edits: Sequence[Edit], rate: float | None, stored: int) -> TrainedSide | None:
         if not edits or rate is None:
             return None
         low, high = self._ranges.get(edits[0].form.name, (rate, rate))
-        return SideView(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))
+        return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

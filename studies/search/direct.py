@@ -41,7 +41,7 @@ class Course:
         return share_error(self.examples)(score) if self.examples and 0 <= score <= 1 else 0.0
 
 
-class Search(Protocol):
+class AskedSearch(Protocol):
     """Proposes candidates; what it proposes depends on its seed and on the arguments only."""
 
     def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
@@ -62,7 +62,7 @@ class DirectSearch:
     next; so readings of trials that have ended are heard in the order of their numbers, those of running trials last.
     """
 
-    def __init__(self, search: Search, course: Course) -> None:
+    def __init__(self, search: AskedSearch, course: Course) -> None:
         """Begin with an empty history."""
         self._search = search
         self._course = course

@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
-from studies.search.direct import Search
+from studies.search.direct import AskedSearch
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.seeds import derived_seed
@@ -144,7 +144,7 @@ class Sampler:
     sees_whole_paths: bool = True
     knows_published: bool = False
     population: int | None = None
-    search: Callable[[SearchSpace, int], Search] | None = None
+    search: Callable[[SearchSpace, int], AskedSearch] | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
@@ -195,7 +195,7 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
-def _factored_search(space: SearchSpace, seed: int) -> Search:
+def _factored_search(space: SearchSpace, seed: int) -> AskedSearch:
     return FactoredSearch(space, seed=seed)
 
 

@@ -24,7 +24,7 @@ from studies.search.factored.genes import Genes, SideGenes, SideStructureGenes
 from studies.search.factored.observation import Observation
 from studies.search.factored.view import (
     SideStructure,
-    SideView,
+    TrainedSide,
     View,
     absolute_rate,
     is_mixed,
@@ -220,7 +220,7 @@ class Genome:
         products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
         budget = self.space.budget - sum(n**3 for n in products)
         units = divided(costs[0], costs[1], attention_share=share, parameters=budget)
-        sides: list[SideView | None] = []
+        sides: list[TrainedSide | None] = []
         for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
             if side is None or fact is None:
                 sides.append(None)
@@ -228,7 +228,7 @@ class Genome:
             stored = cost.cost(used) + sum(n**3 for n in fact.products)
             halves = cost.first.cost(used[0]), cost.second.cost(used[1])
             structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
-            sides.append(SideView(structure, side.rate, relative_size(stored, self.space.budget)))
+            sides.append(TrainedSide(structure, side.rate, relative_size(stored, self.space.budget)))
         return View(*sides)
 
     def view_of(self, observation: Observation) -> View:
@@ -239,13 +239,13 @@ class Genome:
             self._side_view(configuration.ffn, observation.ffn_learning_rate),
         )
 
-    def _side_view(self, edits: tuple[Edit, ...], rate: float | None) -> SideView | None:
+    def _side_view(self, edits: tuple[Edit, ...], rate: float | None) -> TrainedSide | None:
         if not edits or rate is None:
             return None
         stored = count_edits(edits, self.space.shape).stored
         relative = relative_rate(rate, *self._range_of(edits[0].form.name))
         structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
-        return SideView(structure, relative, relative_size(stored, self.space.budget))
+        return TrainedSide(structure, relative, relative_size(stored, self.space.budget))
 
     def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
         """What the edits of every form store, what several have in common aside."""

@@ -14,7 +14,7 @@ import numpy as np
 from studies.search.factored.distances import ABSENT, Array, Indices, Structures
 from studies.search.factored.hyperparameters import WEIGHTS, Hyperparameters, place
 from studies.search.factored.trends import trends
-from studies.search.factored.view import SideView, View
+from studies.search.factored.view import TrainedSide, View
 
 SIDES = ("attention", "ffn")
 
@@ -74,7 +74,7 @@ class Points:
         )
 
 
-def _row(side: SideView | None, structures: Structures) -> tuple[float, float, float]:
+def _row(side: TrainedSide | None, structures: Structures) -> tuple[float, float, float]:
     return (ABSENT, 0.0, 0.0) if side is None else (structures.number(side.structure), side.rate, side.size)
 
 

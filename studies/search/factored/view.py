@@ -106,7 +106,7 @@ def _chosen(edit: Edit) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class SideView:
+class TrainedSide:
     """A side of a configuration.
 
     Attributes:
@@ -124,8 +124,8 @@ class SideView:
 class View:
     """A configuration as the model sees it; a side without edits is None."""
 
-    attention: SideView | None
-    ffn: SideView | None
+    attention: TrainedSide | None
+    ffn: TrainedSide | None
 
 
 def relative_rate(rate: float, low: float, high: float) -> float:

@@ -9,7 +9,7 @@ from search_space.edit import Edit
 from studies.search.factored.distances import DIMENSIONS, Structures
 from studies.search.factored.hyperparameters import Hyperparameters
 from studies.search.factored.kernel import Pairs, Points, matern, variance
-from studies.search.factored.view import SideStructure, SideView, View
+from studies.search.factored.view import SideStructure, TrainedSide, View
 
 VALUES = Hyperparameters.usual()
 
@@ -37,8 +37,8 @@ def kernel(one: View, other: View) -> float:
     return float(Pairs(left, right, known).kernel(VALUES)[0, 0])
 
 
-def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> SideView:
-    return SideView(structure(**changes), rate, size)
+def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> TrainedSide:
+    return TrainedSide(structure(**changes), rate, size)
 
 
 def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(genome, history):
