@@ -1,7 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STUDY ?= studies/examples/docstrings.yaml
-JOBS ?= 2
+# One process more than cores: tests that kill workers mostly wait.
+JOBS ?= 3
 .DEFAULT_GOAL := help
 
 .PHONY: help setup search test nightly lint docs reference bench clean
@@ -25,7 +26,7 @@ search: .venv/.installed ## Launch the example study on the embedded backbone an
 
 # More threads than cores are several times slower than one a process.
 test: export OMP_NUM_THREADS ?= 1
-test: .venv/.installed-dev ## Run the tests on JOBS=2 processes (all of them: make test TESTS=tests)
+test: .venv/.installed-dev ## Run the tests on JOBS=3 processes (all of them: make test TESTS=tests)
 	@tests/services.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 40 $(if $(TESTS),$(TESTS),-m "not slow")
 
