@@ -76,18 +76,12 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
     Raises:
         UnknownMethodError: If one has no such form.
     """
+    from search_space.published.point import number_or_text
+
     values: dict[str, float | str] = {}
     for setting in settings:
         key, _, text = (part.strip() for part in setting.partition("="))
         if not (key and text):
             raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.")
-        values[key] = _number_or_text(text)
+        values[key] = number_or_text(text)
     return values
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() else number

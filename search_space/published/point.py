@@ -90,11 +90,12 @@ def _settings(text: str, parts: list[str]) -> dict[str, float | str]:
             raise UnknownMethodError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
         if key in settings:
             raise UnknownMethodError(f"a published point must set {key} once; got {text!r}.")
-        settings[key] = _number(value)
+        settings[key] = number_or_text(value)
     return settings
 
 
-def _number(text: str) -> float | str:
+def number_or_text(text: str) -> float | str:
+    """What a setting such as ``r=64`` or ``act=gelu`` says: a whole number, another number, or a word."""
     try:
         value = float(text)
     except ValueError:
