@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import Matern
 
 from search_space.edit import Edit
 from studies.search.factored.distances import DIMENSIONS, Structures
@@ -49,6 +50,12 @@ def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(genome,
     np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-15)
     assert np.linalg.eigvalsh(matrix).min() > -1e-12
     np.testing.assert_allclose(np.diag(matrix), variance(VALUES), rtol=1e-14)
+
+
+def test_matern_is_that_of_scikit_learn() -> None:
+    distances = np.linspace(0.0, 4.0, 33)
+    expected = Matern(length_scale=1.0, nu=2.5)(distances[:, None], np.zeros((1, 1)))[:, 0]
+    np.testing.assert_allclose(matern(distances), expected, rtol=1e-13)
 
 
 def test_a_side_without_edits_is_like_another_without_and_like_nothing_else():
