@@ -7,13 +7,14 @@ of any sampler have estimates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.space.options import LEARNING_RATES
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
+from studies.search.factored.distances import Array
 from studies.search.factored.from_ledger import observations, share_error
 from studies.search.factored.observation import Observation
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
@@ -78,10 +79,12 @@ class Estimates:
     Attributes:
         of: By number of the trial; trials with a reading that have not failed.
         lead: Of the best discovery; None without one, or without a published method that is complete.
+        joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
     """
 
     of: Mapping[int, Estimate]
     lead: Lead | None
+    joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
 def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
@@ -157,7 +160,7 @@ def estimated(
     if discovered is not None and published is not None:
         difference = model.difference(discovered, published)
         lead = Lead(discovered=discovered, published=published, difference=difference)
-    return Estimates(of=found, lead=lead)
+    return Estimates(of=found, lead=lead, joint=model.joint)
 
 
 def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
@@ -193,6 +196,10 @@ class _Model:
             seen.number: Estimate(mean=float(mean), deviation=float(deviation))
             for seen, mean, deviation in zip(asked, means, deviations, strict=True)
         }
+
+    def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
+        """Means and covariance of the scores of some trials, by their numbers."""
+        return self._belief.joint([self._believer.view(self._history[number]) for number in numbers])
 
     def difference(self, first: int, second: int) -> Estimate:
         """Of the scores of two trials, by their numbers."""

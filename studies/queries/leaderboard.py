@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from studies.queries.estimates import Lead
-from studies.queries.ranking import Ranking, ranking_of
+from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.readings import scored_by
 from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
 from studies.queries.verdict import verdict
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
-
-DISCOVERED = "discovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,9 @@ from studies.queries.estimates import Estimates, estimates_of
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
 
+DISCOVERED = "discovered"
+"""The method of what the search proposed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:

@@ -49,6 +49,11 @@ class Belief:
         means, deviations = self.process.predict(self.points(views))
         return self.scale.middle + self.scale.spread * means, self.scale.spread * deviations
 
+    def joint(self, views: Sequence[View]) -> tuple[Array, Array]:
+        """Posterior means and covariance of true scores at full length, (M,) and (M, M)."""
+        means, covariance = self.process.joint(self.points(views))
+        return self.scale.middle + self.scale.spread * means, self.scale.spread**2 * covariance
+
     def difference(self, first: View, second: View) -> tuple[float, float]:
         """Posterior mean and standard deviation of how much better the true score of the first is at full length."""
         means, covariance = self.process.joint(self.points([first, second]))

@@ -1,0 +1,184 @@
+"""The best score within every size: the trials that score more than all that are no larger, by their estimates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from studies.queries.estimates import Estimate, Estimates
+from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
+from studies.queries.table import Table
+from studies.search.factored.distances import Array
+from studies.search.fronts import Staircase, front
+from studies.search.objectives import Objective, SizeScale
+from studies.search.seeds import derived_seed
+from studies.store.ledger import Ledger
+from studies.store.records import StudyRecord, TrialRecord, TrialState
+
+DRAWS = 1000
+"""Draws of the posterior that an interval is of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPoint:
+    """A trial that scores more than all that are no larger.
+
+    Attributes:
+        number: Of the trial.
+        method: Published method, or ``discovered``.
+        sentence: What the configuration is, in words.
+        size: What the front is over: stored parameters, or extra FLOPs per token.
+        share: Of the largest size; of the budget, where the size is parameters.
+        estimate: What it is expected to score if it is trained again; its score where there are no estimates.
+        estimate_low: Lower end of the interval that holds that with 95%; None where there are no estimates.
+        estimate_high: Upper end.
+        score: Final score.
+        seeds: How often it was trained to the end.
+        parameters: Stored parameters.
+    """
+
+    number: int
+    method: str
+    sentence: str
+    size: int
+    share: float
+    estimate: float
+    estimate_low: float | None
+    estimate_high: float | None
+    score: float
+    seeds: int
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """The best score within every size.
+
+    Attributes:
+        objective: What the sizes are: ``parameters`` or ``extra_flops``.
+        largest: The size that counts as 1.
+        points: From the smallest to the largest; empty while nothing is complete.
+        reference: What the hypervolume is above: the estimate of the task head alone, else the lowest of a complete
+            trial; None without points.
+        hypervolume: Area between the front and the reference over base-2 logarithms of sizes, from ``smallest_share``
+            of the largest to its double, divided by its length: the mean of what the best within a size is above the
+            reference. Its deviation is that of the points' true scores; 0 where there are no estimates. None without
+            points.
+    """
+
+    objective: str
+    largest: float
+    points: tuple[FrontPoint, ...]
+    reference: float | None
+    hypervolume: Estimate | None
+
+    def within(self, size: float) -> FrontPoint | None:
+        """The best that is no larger; None if all are."""
+        return next((point for point in reversed(self.points) if point.size <= size), None)
+
+    def table(self) -> Table:
+        """Its points as a table, one column per attribute."""
+        names = [field.name for field in fields(FrontPoint)]
+        entries = [{name: getattr(point, name) for name in names} for point in self.points]
+        return Table.of(entries, columns=names, title=f"best score by {self.objective}")
+
+
+def front_of(
+    ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None, *, over: Objective = Objective.PARAMETERS
+) -> Front:
+    """The front of a study's complete trials, replicates counted for the trials that they repeat.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record; a confirmation has a front of its own.
+        ranking: Of its trials, if that is known already.
+        over: What is to be small.
+    """
+    known = ranking or ranking_of(ledger, study)
+    complete = [trial for trial in known.trials if trial.state is TrialState.COMPLETE]
+    scale = scale_of(study)
+    if not complete:
+        return Front(objective=over, largest=scale.largest, points=(), reference=None, hypervolume=None)
+    means = [_worth(trial, known.estimates) for trial in complete]
+    chosen = [complete[place] for place in front([_size(trial) for trial in complete], means)]
+    alone = [mean for trial, mean in zip(complete, means, strict=True) if not _size(trial)]
+    reference = max(alone, default=min(means))
+    return Front(
+        objective=over,
+        largest=scale.largest,
+        points=tuple(_point(trial, known, scale) for trial in chosen),
+        reference=reference,
+        hypervolume=_hypervolume(study, chosen, known.estimates, scale, reference),
+    )
+
+
+def study_front(ledger: Ledger, name: str, *, over: Objective = Objective.PARAMETERS) -> Front:
+    """The front of a study by its name.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+    """
+    return front_of(ledger, ledger.study(name), over=over)
+
+
+def scale_of(study: StudyRecord) -> SizeScale:
+    """How the sizes of a study are weighed."""
+    return SizeScale(largest=study.budget_parameters)
+
+
+def _size(trial: TrialRecord) -> int:
+    return trial.stored_parameters
+
+
+def _worth(trial: TrialRecord, estimates: Estimates | None) -> float:
+    estimate = None if estimates is None else estimates.of.get(trial.number)
+    return estimate.mean if estimate is not None else float(trial.score or 0.0)
+
+
+def _point(trial: TrialRecord, ranking: Ranking, scale: SizeScale) -> FrontPoint:
+    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    return FrontPoint(
+        number=trial.number,
+        method=trial.method or DISCOVERED,
+        sentence=trial.description,
+        size=_size(trial),
+        share=_size(trial) / scale.largest,
+        estimate=_worth(trial, ranking.estimates),
+        estimate_low=None if estimate is None else estimate.low,
+        estimate_high=None if estimate is None else estimate.high,
+        score=float(trial.score or 0.0),
+        seeds=ranking.seeds.get(trial.number, 0),
+        parameters=trial.stored_parameters,
+    )
+
+
+def _hypervolume(
+    study: StudyRecord, chosen: Sequence[TrialRecord], estimates: Estimates | None, scale: SizeScale, reference: float
+) -> Estimate:
+    """Of the trials of the front: mean and deviation over what their true scores may be together."""
+    places = [scale.place(_size(trial)) for trial in chosen]
+    length = scale.high - scale.low
+
+    def area(scores: Sequence[float] | Array) -> float:
+        return Staircase.of(places, scores, scale=scale, reference=reference).area(reference) / length
+
+    if estimates is None:
+        return Estimate(mean=area([_worth(trial, None) for trial in chosen]), deviation=0.0)
+    areas = np.array([area(drawn) for drawn in posterior_draws(estimates, [trial.number for trial in chosen], study)])
+    return Estimate(mean=float(areas.mean()), deviation=float(areas.std()))
+
+
+def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRecord, count: int = DRAWS) -> Array:
+    """What some trials may score, drawn together, (count, N); the same for the same study and trials.
+
+    Args:
+        estimates: Of the study's trials.
+        numbers: Of trials that have an estimate.
+        study: Seeds the draws.
+        count: How many.
+    """
+    means, covariance = estimates.joint(numbers)
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    generator = np.random.default_rng(derived_seed("front", study.seed, *numbers))
+    return np.asarray(means + generator.standard_normal((count, len(means))) @ root.T)
