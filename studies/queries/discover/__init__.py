@@ -1,0 +1,1 @@
+"""What a study has taught: views of the posterior of the model of the search."""
