@@ -114,7 +114,7 @@ def plan_of(
         target_trials=specification.trials,
         space=space,
         sampler=specification.search.sampler,
-        published=specification.search.published_points,
+        opening=specification.search.opening,
         seed=specification.seed,
         training=specification.training_plan(),
         head_parameters=labels * (space.shape.width + 1),

@@ -70,7 +70,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Sea
         space,
         sampler=search.sampler,
         seed=study.seed,
-        published=search.published_points,
+        opening=search.opening,
         over_structures=search.draws == "structures",
     )
     proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))

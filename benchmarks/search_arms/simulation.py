@@ -13,6 +13,7 @@ from search_space.published import COMPARED
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
+from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
 from studies.search.rungs import RungBoard, RungPlan
 from studies.search.samplers import Sampler
@@ -171,7 +172,7 @@ class _Run:
             setting.space,
             sampler=arm.sampler(self.truth),
             seed=seed,
-            published=COMPARED,
+            opening=Opening(published=COMPARED),
             over_structures=arm.over_structures,
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)

@@ -16,6 +16,7 @@ from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, label_count, new_study, run_fleet
 from studies.search.candidates import new_trial
+from studies.search.opening import Opening
 from studies.search.proposer import Proposal
 from studies.search.rungs import RungPlan
 from studies.specification import Specification
@@ -150,7 +151,7 @@ class Collection:
             target_trials=begun_with.trials,
             space=self.setting.space,
             sampler="random",
-            published=(),
+            opening=Opening(),
             seed=0,
             training=self.setting.training,
             head_parameters=0,

@@ -15,6 +15,7 @@ from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
 from studies.queries.estimates import estimates_of
+from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
@@ -203,7 +204,7 @@ def plan_of(
         target_trials=target_trials,
         space=space,
         sampler="random",
-        published=(),
+        opening=Opening(),
         seed=study.seed,
         training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
         head_parameters=0,

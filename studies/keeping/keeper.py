@@ -73,7 +73,7 @@ class StudyKeeper:
             plan.space,
             sampler=plan.sampler,
             seed=plan.seed,
-            published=plan.published,
+            opening=plan.opening,
             over_structures=plan.over_structures,
             course=Course(steps=plan.training.steps, examples=plan.rungs.examples),
         )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_space.space.space import SearchSpace
+from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from trial_runner.requests import TrainingPlan
 
@@ -19,7 +20,7 @@ class StudyPlan:
         space: What may be proposed.
         sampler: Who proposes.
         over_structures: What is random; see `Proposer`.
-        published: Published methods that come first, in this order.
+        opening: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
         head_parameters: Parameters of the task head.
@@ -34,7 +35,7 @@ class StudyPlan:
     target_trials: int
     space: SearchSpace
     sampler: str
-    published: tuple[str, ...]
+    opening: Opening
     seed: int
     training: TrainingPlan
     head_parameters: int

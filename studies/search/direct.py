@@ -69,7 +69,7 @@ class DirectSearch:
         self._trials: list[Observation] = []
 
     def ask(self, method: str | None) -> Candidate | None:
-        """A candidate for the next trial, which counts as running from now on; None if all had been tried.
+        """A candidate for the next trial, which is taken in; None if all had been tried.
 
         Args:
             method: The published method that it is to be; None for whatever promises most.
@@ -85,9 +85,13 @@ class DirectSearch:
             else:
                 candidate = self._search.published(self._trials, method, number=number, retry=retry)
             if candidate is not None:
-                self._trials.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
+                self.take(candidate)
                 return candidate
         return None
+
+    def take(self, candidate: Candidate) -> None:
+        """Know of a candidate as the next trial, which counts as running from now on."""
+        self._trials.append(Observation.of(candidate, number=len(self._trials), state=TrialState.RUNNING))
 
     def replay(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> None:
         """Tell of the next trial of a ledger."""

@@ -18,9 +18,11 @@ from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
+from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.direct import MAX_DRAWS, Course, DirectSearch
 from studies.search.factored.optuna_sampler import METHOD
+from studies.search.opening import Opening
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
@@ -31,6 +33,7 @@ MAX_REPEATS = 256
 _GENERATION_KEY = "NSGAIISampler:generation"
 
 _ANY_COURSE = Course()
+_NO_OPENING = Opening()
 
 _OPTUNA_STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.RUNNING,
@@ -70,7 +73,7 @@ class Proposer:
         *,
         sampler: str | Sampler,
         seed: int,
-        published: Sequence[str] = (),
+        opening: Opening = _NO_OPENING,
         over_structures: bool = False,
         course: Course = _ANY_COURSE,
     ) -> None:
@@ -80,7 +83,7 @@ class Proposer:
             space: What may be proposed.
             sampler: One of ``SAMPLERS``, or its name there.
             seed: Of the study.
-            published: Published methods, to be proposed first and in this order.
+            opening: What comes first.
             over_structures: Whether what is random is uniform over structures, and a published method is seen by its
                 whole path through the space or not at all; else what is random is uniform over one decision after
                 another, and of a published method nothing but its rates is seen.
@@ -104,7 +107,8 @@ class Proposer:
         self._study_id = self._storage.get_study_id_from_name(self._study.study_name)
         self._ids: list[int] = []
         self._fingerprints: set[str] = set()
-        self._published = list(published)
+        self._published = list(opening.published)
+        self._first_rates = opening.rates(space.options.learning_rates) if opening.has_expected_rates else None
         self.left_out: dict[str, str] = {}
 
     @property
@@ -184,11 +188,11 @@ class Proposer:
         while self._published:
             method = self._published[0]
             try:
-                return Proposal(number=number, candidate=self._ask(number, method))
+                return Proposal(number=number, candidate=self._begin(number, method))
             except (BudgetError, InvalidEditError) as error:
                 self.left_out[method] = str(error)
-            except SpaceExhausted:
-                self.left_out[method] = "each of its proposals had been tried."
+            except SpaceExhausted as reason:
+                self.left_out[method] = str(reason)
             self._published.pop(0)
         if not self._space.trees:
             raise SpaceExhausted("the study has nothing but its published methods.")
@@ -237,6 +241,18 @@ class Proposer:
             over_structures=self._over_structures,
         )
 
+    def _begin(self, number: int, method: str) -> Candidate:
+        """The first trial of a published method."""
+        if self._first_rates is None:
+            return self._ask(number, method)
+        candidate = self._space.suggest_published(method, GivenTrial(self._first_rates))
+        if candidate.fingerprint in self._fingerprints:
+            raise SpaceExhausted("another trial is the same.")
+        if self._direct is not None:
+            self._direct.take(candidate)
+        self._take(candidate, method)
+        return candidate
+
     def _ask(self, number: int, method: str | None) -> Candidate:
         return self._ask_optuna(number, method) if self._direct is None else self._ask_directly(self._direct, method)
 
@@ -244,15 +260,21 @@ class Proposer:
         candidate = direct.ask(method)
         if candidate is None:
             raise SpaceExhausted(f"{MAX_DRAWS} proposals in a row had been tried before.")
+        self._take(candidate, method)
+        return candidate
+
+    def _take(self, candidate: Candidate, method: str | None) -> None:
+        """Know of a candidate that was made without Optuna as the next trial."""
+        seen = self._seen(candidate.method, candidate.parameters, lambda: self._path_of(candidate))
+        parameters = candidate.parameters if seen is None else seen
         asked = optuna.trial.create_trial(
-            state=optuna.trial.TrialState.RUNNING,
-            params=dict(candidate.parameters),
-            distributions={name: self._distributions[name] for name in candidate.parameters},
+            state=optuna.trial.TrialState.FAIL if seen is None else optuna.trial.TrialState.RUNNING,
+            params=dict(parameters),
+            distributions={name: self._distributions[name] for name in parameters},
             user_attrs={} if candidate.method is None else {METHOD: candidate.method},
         )
         self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=asked))
         self._note(candidate.fingerprint, method)
-        return candidate
 
     @quiet_optuna()
     def _ask_optuna(self, number: int, method: str | None) -> Candidate:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 EARLIER: Mapping[str, Mapping[str, object]] = {
-    "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0},
+    "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0, "first_rates": "drawn"},
     "pruning": {"rule": "ranks", "protect_published": True},
 }
 """What a stored study was begun with where it does not say so, by section and key."""

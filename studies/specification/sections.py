@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
+from studies.search.opening import Opening
 from studies.search.rungs import Rule
 from studies.specification.fields import (
     Duration,
@@ -47,12 +48,15 @@ class Search(SpaceOptions):
         draws: What random and first proposals are uniform over: ``structures``, with edits on both sides in 7 of 10, or
             one after another of the ``decisions``. Over structures, samplers see a published method by its whole path
             through the space or not at all, else by its rates alone; ``factored`` knows all and draws structures.
+        first_rates: At which rates a published method is tried first: where they are ``expected`` to be best, whatever
+            its place among the others, or as they are ``drawn`` for one after another.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
     """
 
     sampler: SamplerName = "factored"
     draws: Literal["decisions", "structures"] = "structures"
+    first_rates: Literal["expected", "drawn"] = "expected"
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
 
     @model_validator(mode="after")
@@ -62,6 +66,11 @@ class Search(SpaceOptions):
                 "must leave something to search; got no form at attention, none at the FFN and no published method"
             )
         return self
+
+    @property
+    def opening(self) -> Opening:
+        """How a study begins."""
+        return Opening(published=self.published_points, has_expected_rates=self.first_rates == "expected")
 
 
 class Fleet(Section):

@@ -14,6 +14,7 @@ from search_space.forms import Init
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from search_space.validity import check_on
+from studies.search.opening import Opening
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
 
@@ -90,8 +91,10 @@ def test_optuna_is_silent(
 
 
 def test_a_replay_proposes_the_same_where_draws_are_uniform_over_structures(space: SearchSpace, sampler: str) -> None:
+    opening = Opening(published=("mam_adapter", "bitfit"), has_expected_rates=True)
+
     def proposer() -> Proposer:
-        return Proposer(space, sampler=sampler, seed=5, published=("mam_adapter", "bitfit"), over_structures=True)
+        return Proposer(space, sampler=sampler, seed=5, opening=opening, over_structures=True)
 
     lost, replayed = proposer(), proposer()
     history = search(lost, space, 16, [])
@@ -106,7 +109,7 @@ def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space: SearchSp
     published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)
 
     def proposer() -> Proposer:
-        return Proposer(wide, sampler=sampler, seed=5, published=published, over_structures=True)
+        return Proposer(wide, sampler=sampler, seed=5, opening=Opening(published=published), over_structures=True)
 
     lost, replayed = proposer(), proposer()
     history = search(lost, wide, 16, [])

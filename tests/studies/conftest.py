@@ -12,6 +12,7 @@ from search_space.space.space import SearchSpace, SpaceOptions
 from studies.keeping.artefacts import study_folder
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
+from studies.search.opening import Opening
 from studies.search.rungs import Protected, RungPlan
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy
@@ -56,7 +57,7 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
             target_trials=8,
             space=space,
             sampler="random",
-            published=(),
+            opening=Opening(),
             seed=0,
             training=TRAINING,
             head_parameters=1538,

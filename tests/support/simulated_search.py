@@ -13,6 +13,7 @@ from pathlib import Path
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.search.candidates import new_trial
+from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
 from studies.search.samplers import Sampler
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
@@ -78,7 +79,7 @@ def proposer_of(
     space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
 ) -> Proposer:
     """A proposer with an empty history."""
-    return Proposer(space, sampler=sampler, seed=5, published=published)
+    return Proposer(space, sampler=sampler, seed=5, opening=Opening(published=published))
 
 
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:

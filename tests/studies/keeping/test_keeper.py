@@ -12,6 +12,7 @@ from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
 from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
+from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
@@ -119,7 +120,7 @@ def test_the_slot_of_a_failed_trial_is_not_counted_twice(new_plan, keep):
 
 
 def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage_url):
-    plan = new_plan(storage_url, published=("bitfit",))
+    plan = new_plan(storage_url, opening=Opening(published=("bitfit",)))
     keeper = keep(plan)
     published, good, bad = take(keeper, 3)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.GO_ON]
@@ -133,7 +134,7 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
 
 
 def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
-    keeper = keep(new_plan(published=("bitfit",), rungs=RungPlan(steps=(4, 8), reduction=2)))
+    keeper = keep(new_plan(opening=Opening(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2)))
     published, good = take(keeper, 2)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
 
@@ -451,7 +452,7 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(new_p
 def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_proposes_the_same_pack(new_plan, keep):
     rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
-    plan = new_plan(sampler="factored", rungs=rungs, published=published, target_trials=40)
+    plan = new_plan(sampler="factored", rungs=rungs, opening=Opening(published=published), target_trials=40)
     keeper = keep(plan)
     held, seen = {lease.request.trial: lease for lease in take(keeper, 4)}, set()
     for _ in range(10):

@@ -5,6 +5,7 @@ import pytest
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.replicates import Round, replicate_count, rounds
+from studies.search.opening import Opening
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
@@ -137,7 +138,7 @@ def test_without_a_complete_trial_the_search_goes_on(new_plan, keep) -> None:
 
 
 def test_published_methods_come_before_replicates(new_plan, keep) -> None:
-    plan = new_plan(target_trials=3, replicates=2, published=("lora_qv", "mam_adapter"))
+    plan = new_plan(target_trials=3, replicates=2, opening=Opening(published=("lora_qv", "mam_adapter")))
     leases = keep(plan).exchange("w/1", [], 3).leases
     assert [lease.request.trial for lease in leases] == [0, 1]
     assert [trial.method for trial in recorded(plan)] == ["lora_qv", "mam_adapter"]

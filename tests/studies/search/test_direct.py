@@ -10,6 +10,7 @@ from search_space.space.space import SearchSpace
 from studies.search.direct import Course, DirectSearch
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
+from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
@@ -68,7 +69,7 @@ def test_scores_that_are_no_shares_have_no_error_that_is_known() -> None:
 
 
 def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> Proposer:
-    return Proposer(space, sampler="factored", seed=3, published=published, course=COURSE)
+    return Proposer(space, sampler="factored", seed=3, opening=Opening(published=published), course=COURSE)
 
 
 def score_of(number: int) -> float:

@@ -11,6 +11,7 @@ from search_space.published import COMPARED
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
+from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
 from studies.search.seeds import derived_seed
@@ -191,7 +192,7 @@ def after_fifty(space: SearchSpace, sampler: Sampler, *, over_structures: bool) 
         space,
         sampler=replace(sampler, make=make),
         seed=0,
-        published=COMPARED,
+        opening=Opening(published=COMPARED),
         over_structures=over_structures,
     )
     noise = random.Random(0)
@@ -231,9 +232,9 @@ def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it
 def test_a_published_method_is_seen_whole_or_not_at_all(space, sampler):
     methods = ("mam_adapter", "bitfit", "lora_qv")
     shown = replace(SAMPLERS[sampler], sees_whole_paths=True)
-    live = Proposer(space, sampler=shown, seed=5, published=methods, over_structures=True)
+    live = Proposer(space, sampler=shown, seed=5, opening=Opening(published=methods), over_structures=True)
     history = search(live, space, 6, [])
-    replayed = Proposer(space, sampler=shown, seed=5, published=methods, over_structures=True)
+    replayed = Proposer(space, sampler=shown, seed=5, opening=Opening(published=methods), over_structures=True)
     replayed.replay(history, readings_of(history))
     for proposer in (live, replayed):
         mam, bitfit, lora = proposer.history()[:3]
@@ -249,7 +250,7 @@ def test_a_published_method_seen_whole_can_be_proposed_again_by_what_is_seen(spa
         space,
         sampler=replace(SAMPLERS["random"], sees_whole_paths=True),
         seed=5,
-        published=("mam_adapter",),
+        opening=Opening(published=("mam_adapter",)),
         over_structures=True,
     )
     method = proposer.propose().candidate

@@ -548,10 +548,10 @@ def test_a_study_survives_json() -> None:
 def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() -> None:
     stored = specification_from_mapping(MINIMAL).as_json()
     del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
-    del stored["search"]["replicates"]
+    del stored["search"]["replicates"], stored["search"]["first_rates"]
     earlier = {
         "pruning": {"rule": "ranks", "protect_published": True},
-        "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0},
+        "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0, "first_rates": "drawn"},
     }
     assert Specification.from_json(stored) == specification_from_mapping({**MINIMAL, **earlier})
 

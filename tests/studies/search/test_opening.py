@@ -1,0 +1,67 @@
+"""The first trials: a published method begins at rates that its place among the others says nothing of."""
+
+from itertools import permutations
+
+import pytest
+from support.simulated_search import record_of, whole_space
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.search.opening import Opening
+from studies.search.proposer import Proposer
+from studies.store.records import TrialState
+
+METHODS = ("lora_qv", "mam_adapter", "lora_ffn")
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return whole_space()
+
+
+def proposer_of(space: SearchSpace, sampler: str, published: tuple[str, ...], *, is_even: bool = True) -> Proposer:
+    opening = Opening(published=published, has_expected_rates=is_even)
+    return Proposer(space, sampler=sampler, seed=5, opening=opening, over_structures=True)
+
+
+def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
+    """By method; every trial ends with a score of its own, which a sampler may learn from."""
+    found = {}
+    for number in range(count):
+        candidate = proposer.propose().candidate
+        found[candidate.method] = candidate
+        proposer.report(number, 1, number / 10)
+        proposer.close(number, TrialState.COMPLETE, number / 10)
+    return found
+
+
+@pytest.mark.parametrize("sampler", ["factored", "tpe"])
+def test_the_place_of_a_method_says_nothing_of_its_first_rates(space: SearchSpace, sampler: str) -> None:
+    orders = [first_trials(proposer_of(space, sampler, order), 3) for order in permutations(METHODS)]
+    assert all(found == orders[0] for found in orders)
+    assert set(orders[0]) == set(METHODS)
+    drawn = [first_trials(proposer_of(space, sampler, order, is_even=False), 3) for order in permutations(METHODS)]
+    assert len({found["lora_qv"].attention_learning_rate for found in drawn}) > 1
+
+
+def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace) -> None:
+    """Two fifths of the way through its range in logarithms; methods of one form begin at one rate."""
+    found = first_trials(proposer_of(space, "factored", METHODS), 3)
+    low, high = space.options.learning_rates["lowrank"]
+    assert found["lora_qv"].attention_learning_rate == pytest.approx(low * (high / low) ** 0.4, rel=1e-12)
+    assert found["lora_ffn"].ffn_learning_rate == found["lora_qv"].attention_learning_rate
+    low, high = space.options.learning_rates["bottleneck"]
+    assert found["mam_adapter"].ffn_learning_rate == pytest.approx(low * (high / low) ** 0.4, rel=1e-12)
+
+
+def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space: SearchSpace) -> None:
+    proposer = proposer_of(space, "factored", ("lora_qv", "lora_qv:s=2", "bitfit"))
+    assert [proposer.propose().candidate.method for _ in range(2)] == ["lora_qv", "bitfit"]
+    assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}
+
+
+def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) -> None:
+    lost = proposer_of(space, "factored", METHODS)
+    begun = [record_of(lost.propose(), space, TrialState.COMPLETE) for _ in range(2)]
+    rebuilt = proposer_of(space, "factored", METHODS)
+    rebuilt.replay(begun, {})
+    assert rebuilt.propose().candidate == lost.propose().candidate
