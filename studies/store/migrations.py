@@ -133,6 +133,17 @@ def _prepare_for_estimates(connection: Connection) -> None:
     _add_examples(connection)
 
 
+def _add_times_of_readings(connection: Connection) -> None:
+    """Keep when a reading was heard of; of earlier ones nobody knows."""
+    kind = "VARCHAR(32)" if connection.dialect.name == "sqlite" else "TIMESTAMP WITH TIME ZONE"
+    connection.execute(text(f"ALTER TABLE readings ADD COLUMN heard_at {kind}"))
+
+
+def _prepare_for_questions(connection: Connection) -> None:
+    """All of version 4."""
+    _add_times_of_readings(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
     Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
@@ -141,6 +152,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="confirmations have a table of their own; examples of readings; replicates",
         apply=_prepare_for_estimates,
     ),
+    Migration(version=4, description="when readings were heard of", apply=_prepare_for_questions),
 )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
@@ -239,10 +239,13 @@ class ReadingRecord(Reading):
     Attributes:
         attempt: Attempt that measured it first.
         rung: Index of the rung that the step belongs to; None between rungs.
+        heard_at: When the keeper was told of it, UTC; None before it was recorded, and of readings of version 3 or
+            earlier of the database.
     """
 
     attempt: int
     rung: int | None
+    heard_at: datetime | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, reading: Reading, *, attempt: int, rung: int | None) -> Self:

@@ -120,8 +120,8 @@ def _add_readings(
     connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
 ) -> None:
     """Insert new readings and move the trial's progress on."""
-    statement = _INSERT_READINGS[connection.dialect.name]
-    connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) for reading in readings])
+    statement, heard = _INSERT_READINGS[connection.dialect.name], {"heard_at": datetime.now(UTC)}
+    connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])
     newest = max(readings, key=lambda reading: reading.step)
     if newest.step > steps:
         connection.execute(_PROGRESS, of_trial | {"new_steps": newest.step, "new_last_score": float(newest.score)})

@@ -259,6 +259,7 @@ class ReadingRow(Base):
     train_loss: Mapped[float]
     seconds: Mapped[float]
     rung: Mapped[int | None]
+    heard_at: Mapped[datetime | None]
 
 
 class ExampleRow(Base):

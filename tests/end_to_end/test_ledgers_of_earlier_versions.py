@@ -1,8 +1,8 @@
 """A ledger that an earlier version wrote is opened, shown, continued, exported and verified by this one.
 
-``tests/data/ledgers/version_2`` was written by the last release whose tables were of version 2: a study that was killed
-in the middle (one trial with a snapshot, one without), a finished one, and a confirmation of it. Of most trials the
-files are gone, as they may be. ``@ARTEFACTS@`` stands for the folder of the files.
+``tests/data/ledgers/version_N`` was written by the last release whose tables were of version N: a study that was killed
+in the middle, a finished one, and a confirmation of it. Of version 2 one of the running trials has a snapshot, and the
+files of most others are gone, as they may be; of version 3 all files are gone. ``@ARTEFACTS@`` stands for their folder.
 """
 
 import json
@@ -20,18 +20,23 @@ from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS
 from studies.store.records import TrialState
 
-EARLIER = Path(__file__).parents[1] / "data" / "ledgers" / "version_2"
+LEDGERS = Path(__file__).parents[1] / "data" / "ledgers"
+VERSIONS = (2, 3)
+ENDED = {2: {"complete": 1, "pruned": 8}, 3: {"complete": 2, "pruned": 14}}
+BEST = {2: [7, 0, 1], 3: [0, 1, 4]}
 
 
 class Earlier:
     """A copy of the ledger in a folder of its own, still of its version."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, version: int) -> None:
+        self.version, self.source = version, LEDGERS / f"version_{version}"
         self.folder = folder
         self.file = folder / "earlier.db"
         self.artefacts = folder / "artefacts"
-        shutil.copytree(EARLIER / "artefacts", self.artefacts)
-        script = (EARLIER / "ledger.sql").read_text().replace("@ARTEFACTS@", str(self.artefacts))
+        if (self.source / "artefacts").exists():
+            shutil.copytree(self.source / "artefacts", self.artefacts)
+        script = (self.source / "ledger.sql").read_text().replace("@ARTEFACTS@", str(self.artefacts))
         with closing(sqlite3.connect(self.file)) as link:
             link.executescript(script)
 
@@ -51,18 +56,22 @@ class Earlier:
 
     def launch(self, study: str, *options: str) -> int:
         settings = ["--set", f"fleet.artefacts={self.artefacts}", "--quiet", *options]
-        return self.call("launch", str(EARLIER / f"{study}.yaml"), *settings)
+        return self.call("launch", str(self.source / f"{study}.yaml"), *settings)
 
 
 @pytest.fixture
-def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Earlier:
+def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Earlier:
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
-    return Earlier(tmp_path)
+    return Earlier(tmp_path, getattr(request, "param", 2))
+
+
+of_every_version = pytest.mark.parametrize("earlier", VERSIONS, ids="version_{}".format, indirect=True)
 
 
 OF_STUDY = "FROM trials JOIN studies ON studies.id = trials.study_id WHERE studies.name = "
 
 
+@of_every_version
 def test_its_tables_are_brought_up_to_date_and_no_trial_changes(earlier: Earlier) -> None:
     columns = "number, state, score, reason, steps, attempt, fingerprint, configuration, proposal, created_at"
     sql = f"SELECT study_id, {columns} FROM trials ORDER BY study_id, number"
@@ -72,18 +81,20 @@ def test_its_tables_are_brought_up_to_date_and_no_trial_changes(earlier: Earlier
     assert earlier.rows(sql) == before
 
 
+@of_every_version
 def test_it_is_shown(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
     earlier.migrate()
     assert earlier.call("studies", "--json") == 0
     summaries = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert summaries["finished-confirm"]["confirms"] == "finished"
-    assert summaries["middle"]["counts"] == {"queued": 0, "running": 2, "complete": 1, "pruned": 8, "failed": 0}
+    assert summaries["middle"]["counts"] == {"queued": 0, "running": 2, "failed": 0} | ENDED[earlier.version]
     assert earlier.call("show", "finished", "--json") == 0
     board = json.loads(capsys.readouterr().out)
-    assert [row["number"] for row in board["rows"]][:3] == [7, 0, 1]
-    assert earlier.call("trial", "middle", "8", "--json") == 0
+    assert [row["number"] for row in board["rows"]][:3] == BEST[earlier.version]
+    pruned_first = {2: 8, 3: 1}[earlier.version]
+    assert earlier.call("trial", "middle", str(pruned_first), "--json") == 0
     page = json.loads(capsys.readouterr().out)
-    assert [(one["trial"], one["step"], one["rung"]) for one in page["readings"]] == [(8, 2, 0)]
+    assert [(one["trial"], one["step"], one["rung"]) for one in page["readings"]] == [(pruned_first, 2, 0)]
 
 
 def test_its_confirmation_is_read_and_not_repeated(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,6 +130,38 @@ def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
     assert earlier.call("export", "middle", str(optuna_file), "--format", "optuna") == 0
     exported = optuna.load_study(study_name="middle", storage=f"sqlite:///{optuna_file}").trials
     assert [trial.params for trial in exported] == [dict(trial.proposal) for trial in trials]
+
+
+@pytest.mark.parametrize("earlier", [3], ids="version_{}".format, indirect=True)
+def test_version_3_keeps_its_replicates_and_examples_and_knows_no_times_of_readings(earlier: Earlier) -> None:
+    sql = "SELECT trial_id, step, attempt, score, rung FROM readings ORDER BY 1, 2"
+    losses, readings = earlier.rows("SELECT * FROM examples ORDER BY 1, 2"), earlier.rows(sql)
+    earlier.migrate()
+    assert earlier.rows("SELECT * FROM examples ORDER BY 1, 2") == losses
+    assert earlier.rows(sql) == readings
+    assert earlier.rows("SELECT count(*), count(heard_at) FROM readings") == [(len(readings), 0)]
+    assert earlier.rows("SELECT number, replicate_of " + OF_STUDY + "'finished' AND origin = 'replicate'") == [(7, 0)]
+    with Ledger.open(earlier.url, read_only=True) as ledger:
+        study = ledger.study("finished")
+        assert {reading.heard_at for reading in ledger.readings(study.id)} == {None}
+        assert ledger.example_count(study.id) == 24
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("earlier", [3], ids="version_{}".format, indirect=True)
+def test_version_3_goes_on_without_its_files_and_new_readings_have_their_time(earlier: Earlier) -> None:
+    kept = "SELECT number, state, score, steps, fingerprint, proposal " + OF_STUDY + "'middle' AND ended_at IS NOT NULL"
+    before = earlier.rows(kept)
+    assert earlier.launch("middle") == 0
+    assert set(before) <= set(earlier.rows(kept))
+    with Ledger.open(earlier.url, read_only=True) as ledger:
+        study = ledger.study("middle")
+        trials, readings = ledger.trials(study.id), ledger.readings(study.id)
+    assert len(trials) == 20
+    assert all(trial.state.is_terminal for trial in trials)
+    assert [trial.origin for trial in trials[18:]] == ["replicate"] * 2
+    heard = {reading.trial: reading.heard_at for reading in readings}
+    assert [number for number, at in heard.items() if at is not None] == [16, 17, 18, 19]
 
 
 def test_it_is_verified_and_the_files_that_are_gone_are_all_that_is_missing(

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -37,6 +38,16 @@ def test_readings_come_back_in_the_order_of_steps_and_move_the_trial_on(running,
     assert running.ledger.readings(running.id, 0) == readings[::-1]
     trial = running.ledger.trial(running.id, 0)
     assert (trial.state, trial.steps, trial.last_score) == (TrialState.RUNNING, 20, 0.7)
+
+
+def test_a_reading_has_the_time_at_which_it_was_heard_of_first(running, values):
+    begun = datetime.now(UTC)
+    settle(running, readings=[values.reading(0, 10)])
+    [heard] = running.ledger.readings(running.id)
+    assert begun <= heard.heard_at <= datetime.now(UTC)
+    settle(running, readings=[values.reading(0, 10), values.reading(0, 20)])
+    again, later = running.ledger.readings(running.id)
+    assert again.heard_at == heard.heard_at < later.heard_at
 
 
 def test_the_first_reading_of_a_step_stands(running, values):
