@@ -172,7 +172,7 @@ class _Run:
             setting.space,
             sampler=arm.sampler(self.truth),
             seed=seed,
-            opening=Opening(published=COMPARED),
+            opening=Opening(published=COMPARED, has_expected_rates=True),
             over_structures=arm.over_structures,
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)

@@ -26,8 +26,12 @@ from studies.errors import LaunchError
 from studies.search.evidence import Evidence, paired_evidence
 from trial_runner.example_losses import ExampleLosses
 
-Z = 1.28
-"""Standard errors of the difference by which a reading is better than another: one in ten is so by luck."""
+Z = 0.84
+"""Standard errors of the difference by which a reading is better than another: one in five is so by luck.
+
+One such comparison stops nothing; it takes ``ceil(n / reduction)``. ``benchmarks/search.py --part pruning`` has what
+other numbers would let through, and at which cost.
+"""
 
 FEWEST = 4
 """Other readings at a rung before the rule of significance stops a trial."""
