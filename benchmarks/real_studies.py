@@ -1,0 +1,247 @@
+"""Real studies: what a search recommends beside the best published method of the same study, on test data.
+
+    python benchmarks/real_studies.py --minutes 60                      docstrings, every sampler, 26 trials
+    python benchmarks/real_studies.py --minutes 60 --trials 100 --samplers factored
+    python benchmarks/real_studies.py --minutes 60 --data sst2=FOLDER --data banking77=FOLDER
+    python benchmarks/real_studies.py                                   prints what there is
+
+Every study is launched with its sampler and seed alone different, at 0.5% of the embedded backbone, measured on all
+validation examples. What it recommends, the first of its leaderboard, and the best published method at the rates the
+study found for it are then trained with fresh seeds and measured on the test split. Studies and confirmations lie in a
+database below --folder; whatever ends the process, the same command goes on.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from search_arms.statistics import mean
+
+import deltaspace
+from studies.confirming.results import confirmation_results
+from studies.confirming.verdicts import Comparison
+from studies.queries.estimates import Estimate
+from studies.queries.ranking import Ranking, ranking_of
+from studies.specification import Specification, specification_of
+from studies.store.ledger import Ledger
+from studies.store.records import TrialRecord, TrialState
+
+_PUBLISHED = ("mam_adapter", "lora_qv", "lora_ffn", "scaled_parallel_adapter_ffn", "prefix_tuning", "head_only")
+SAMPLERS = ("random", "tpe", "factored")
+"""The first one is the baseline: uniform over structures."""
+
+_FOLDER = Path(__file__).parent / "real_studies"
+_MARGIN = 60.0
+"""Seconds that must be left for another study to be begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One study of the benchmark."""
+
+    task: str
+    sampler: str
+    trials: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}-{self.sampler}-{self.trials}-s{self.seed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a study.
+
+    Attributes:
+        recommended: The first of its leaderboard.
+        published: The best published method of its leaderboard.
+        lead: What the study expects between its best discovery and its best published method.
+        comparison: Of the two on the test split; None where the recommended is published itself.
+        finished: Discoveries that ran to the end, of all.
+    """
+
+    plan: Plan
+    recommended: TrialRecord
+    published: TrialRecord
+    lead: Estimate | None
+    comparison: Comparison | None
+    finished: tuple[int, int]
+
+    @property
+    def gain(self) -> float:
+        """Points of 100 that the recommended is better on the test split; 0 where it is a published method."""
+        return 0.0 if self.comparison is None else 100 * (self.comparison.difference or 0.0)
+
+
+def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--minutes", type=float, default=0.0, metavar="N", help="work for so long (default 0: print)")
+    add("--data", type=_named_folder, action="append", default=[], metavar="TASK=FOLDER", help="files of a task")
+    add("--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS)
+    add("--trials", nargs="+", type=int, default=[26], metavar="N", help="of a study (default 26)")
+    add("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="N", help="of the studies (default 0 1 2)")
+    add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds of each contender (default 8)")
+    add("--folder", type=Path, default=_FOLDER, help="of the database (default benchmarks/real_studies)")
+    return parser.parse_args(words)
+
+
+def _named_folder(text: str) -> tuple[str, Path]:
+    task, _, folder = text.partition("=")
+    if not task or not Path(folder).is_dir():
+        raise argparse.ArgumentTypeError(f"must be a task and a folder, such as sst2=DATA; got {text}.")
+    return task, Path(folder)
+
+
+def plans_of(arguments: argparse.Namespace) -> list[Plan]:
+    """Short studies first, and of these every sampler with one seed before the next seed."""
+    tasks = ["docstrings", *(task for task, _ in arguments.data)]
+    return [
+        Plan(task=task, sampler=sampler, trials=trials, seed=seed)
+        for trials in arguments.trials
+        for seed in arguments.seeds
+        for task in tasks
+        for sampler in arguments.samplers
+    ]
+
+
+def specification_for(plan: Plan, data: Mapping[str, Path], folder: Path) -> Specification:
+    """The shipped study file of the task; what differs between the samplers is the sampler alone."""
+    task_folder = {} if plan.task not in data else {"task.folder": str(data[plan.task].absolute())}
+    overrides: dict[str, object] = {
+        "name": plan.name,
+        "backbone": "embedded",
+        "budget": "0.5%",
+        "trials": plan.trials,
+        "seed": plan.seed,
+        "task.validation_examples": None,
+        "pruning": {},
+        "search": {"sampler": plan.sampler, "published": list(_PUBLISHED)},
+        "fleet": {"backend": "inline", "workers": 1, "pack": 4, "artefacts": str(folder.absolute() / "artefacts")},
+        **task_folder,
+    }
+    return specification_of(plan.task, overrides)
+
+
+def run(specification: Specification, storage: str, *, seeds: int, until: float) -> None:
+    """Launch or continue a study and its confirmation, until they have ended or the time is up."""
+    study = deltaspace.launch(_with_time(specification, until), storage=storage, progress=False)
+    with Ledger.open(storage, read_only=True) as ledger:
+        ranking = _ended(ledger, specification.name, specification.trials)
+    if ranking is not None and (best := ranking.best) is not None and best.method is None:
+        budget = f"{max(1, int(until - time.monotonic()))}s"
+        study.confirm(top=1, seeds=seeds, against=_published(ranking).method or (), progress=False, time_budget=budget)
+
+
+def _with_time(specification: Specification, until: float) -> Specification:
+    return specification_of(specification, {"fleet.time_budget": f"{max(1, int(until - time.monotonic()))}s"})
+
+
+def _ended(ledger: Ledger, name: str, trials: int) -> Ranking | None:
+    """The ranking of a study whose trials have all ended; None of one that must be continued."""
+    study = ledger.study(name)
+    records = ledger.trials(study.id)
+    if len(records) < trials or not all(trial.state.is_terminal for trial in records):
+        return None
+    return ranking_of(ledger, study, records)
+
+
+def _published(ranking: Ranking) -> TrialRecord:
+    return next(trial for trial in ranking.trials if trial.method is not None)
+
+
+def outcomes(storage: str, plans: Sequence[Plan]) -> Iterator[Outcome]:
+    """What those studies of a database say that have ended and, where it must be, are confirmed."""
+    with Ledger.open(storage, read_only=True) as ledger:
+        known = {study.name for study in ledger.studies()}
+        for plan in plans:
+            ranking = _ended(ledger, plan.name, plan.trials) if plan.name in known else None
+            if ranking is not None and ranking.best is not None:
+                yield from _outcome(ledger, plan, ranking, ranking.best)
+
+
+def _outcome(ledger: Ledger, plan: Plan, ranking: Ranking, best: TrialRecord) -> Iterator[Outcome]:
+    found = next(iter(confirmation_results(ledger, plan.name)), None)
+    comparison = next(iter(found.comparisons), None) if found else None
+    discoveries = [trial for trial in ranking.trials if trial.method is None]
+    if best.method is not None or comparison is not None:
+        yield Outcome(
+            plan=plan,
+            recommended=best,
+            published=_published(ranking),
+            lead=ranking.estimates.lead.difference if ranking.estimates and ranking.estimates.lead else None,
+            comparison=comparison,
+            finished=(sum(one.state is TrialState.COMPLETE for one in discoveries), len(discoveries)),
+        )
+
+
+def table_lines(found: Sequence[Outcome]) -> Iterator[str]:
+    """Every study in a line, then every sampler in a line with its difference from the first."""
+    yield "points of the recommended trial above the best published method of its study, on the test split"
+    head = f"{'study':<28} {'by estimate':>15} {'on test':>8} {'95% interval':>16} {'p':>7}"
+    yield f"{head}  finished  recommended | best published"
+    for one in found:
+        yield _line(one)
+    groups: dict[tuple[str, int], dict[str, list[Outcome]]] = {}
+    for one in found:
+        groups.setdefault((one.plan.task, one.plan.trials), {}).setdefault(one.plan.sampler, []).append(one)
+    for (task, trials), by_sampler in groups.items():
+        yield ""
+        yield f"{task}, {trials} trials"
+        yield f"{'sampler':<12} {'studies':>7} {'mean points':>18} {'better':>7} {'less ' + SAMPLERS[0]:>18}"
+        baseline = {one.plan.seed: one.gain for one in by_sampler.get(SAMPLERS[0], ())}
+        for sampler, those in by_sampler.items():
+            pairs = [one.gain - baseline[one.plan.seed] for one in those if one.plan.seed in baseline]
+            better = sum(one.gain > 0 for one in those)
+            yield (
+                f"{sampler:<12} {len(those):>7} {_mean([one.gain for one in those]):>18} {better:>7}"
+                f" {_mean(pairs) if sampler != SAMPLERS[0] else '':>18}"
+            )
+
+
+def _line(one: Outcome) -> str:
+    lead = "" if one.lead is None else f"{100 * one.lead.mean:+.1f} ± {100 * one.lead.reach:.1f}"
+    if one.comparison is None or one.comparison.low is None or one.comparison.high is None:
+        tested = f"{one.gain:>+8.1f} {'':>16} {'':>7}"
+    else:
+        interval = f"{100 * one.comparison.low:+.1f} to {100 * one.comparison.high:+.1f}"
+        tested = f"{one.gain:>+8.1f} {interval:>16} {one.comparison.p_value or 0.0:>7.3f}"
+    finished = "{}/{}".format(*one.finished)
+    what = one.recommended.method or one.recommended.description
+    return f"{one.plan.name:<28} {lead:>15} {tested}  {finished:<8}  {what} | {one.published.method}"
+
+
+def _mean(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return "".join(f"{value:+.2f}" for value in values)
+    found = mean(values)
+    return f"{found.value:+.2f} ± {found.value - found.low:.2f}"
+
+
+def main() -> None:
+    arguments = arguments_of()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    storage = f"sqlite:///{arguments.folder.absolute() / 'deltaspace.db'}"
+    until = time.monotonic() + 60 * arguments.minutes
+    data = dict(arguments.data)
+    plans = plans_of(arguments)
+    for plan in plans:
+        if until - time.monotonic() > _MARGIN:
+            print(plan.name, file=sys.stderr, flush=True)
+            specification = specification_for(plan, data, arguments.folder)
+            run(specification, storage, seeds=arguments.confirm_seeds, until=until)
+    if not (arguments.folder / "deltaspace.db").is_file():
+        raise SystemExit("there must be studies to print; got none. Run with --minutes.")
+    for line in table_lines(list(outcomes(storage, plans))):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
