@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from studies.confirming.results import ConfirmationResult
     from studies.exports.exporting import Export, ExportKind
     from studies.keeping.progress import Progress
+    from studies.queries.discover import Answer
     from trial_runner.requests import Reading
 
 Observer = Callable[["Progress"], None]
@@ -269,6 +270,27 @@ class Study:
             QueryError: If it is not one reading statement, or the database refuses it.
         """
         return run_query(self.storage, sql)
+
+    def discover(self, *views: str, seed: int = 0) -> "list[Answer]":
+        """What the study has taught: answers of the search's model over the whole space, with 90% intervals.
+
+        Example:
+            >>> for answer in study.discover("V8"):
+            ...     print(answer.table())
+
+        Args:
+            *views: ``V1`` to ``V8``; none for all.
+            seed: Of the draws.
+
+        Raises:
+            StudiesError: If there is no such view, or too few trials to tell.
+            RunnerError: If the study's backbone cannot be had.
+        """
+        from studies.queries.discover import discovered, knowledge_of
+        from studies.specification.recorded import recorded_space
+
+        with _opened(self.storage) as ledger:
+            return discovered(knowledge_of(ledger, self.name, recorded_space, seed=seed), views)
 
     def confirm(
         self,

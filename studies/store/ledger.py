@@ -134,6 +134,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """How many trials are in each state, zeros included."""
         return self._database.read(lambda link: looking.state_counts(link, study_id))
 
+    def reading_count(self, study_id: int) -> int:
+        """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""
+        return self._database.read(lambda link: looking.reading_count(link, study_id))
+
     # Writes of a keeper
 
     def take_over(self, study_id: int, keeper: str) -> int:

@@ -41,6 +41,12 @@ _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
+_READING_COUNT = (
+    select(func.count())
+    .select_from(READINGS)
+    .join(TRIALS, READINGS.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+)
 _LONGEST = (
     select(func.max(func.length(EXAMPLES.c.losses)))
     .join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
@@ -101,6 +107,11 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
     """How many trials are in each state, zeros included."""
     found: dict[str, int] = {row[0]: row[1] for row in connection.execute(_COUNTS, {"study_id": study_id})}
     return {state: found.get(state.value, 0) for state in TrialState}
+
+
+def reading_count(connection: Connection, study_id: int) -> int:
+    """How many readings all trials have."""
+    return int(connection.execute(_READING_COUNT, {"study_id": study_id}).scalar_one())
 
 
 def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:

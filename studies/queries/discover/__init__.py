@@ -1,1 +1,8 @@
-"""What a study has taught: views of the posterior of the model of the search."""
+"""What a study has taught: its posterior at any configuration, the questions it can be asked, and their answers."""
+
+from studies.queries.discover.answer import Answer, Finding
+from studies.queries.discover.asking import QUESTIONS, discovered
+from studies.queries.discover.from_study import knowledge_of, state_of
+from studies.queries.discover.knowledge import Effect, Knowledge
+
+__all__ = ["QUESTIONS", "Answer", "Effect", "Finding", "Knowledge", "discovered", "knowledge_of", "state_of"]

@@ -1,0 +1,36 @@
+"""The questions that a study can be asked, and their answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from studies.errors import StudiesError
+from studies.queries.discover.answer import Answer
+from studies.queries.discover.knowledge import Knowledge
+from studies.queries.discover.rules import rules
+
+Question = Callable[[Knowledge], Answer]
+
+QUESTIONS: Mapping[str, Question] = {"V8": rules}
+"""By the name of its view."""
+
+
+def discovered(knowledge: Knowledge, views: Sequence[str] = ()) -> list[Answer]:
+    """The answers to some questions, or to all.
+
+    Args:
+        knowledge: What the study has taught; it remembers its answers.
+        views: Names; none for all.
+
+    Raises:
+        StudiesError: If there is no such view.
+    """
+    unknown = [view for view in views if view not in QUESTIONS]
+    if unknown:
+        raise StudiesError(f"a view must be one of {', '.join(QUESTIONS)}; got {unknown[0]!r}.")
+    return [_answered(knowledge, view) for view in dict.fromkeys(views or QUESTIONS)]
+
+
+def _answered(knowledge: Knowledge, view: str) -> Answer:
+    known = knowledge.answers.get(view)
+    if known is None:
+        known = knowledge.answers[view] = QUESTIONS[view](knowledge)
+    return known

@@ -1,0 +1,74 @@
+"""The knowledge of a study of a ledger; what was fitted is remembered while the study gets no further."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from search_space.space.space import SearchSpace
+from studies.errors import StudiesError
+from studies.queries.discover.knowledge import Knowledge
+from studies.search.factored.from_ledger import observations, share_error
+from studies.store.ledger import Ledger
+from studies.store.records import StudyRecord, TrialState
+from trial_runner.tasks.metrics.classes import ACCURACY
+
+SpaceOf = Callable[[StudyRecord], SearchSpace]
+"""What a study searches: `studies.specification.recorded.recorded_space`."""
+
+
+def state_of(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
+    """What differs between two moments of a study if anything was learned in between; asks for no trial."""
+    counts = ledger.state_counts(study.id)
+    return ledger.url, study.id, study.created_at, ledger.reading_count(study.id), *counts.values()
+
+
+def knowledge_of(ledger: Ledger, name: str, space_of: SpaceOf, *, seed: int = 0) -> Knowledge:
+    """What a study has taught.
+
+    Args:
+        ledger: Where the study is.
+        name: Of the study.
+        space_of: Makes its space.
+        seed: Of all draws.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        StudiesError: If it is a confirmation, or too few of its trials have a reading.
+        RunnerError: If its backbone cannot be had.
+    """
+    study = ledger.study(name)
+    return _remembered(_Asked(ledger=ledger, study=study, state=state_of(ledger, study), seed=seed, space_of=space_of))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Asked:
+    """A question; two are equal if the study is the same and has got no further in between."""
+
+    ledger: Ledger
+    study: StudyRecord
+    state: tuple[object, ...]
+    seed: int
+    space_of: SpaceOf
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and (self.state, self.seed) == (other.state, other.seed)
+
+    def __hash__(self) -> int:
+        return hash((self.state, self.seed))
+
+
+@lru_cache(maxsize=8)
+def _remembered(asked: _Asked) -> Knowledge:
+    ledger, study = asked.ledger, asked.study
+    space = asked.space_of(study)
+    trials, readings = ledger.trials(study.id), ledger.readings_by_trial(study.id)
+    complete = [trial.steps for trial in trials if trial.state is TrialState.COMPLETE]
+    if not complete:
+        raise StudiesError(
+            f"study '{study.name}' must have a complete trial before it can be asked what matters; "
+            f"it has none. Launch it again."
+        )
+    examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
+    error = None if examples is None else share_error(examples)
+    history = observations(trials, readings, steps=max(complete), standard_error=error)
+    return Knowledge(space, history, metric=study.metric, seed=asked.seed)

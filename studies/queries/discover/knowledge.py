@@ -1,0 +1,199 @@
+"""What a study has taught: the posterior of the search's model at any configuration of its space.
+
+The model (`studies.search.factored`) has heard every reading of the study. It is asked without the rules of the papers,
+which the search expects beforehand: what is said of a study is what its trials say.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.errors import StudiesError
+from studies.queries.discover.answer import REACH, Answer
+from studies.queries.discover.measure import Measure
+from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
+from studies.search.factored.distances import Array
+from studies.search.factored.genes import Genes, SideGenes
+from studies.search.factored.genome import Genome
+from studies.search.factored.kernel import Points
+from studies.search.factored.observation import Observation
+from studies.search.factored.standard import LOWEST
+from studies.search.factored.view import View
+
+Asked = Genes | Candidate
+"""What can be asked about: genes of the space, or any configuration on its backbone with its rates."""
+
+RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
+"""Relative rates at which responses are asked."""
+
+_JITTER = 1e-10
+_FOR_RATES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """How much better some configurations are than others, in the mean over pairs.
+
+    Attributes:
+        mean: In units of the metric.
+        deviation: Standard deviation of it, that of having drawn only so many pairs included.
+        pairs: How many.
+    """
+
+    mean: float
+    deviation: float
+    pairs: int
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 90% interval."""
+        return self.mean - REACH * self.deviation
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.mean + REACH * self.deviation
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the interval does not hold zero."""
+        return self.low > 0 or self.high < 0
+
+
+class Knowledge:
+    """The posterior of a study, asked in genes of its space; deterministic for a history and a seed.
+
+    Attributes:
+        history: Every trial, in the order of their numbers.
+        measure: Draws of the space.
+        metric: What the scores are of.
+        seed: Of all draws.
+        answers: Those that were given before, by view.
+    """
+
+    def __init__(
+        self, space: SearchSpace, history: Sequence[Observation], *, metric: str = "score", seed: int = 0
+    ) -> None:
+        """Fit the model.
+
+        Args:
+            space: What the study searches.
+            history: Its trials.
+            metric: What is maximised.
+            seed: Of all draws.
+
+        Raises:
+            StudiesError: If too few trials have a reading.
+        """
+        heard = sum(bool(one.readings) for one in history)
+        if heard < FIRST_CHECKPOINT:
+            raise StudiesError(
+                f"a study must have {FIRST_CHECKPOINT} trials with a reading before it can be asked what matters; "
+                f"it has {heard}. Launch more trials."
+            )
+        self.history = tuple(history)
+        self.metric = metric
+        self.seed = seed
+        self.answers: dict[str, Answer] = {}
+        self.genome = Genome(space)
+        self.measure = Measure(self.genome, seed)
+        self._believer = Believer(self.genome, trusts_papers=False)
+        self._belief = self._believer.belief(self.history)
+
+    @property
+    def space(self) -> SearchSpace:
+        """What the study searches."""
+        return self.genome.space
+
+    @property
+    def lowest(self) -> float:
+        """Scores below it are as it: a collapsed trial tells nothing of the others."""
+        return self._belief.scale.middle + LOWEST * self._belief.scale.spread
+
+    def points(self, asked: Sequence[Asked]) -> Points:
+        """Configurations as the model sees them."""
+        return self._believer.points([self._view(one) for one in asked])
+
+    def _view(self, asked: Asked) -> View:
+        if isinstance(asked, Genes):
+            return self.genome.view(asked)
+        return self.genome.view_of(Observation.of(asked, number=0))
+
+    def means(self, asked: Sequence[Asked]) -> Array:
+        """Posterior means of the true scores at full length, (M,)."""
+        return self._belief.scale.middle + self._belief.scale.spread * self._belief.process.mean(self.points(asked))
+
+    def joint(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
+        """Posterior means and covariance of the true scores at full length, (M,) and (M, M)."""
+        means, covariance = self._belief.process.joint(self.points(asked))
+        scale = self._belief.scale
+        return scale.middle + scale.spread * means, scale.spread**2 * covariance
+
+    def sampled(self, asked: Sequence[Asked], count: int, *words: object) -> Array:
+        """Joint draws of the true scores, (count, M).
+
+        Args:
+            asked: Configurations.
+            count: How many draws.
+            words: What the draws are for; other words, other draws.
+        """
+        means, covariance = self.joint(asked)
+        covariance[np.diag_indices_from(covariance)] += _JITTER + 1e-6 * float(np.mean(np.diag(covariance)))
+        factor = np.linalg.cholesky(covariance)
+        generator = np.random.default_rng(self.measure.generator("sampled", *words).getrandbits(64))
+        return np.asarray(means + generator.standard_normal((count, len(means))) @ factor.T)
+
+    def effect(self, better: Sequence[Asked], worse: Sequence[Asked]) -> Effect:
+        """How much better the first ones are than the second, pair by pair; at least two pairs."""
+        count = len(better)
+        means, covariance = self.joint([*better, *worse])
+        differences = means[:count] - means[count:]
+        spread = (
+            covariance[:count, :count]
+            + covariance[count:, count:]
+            - covariance[:count, count:]
+            - covariance[count:, :count]
+        )
+        of_mean = float(spread.mean())
+        # the expected variance of a pair's difference about the mean of all, by the posterior
+        about = float(((differences - differences.mean()) ** 2).sum() + np.trace(spread) - count * of_mean)
+        variance = of_mean + about / (count - 1) / count
+        return Effect(mean=float(differences.mean()), deviation=float(np.sqrt(max(variance, 0.0))), pairs=count)
+
+    @cached_property
+    def best_rates(self) -> Mapping[str, float]:
+        """By functional form the relative rate with the highest posterior mean, over all structures of the form."""
+        found: dict[str, float] = {}
+        for form in self.forms:
+            some = [one for one in self.measure.draws if form in self._forms(one)][:_FOR_RATES]
+            if some:
+                asked = [self._rated(one, {form: rate}) for rate in RATES for one in some]
+                response = self.means(asked).reshape(len(RATES), len(some)).mean(axis=1)
+                found[form] = RATES[int(np.argmax(response))]
+        return found
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """All functional forms of the space, attention's first."""
+        return tuple(dict.fromkeys(form for part in self.genome.parts.values() for form in part.by_form))
+
+    def tuned(self, genes: Genes) -> Genes:
+        """The same at the rates that promise most for its forms."""
+        return self._rated(genes, self.best_rates)
+
+    def form(self, side: SideGenes) -> str:
+        """Whose range the rate of a side is in."""
+        return self.genome.facts(side.structure).form
+
+    def _forms(self, genes: Genes) -> list[str]:
+        return [self.form(side) for side in genes.sides]
+
+    def _rated(self, genes: Genes, rates: Mapping[str, float]) -> Genes:
+        attention, ffn = (
+            None if side is None else replace(side, rate=rates.get(self.form(side), side.rate))
+            for side in (genes.attention, genes.ffn)
+        )
+        return replace(genes, attention=attention, ffn=ffn)
