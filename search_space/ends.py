@@ -55,6 +55,11 @@ def block_widths(edit: Ends, shape: BackboneShape) -> tuple[int, int]:
     return in_width, shape.width if edit.write is Port.O else shape.head_width
 
 
+def queries_of_a_block(edit: Ends, shape: BackboneShape) -> int:
+    """How many query heads one block of an edit's form serves: those of its group, where it is of a key/value head."""
+    return shape.query_heads // shape.key_value_heads if edit.heads is Heads.KEY_VALUE else 1
+
+
 def is_summed(edit: Ends) -> bool:
     """Whether what the heads' blocks compute is summed into one tensor: from the heads to o."""
     return edit.write is Port.O and edit.heads is not Heads.SINGLE

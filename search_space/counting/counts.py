@@ -76,9 +76,9 @@ def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
     for edit in edits:
         cost = affine_count(edit, shape)
         number = places(edit, shape)
-        total_width = _total_width(edit, shape)
-        weights = number * cost.weights + total_width * cost.weights_per_width
-        biases = number * cost.biases + total_width * cost.biases_per_width
+        summed = total_width(edit, shape)
+        weights = number * cost.weights + summed * cost.weights_per_width
+        biases = number * cost.biases + summed * cost.biases_per_width
         weights_only += weights
         with_bias += weights + biases
         stored += weights + biases + number * cost.extras
@@ -86,7 +86,8 @@ def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
     return Counts(weights_only=weights_only, with_bias=with_bias, stored=stored, trained=trained)
 
 
-def _total_width(edit: Edit, shape: BackboneShape) -> int:
+def total_width(edit: Edit, shape: BackboneShape) -> int:
+    """Of an edit's form, over all its places; 0 for forms without one."""
     if edit.site in (Site.EMBEDDING, Site.GLOBAL):
         return edit.sized_form.width if edit.sized_form is not None else 0
     return sum(widths(edit, shape).values())

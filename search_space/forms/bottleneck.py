@@ -67,6 +67,7 @@ class Bottleneck(SizedForm):
 
     name: ClassVar[str] = "bottleneck"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
+    unmergeable: ClassVar[str | None] = "its activation is not linear"
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "norm", "bias", "init", "reparameterization")

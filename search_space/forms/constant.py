@@ -20,6 +20,7 @@ class Constant(Form):
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
     title: ClassVar[str] = "constant"
     reads: ClassVar[bool] = False
+    unmergeable: ClassVar[str | None] = None
     together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.Q, None), (Port.V, None)),)
     together_at_ffn: ClassVar[tuple[Place, ...]] = (((Port.U, None), (Port.F, None)),)
 

@@ -22,6 +22,7 @@ class Diagonal(Form):
 
     name: ClassVar[str] = "diag"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    unmergeable: ClassVar[str | None] = None
     multiplies: ClassVar[bool] = True
     together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
 

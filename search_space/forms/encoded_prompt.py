@@ -10,6 +10,7 @@ from search_space.dimensions import Site
 from search_space.ends import Ends
 from search_space.errors import InvalidEditError
 from search_space.forms.form import FormedEdit, SizedForm, check_size, is_whole
+from search_space.forms.prompt import weights_of_a_row
 
 
 class PromptEncoder(StrEnum):
@@ -38,6 +39,7 @@ class EncodedPrompt(SizedForm):
     learning_rates: ClassVar[tuple[float, float]] = (3e-4, 1e-2)
     outside: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
+    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
     can_widen: ClassVar[bool] = False
 
     width: int
@@ -66,6 +68,10 @@ class EncodedPrompt(SizedForm):
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The rows."""
         return AffineCount(weights_per_width=shape.width)
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Those of a prompt: the network has made its rows by then."""
+        return AffineCount(weights_per_width=weights_of_a_row(shape))
 
     def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
         """The network that makes the rows."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.ends import Ends, Place, sublayers_of
+from search_space.ends import Ends, Place, queries_of_a_block, sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.gates import Gate
 from search_space.gates.gate import Logits
@@ -37,6 +37,7 @@ class Form(ABC):
         title: As errors call it.
         outside: The place outside the sublayers that it belongs to; None for the sublayers.
         reads: Whether it is computed of a tensor.
+        unmergeable: Why no weights can hold what it computes; None where they can, of linear maps and constants.
         multiplies: Whether it is a factor, where it reads what it writes.
         is_everything: Whether it changes all weights, which no budget can resize.
         has_products: Whether its width grows in steps of a number of products.
@@ -60,6 +61,7 @@ class Form(ABC):
     title: ClassVar[str] = ""
     outside: ClassVar[Site | None] = None
     reads: ClassVar[bool] = True
+    unmergeable: ClassVar[str | None] = "it is not linear"
     multiplies: ClassVar[bool] = False
     is_everything: ClassVar[bool] = False
     has_products: ClassVar[bool] = False
@@ -79,6 +81,11 @@ class Form(ABC):
     def starts_at_zero(self) -> bool:
         """Whether it is exactly nothing when training begins."""
         return True
+
+    @property
+    def adds_vector(self) -> bool:
+        """Whether a linear map adds a vector as well."""
+        return False
 
     @property
     def variant(self) -> str | None:
@@ -136,6 +143,12 @@ class Form(ABC):
     @abstractmethod
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """Parameters of the form of an edit at one of its places, without its gate."""
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Weights that a token is multiplied with at one of its places, as far as they are of matrices or factors."""
+        stored = self.count(edit, shape)
+        served = queries_of_a_block(edit, shape)
+        return AffineCount(weights=served * stored.weights, weights_per_width=served * stored.weights_per_width)
 
     def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
         """Trained minus stored parameters of an edit."""

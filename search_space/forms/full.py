@@ -16,6 +16,7 @@ class Full(Form):
 
     name: ClassVar[str] = "full"
     learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
+    unmergeable: ClassVar[str | None] = None
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
     is_everything: ClassVar[bool] = True

@@ -39,6 +39,7 @@ class LowRank(SizedForm):
 
     name: ClassVar[str] = "lowrank"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
+    unmergeable: ClassVar[str | None] = None
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("bias",)
@@ -61,6 +62,11 @@ class LowRank(SizedForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         check_size(self)
+
+    @property
+    def adds_vector(self) -> bool:
+        """Its bias."""
+        return self.bias
 
     @classmethod
     def has_usual_bias(cls, write: Port) -> bool:

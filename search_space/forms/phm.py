@@ -35,6 +35,7 @@ class Phm(SizedForm):
 
     name: ClassVar[str] = "phm"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
+    unmergeable: ClassVar[str | None] = "its activation is not linear"
     has_products: ClassVar[bool] = True
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 
@@ -99,6 +100,10 @@ class Phm(SizedForm):
             biases_per_width=int(self.bias),
             biases=block_widths(edit, shape)[1] if self.bias else 0,
         )
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The two matrices that the products make."""
+        return AffineCount(weights_per_width=sum(block_widths(edit, shape)))
 
     def noun(self, edit: FormedEdit) -> str:
         """An adapter of its kind."""

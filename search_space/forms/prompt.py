@@ -9,6 +9,20 @@ from search_space.dimensions import Site
 from search_space.ends import Ends
 from search_space.forms.form import FormedEdit, SizedForm, check_size
 
+SEQUENCE_TOKENS = 128
+"""Tokens of an input that share the cost of a prompt before it."""
+
+
+def weights_of_a_row(shape: BackboneShape) -> int:
+    """Weights that a token meets for one row before its input: its part of the row's way through the blocks.
+
+    In every layer the token and the row attend to each other.
+    """
+    layers = shape.encoder_layers or shape.decoder_layers
+    attention = 2 * shape.width * (shape.query_width + shape.key_value_width)
+    ffn = (2 + shape.gated_ffn) * shape.width * shape.ffn_width
+    return layers * ((attention + ffn) // SEQUENCE_TOKENS + 4 * shape.query_width)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt(SizedForm):
@@ -25,6 +39,7 @@ class Prompt(SizedForm):
     learning_rates: ClassVar[tuple[float, float]] = (1e-2, 3e-1)
     outside: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
+    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
     can_widen: ClassVar[bool] = False
 
     width: int
@@ -41,6 +56,10 @@ class Prompt(SizedForm):
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The rows."""
         return AffineCount(weights_per_width=shape.width)
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Rows are tokens in every layer."""
+        return AffineCount(weights_per_width=weights_of_a_row(shape))
 
     def words(self, edit: FormedEdit) -> str:
         """With where it is."""

@@ -60,6 +60,7 @@ class Gate:
         is_closing: Whether it squashes what is added, so that nothing may be.
         starts_closed: Whether nothing goes through when training begins.
         is_plain: Whether every form with two ends can have it.
+        is_linear: Whether it multiplies by numbers that are the same for every token and head.
         turn: Where it is offered among the gates that fit.
         searched: The key of a study file that lists the values of each of its fields.
     """
@@ -75,6 +76,7 @@ class Gate:
     is_closing: ClassVar[bool] = False
     starts_closed: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = False
     turn: ClassVar[int] = 1
     searched: ClassVar[Mapping[str, str]] = {}
 
@@ -103,6 +105,10 @@ class Gate:
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """Parameters of the gate of an edit at one sublayer."""
         return NOTHING
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Weights that a token is multiplied with at one sublayer; see `Form.weights_met`."""
+        return AffineCount(weights=self.count(edit, shape).weights)
 
     def canonical(self) -> "Gate":
         """The gate that is the same function with the same parameters."""

@@ -86,6 +86,10 @@ class QueryGate(Gate):
         heads, width = shape.query_heads, shape.head_width
         return AffineCount(weights=heads * 2 * width * self.key_width, biases=heads * (self.key_width + width))
 
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The matrices of MLP_k, and the key of every query."""
+        return AffineCount(weights=self.count(edit, shape).weights + shape.query_width)
+
     @property
     def text(self) -> str:
         """With the width of its keys."""

@@ -13,6 +13,7 @@ class Add(Gate):
 
     name: ClassVar[str] = "add"
     is_plain: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class Multiply(Gate):
 
     name: ClassVar[str] = "mul"
     multiplies: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ class FixedScale(Gate):
 
     name: ClassVar[str] = "scale"
     is_plain: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
 
     value: float
 
@@ -77,6 +78,7 @@ class LearnedScale(Gate):
 
     name: ClassVar[str] = "scale_learned"
     is_plain: ClassVar[bool] = True
+    is_linear: ClassVar[bool] = True
     searched: ClassVar[Mapping[str, str]] = {"per": "scale_per"}
 
     per: ScalePer = ScalePer.SUBLAYER

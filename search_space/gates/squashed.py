@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.ends import Ends, block_widths, is_summed
+from search_space.ends import Ends, block_widths, is_summed, queries_of_a_block
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.rules import refusal
 from search_space.symbols import Delta, source, target
@@ -54,6 +54,11 @@ class SigmoidGate(Gate):
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The vector w and the number b, for every block."""
         return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w, for every block."""
+        blocks = shape.heads(edit.heads) * queries_of_a_block(edit, shape)
+        return AffineCount(weights=blocks * block_widths(edit, shape)[0])
 
     @property
     def adjective(self) -> str:

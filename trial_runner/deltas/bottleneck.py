@@ -25,7 +25,6 @@ from trial_runner.errors import AttachError
 
 _BERT_DEVIATION = 0.02
 _HOULSBY_DEVIATION = 1e-3
-_NOT_LINEAR = "its activation is not linear"
 
 
 class BottleneckDelta(FormDelta):
@@ -41,7 +40,6 @@ class BottleneckDelta(FormDelta):
     """
 
     paddings: ClassVar = {"down": COLUMNS, "down_bias": COLUMNS, "up": ROWS}
-    unmergeable = _NOT_LINEAR
 
     def __init__(
         self, form: Bottleneck, blocks: Blocks, width: int, generator: torch.Generator, *, is_scaled: bool = False
@@ -138,8 +136,6 @@ class StackedBottleneck(FormDelta):
 
     ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
     """
-
-    unmergeable = _NOT_LINEAR
 
     def __init__(self, form: Bottleneck, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
         """Keep the stack without registering it a second time."""

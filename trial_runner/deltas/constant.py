@@ -11,8 +11,6 @@ from trial_runner.deltas.form_delta import FormDelta, Place
 class ConstantDelta(FormDelta):
     """A vector that starts at zero and is added to every token."""
 
-    unmergeable = None
-
     def __init__(self, width: int) -> None:
         """Start at zero."""
         super().__init__()

@@ -11,7 +11,6 @@ from trial_runner.deltas.form_delta import FormDelta, PeftKind, Place
 class DiagonalDelta(FormDelta):
     """``z * w``: w is 1 at the start where the product replaces what is read ((IA)^3), 0 where it is added."""
 
-    unmergeable = None
     peft = PeftKind.IA3
 
     def __init__(self, width: int, *, replaces: bool) -> None:

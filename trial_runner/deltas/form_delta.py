@@ -54,12 +54,10 @@ class DeltaModule(nn.Module):
 
     Attributes:
         paddings: The tensors whose widths may differ where modules are computed together, by name.
-        unmergeable: Why no weights can hold what it computes; None where they can, of linear maps and constants.
         peft: The adapter of peft that it is; None of none.
     """
 
     paddings: ClassVar[Mapping[str, Padding]] = {}
-    unmergeable: ClassVar[str | None] = "it is not linear"
     peft: ClassVar[PeftKind | None] = None
 
     @classmethod
@@ -133,11 +131,6 @@ class FormDelta(DeltaModule):
     def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "FormDelta":
         """The module of an edit; initial values are drawn on the CPU."""
         raise NotImplementedError
-
-    @classmethod
-    def has_bias(cls, form: Form) -> bool:
-        """Whether a linear map adds a vector as well."""
-        return False
 
     @property
     def shared(self) -> SharedDelta | None:

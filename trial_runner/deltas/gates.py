@@ -75,11 +75,9 @@ class GateDelta:
     """How a contribution joins the port that it is written to: added.
 
     Attributes:
-        is_linear: Whether it multiplies by numbers that are the same for every token and head.
         is_prefix: Whether its rows stand before the keys, which does all that it is.
     """
 
-    is_linear: ClassVar[bool] = False
     is_prefix: ClassVar[bool] = False
 
     @staticmethod
@@ -122,13 +120,9 @@ class GateDelta:
 class PlainDelta(GateDelta):
     """``h + Delta``, or ``h * l``."""
 
-    is_linear = True
-
 
 class FixedScaleDelta(GateDelta):
     """``h + s Delta``, s a constant."""
-
-    is_linear = True
 
     @staticmethod
     def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
@@ -153,8 +147,6 @@ class FixedScaleDelta(GateDelta):
 
 class LearnedScaleDelta(GateDelta):
     """``h + s Delta``, s trained from ones: ``()``, ``(D_out,)`` or ``(H, 1)``, at the heads ``(H, d_h)``."""
-
-    is_linear = True
 
     @staticmethod
     def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from search_space.edit import Edit
-from search_space.forms import Form, LowRank
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import Blocks, block_product, output_product, uniform
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place
@@ -16,7 +15,6 @@ class LowRankDelta(FormDelta):
     """A linear map of low rank, once or per head; A is uniform in +-1/sqrt(D_in) (Hu et al. 2022, released code)."""
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
-    unmergeable = None
     peft = PeftKind.LORA
 
     def __init__(self, blocks: Blocks, width: int, generator: torch.Generator, *, has_bias: bool = False) -> None:
@@ -31,12 +29,7 @@ class LowRankDelta(FormDelta):
     @classmethod
     def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "LowRankDelta":
         """See `FormDelta`."""
-        return cls(place.blocks, place.width, generator, has_bias=cls.has_bias(edit.form))
-
-    @classmethod
-    def has_bias(cls, form: Form) -> bool:
-        """See `FormDelta`."""
-        return isinstance(form, LowRank) and form.bias
+        return cls(place.blocks, place.width, generator, has_bias=edit.form.adds_vector)
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

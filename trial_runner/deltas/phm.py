@@ -99,8 +99,6 @@ class PhmDelta(FormDelta):
         shared: Holds C where the configuration shares it; None gives each projection an own one.
     """
 
-    unmergeable = "its activation is not linear"
-
     def __init__(
         self,
         form: Phm,

@@ -20,7 +20,6 @@ class PromptDelta(DeltaModule):
     """
 
     paddings: ClassVar = {"table": Padding(axis=-2, in_front=True)}
-    unmergeable = "its rows are tokens of every layer"
     peft = PeftKind.PROMPT
 
     def __init__(self, form: Prompt | EncodedPrompt, width: int, generator: torch.Generator) -> None:

@@ -24,7 +24,6 @@ class TableDelta(FormDelta):
         is_real: Which rows are the table's own, ``(R,)``, while it is padded to those of others; None for all.
     """
 
-    unmergeable = "its softmax is not linear"
     is_table = True
     is_real: Tensor | None
 

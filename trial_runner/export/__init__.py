@@ -17,7 +17,7 @@
 from trial_runner.export.facts import BackboneFacts
 from trial_runner.export.heads import load_head
 from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
-from trial_runner.export.merging import merge, unmergeable, write_merged
+from trial_runner.export.merging import merge, write_merged
 from trial_runner.export.peft_format import inexpressible, write_peft
 from trial_runner.export.trained import TrainedDelta, trained_delta
 from trial_runner.export.writing import write_delta
@@ -34,7 +34,6 @@ __all__ = [
     "new_folder",
     "open_delta",
     "trained_delta",
-    "unmergeable",
     "write_delta",
     "write_merged",
     "write_peft",

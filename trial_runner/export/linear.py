@@ -1,4 +1,4 @@
-"""Edits that are affine maps beside a linear layer, and the linear layers they are beside.
+"""The linear layers that edits are merged into; which edits can be is `search_space.merging`'s matter.
 
 A linear layer computes ``z W + b``. An affine edit ``z -> z * d + (z P) Q + c`` of what the layer writes, of what it
 reads, or in parallel to it makes another linear layer of it. Shapes: as of `trial_runner.deltas.affine`.
@@ -8,44 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones import PortLocation
-from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, NormPlacement, Port
-from search_space.edit import Edit
-from trial_runner.deltas import DELTAS
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.gates import gate_of
 from trial_runner.errors import ExportError
-
-WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
-"""Ports that a linear layer writes."""
-
-READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
-"""Ports that nothing but a linear layer reads, to the port that it writes."""
-
-_INPUTS = {
-    Port.Q: Port.X_ATTN,
-    Port.K: Port.CTX,
-    Port.V: Port.CTX,
-    Port.O: Port.CONCAT,
-    Port.G: Port.X_FFN,
-    Port.U: Port.X_FFN,
-    Port.F: Port.M,
-}
-_STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
-
-
-def is_linear(edit: Edit) -> bool:
-    """Whether an edit's contribution is a linear map of what it reads, or a constant."""
-    is_mergeable = DELTAS[edit.form.name].unmergeable is None
-    return is_mergeable and edit.heads is Heads.SINGLE and gate_of(edit).is_linear
-
-
-def reads_input(edit: Edit, shape: BackboneShape) -> bool:
-    """Whether an edit reads what the linear layer reads that writes its port."""
-    read = edit.read
-    if shape.norm is NormPlacement.POST and read is not None:
-        read = _STREAMS.get(read, read)
-    return read is not None and read is _INPUTS.get(edit.write)
 
 
 class LinearSlice:

@@ -10,50 +10,14 @@ from torch import Tensor, nn
 
 from search_space.backbones import Family, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
-from search_space.configuration import Configuration
-from search_space.dimensions import Insertion, Port, Site, StackKind
-from search_space.edit import Edit
+from search_space.dimensions import Port, Site, StackKind
+from search_space.merging import READ_BY, WRITTEN, unmergeable
 from trial_runner.backbones import Backbone
-from trial_runner.deltas import DELTAS, FormDelta
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.errors import ExportError
 from trial_runner.export.heads import TaskHead, write_head
-from trial_runner.export.linear import READ_BY, WRITTEN, LinearSlice, is_linear, reads_input
+from trial_runner.export.linear import LinearSlice
 from trial_runner.huggingface import hub_access, quiet_transformers
-
-
-def named_edit(index: int, edit: Edit) -> str:
-    """An edit as messages name it."""
-    reads = "" if edit.read in (None, edit.write) else f" from {edit.read}"
-    return f"edit {index} ({edit.form.name} at {edit.site}{reads} to {edit.write}, gate {edit.gate.name})"
-
-
-def unmergeable(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
-    """The edits that no weights can hold, by name, and why; empty if all can be merged."""
-    found = {}
-    for index, edit in enumerate(configuration.edits):
-        why = _obstacle(edit, shape)
-        if why is not None:
-            found[named_edit(index, edit)] = why
-    return found
-
-
-def _obstacle(edit: Edit, shape: BackboneShape) -> str | None:
-    kind = DELTAS[edit.form.name]
-    if kind.unmergeable is not None or edit.read is None:
-        return kind.unmergeable
-    if not is_linear(edit):
-        return "its map is not the same for every token and head"
-    place = edit.write if edit.write in WRITTEN else READ_BY.get(edit.write)
-    if place is None:
-        return f"no linear layer alone reads or writes {edit.write}"
-    if edit.insertion is Insertion.PARALLEL and not reads_input(edit, shape):
-        return f"the layer that writes {edit.write} does not read {edit.read}"
-    site = Site.ATTENTION if edit.site.is_attention else edit.site
-    has_bias = issubclass(kind, FormDelta) and kind.has_bias(edit.form)
-    if has_bias and (site, place) not in shape.biased_ports:
-        return f"its bias needs one in the layer that writes {place}"
-    return None
 
 
 @torch.no_grad()

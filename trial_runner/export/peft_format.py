@@ -17,16 +17,15 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Positions, StackKind
 from search_space.edit import Edit
+from search_space.merging import READ_BY, WRITTEN, is_linear, named_edit, reads_input
 from trial_runner.backbones.locate import source_of
-from trial_runner.deltas import DELTAS, FormDelta
+from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
-from trial_runner.export.linear import READ_BY, WRITTEN, is_linear, reads_input
-from trial_runner.export.merging import named_edit
 from trial_runner.export.trained import TrainedDelta
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -64,13 +63,12 @@ def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[st
 def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
     """Kind of adapter, or why it is none."""
     kind = DELTAS[edit.form.name]
-    has_bias = issubclass(kind, FormDelta) and kind.has_bias(edit.form)
     match kind.peft:
         case PeftKind.PROMPT:
             if shape.kind is StackKind.DECODER or shape.positions is Positions.BIAS:
                 return PeftKind.PROMPT
             return "peft gives a prompt the first positions, which the tokens have here"
-        case PeftKind.LORA if has_bias:
+        case PeftKind.LORA if edit.form.adds_vector:
             return "peft's low-rank maps have no bias"
         case PeftKind.LORA if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
             return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"

@@ -38,10 +38,10 @@ from search_space.forms import (
     Sparse,
 )
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
-from trial_runner.deltas import DELTAS
+from search_space.merging import unmergeable
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
-from trial_runner.export import load_head, merge, new_folder, unmergeable, write_merged
+from trial_runner.export import load_head, merge, new_folder, write_merged
 from trial_runner.huggingface import quiet_transformers
 
 EXACTLY = 1e-9
@@ -154,7 +154,7 @@ def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
 
 
 def test_what_cannot_be_merged_says_why() -> None:
-    mergeable = {name for name in FORMS if DELTAS[name].unmergeable is None}
+    mergeable = {name for name in FORMS if FORMS[name].unmergeable is None}
     assert {"lowrank", "diag", "const", "full", "sparse", "intrinsic"} <= mergeable
     assert not {"softmax_memory", "bottleneck", "phm", "prompt", "encoded_prompt"} & mergeable
 

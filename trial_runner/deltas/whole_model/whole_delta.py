@@ -19,7 +19,6 @@ class WholeModelDelta(DeltaModule):
         own_names: Of what must be stored beside them, or in their place.
     """
 
-    unmergeable = None
     stores_parameters: ClassVar[bool] = True
     own_names: ClassVar[tuple[str, ...]] = ()
 

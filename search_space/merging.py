@@ -1,0 +1,70 @@
+"""Which edits the weights of a backbone can hold, so that nothing of them is left to compute at inference.
+
+A linear layer computes ``z W + b``. An affine edit of what the layer writes, of what it reads, or in parallel to it
+makes another linear layer of it.
+"""
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Insertion, NormPlacement, Port, Site
+from search_space.edit import Edit
+
+WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
+"""Ports that a linear layer writes."""
+
+READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
+"""Ports that nothing but a linear layer reads, to the port that it writes."""
+
+_INPUTS = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
+_STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
+
+
+def unmergeable(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
+    """The edits that no weights can hold, by name, and why; empty if all can be merged."""
+    obstacles = ((named_edit(index, edit), obstacle(edit, shape)) for index, edit in enumerate(configuration.edits))
+    return {name: why for name, why in obstacles if why is not None}
+
+
+def named_edit(index: int, edit: Edit) -> str:
+    """An edit as messages name it."""
+    reads = "" if edit.read in (None, edit.write) else f" from {edit.read}"
+    return f"edit {index} ({edit.form.name} at {edit.site}{reads} to {edit.write}, gate {edit.gate.name})"
+
+
+def obstacle(edit: Edit, shape: BackboneShape) -> str | None:
+    """Why no weights can hold an edit; None where they can."""
+    form = edit.form
+    if form.unmergeable is not None or edit.read is None:
+        return form.unmergeable
+    if not is_linear(edit):
+        return "its map is not the same for every token and head"
+    place = edit.write if edit.write in WRITTEN else READ_BY.get(edit.write)
+    if place is None:
+        return f"no linear layer alone reads or writes {edit.write}"
+    if edit.insertion is Insertion.PARALLEL and not reads_input(edit, shape):
+        return f"the layer that writes {edit.write} does not read {edit.read}"
+    site = Site.ATTENTION if edit.site.is_attention else edit.site
+    if form.adds_vector and (site, place) not in shape.biased_ports:
+        return f"its bias needs one in the layer that writes {place}"
+    return None
+
+
+def is_linear(edit: Edit) -> bool:
+    """Whether an edit's contribution is a linear map of what it reads, or a constant."""
+    return edit.form.unmergeable is None and edit.heads is Heads.SINGLE and edit.gate.is_linear
+
+
+def reads_input(edit: Edit, shape: BackboneShape) -> bool:
+    """Whether an edit reads what the linear layer reads that writes its port."""
+    read = edit.read
+    if shape.norm is NormPlacement.POST and read is not None:
+        read = _STREAMS.get(read, read)
+    return read is not None and read is _INPUTS.get(edit.write)

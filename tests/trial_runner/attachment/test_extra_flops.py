@@ -1,0 +1,55 @@
+"""The FLOPs that a configuration adds, counted while it runs, against the formula that is known before training."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.export_cases import every_example, hidden_of, rig_in_training, trial_of
+from support.tiny_backbones import Rig
+from torch.utils.flop_counter import FlopCounterMode
+
+from search_space.counting.counts import places
+from search_space.counting.flops import FLOPS, flops_of
+from search_space.edit import Edit
+from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
+from search_space.gates import ConvexInducerGate, InducerGate, WeightedGate
+from search_space.merging import obstacle
+
+
+@pytest.fixture(scope="module", params=["roberta", "qwen3"])
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    made = rig_in_training(tiny_backbone(request.param), "float32")
+    yield made
+    made.attachment.detach()
+
+
+def _is_of_matrices(edit: Edit) -> bool:
+    """Whether all that is counted are products of matrices that are there when training is over, each used once.
+
+    The base logits are computed once more for the gate that adds, and products with one number a channel are not seen.
+    """
+    is_known = isinstance(edit.form, Bottleneck | LowRank | SoftmaxMemory) and not edit.form.robust
+    return is_known and edit.form.reparameterization is None and not isinstance(edit.gate, WeightedGate)
+
+
+def test_matrix_products_that_are_counted_while_they_run_are_those_of_the_formula(rig: Rig) -> None:
+    shape = rig.backbone.shape
+    with FlopCounterMode(display=False) as frozen:
+        hidden = hidden_of(rig.backbone.model, rig.backbone)
+    tokens = hidden.shape[0] * hidden.shape[1]
+    seen = set()
+    for edit in every_example(rig):
+        if obstacle(edit, shape) is None:
+            assert flops_of(edit, shape) == 0
+            continue
+        if not _is_of_matrices(edit):
+            continue
+        trial = trial_of(rig, edit)
+        with rig.attachment.using(trial.deltas), FlopCounterMode(display=False) as edited:
+            hidden_of(rig.backbone.model, rig.backbone)
+        # the logit of an inducer's key is a product of two vectors, which the counter does not see
+        keys = isinstance(edit.gate, InducerGate | ConvexInducerGate) * shape.query_width * places(edit, shape)
+        found = (edited.get_total_flops() - frozen.get_total_flops()) / tokens
+        assert found + FLOPS * keys == flops_of(edit, shape), edit
+        seen.add(edit.form.name)
+    assert seen == {"bottleneck", "lowrank", "softmax_memory"}
