@@ -22,6 +22,7 @@ from studies.store.records import TrialState
 if TYPE_CHECKING:
     import optuna
 
+    from studies.confirming.path import AblationResult
     from studies.confirming.results import ConfirmationResult
     from studies.exports.exporting import Export, ExportKind
     from studies.keeping.progress import Progress
@@ -328,6 +329,44 @@ class Study:
             confirm(request, storage_url=self.storage, observer=observer)
         with _opened(self.storage) as ledger:
             return confirmation_result(ledger, request.confirmation)
+
+    def ablate(
+        self,
+        trial: int | Literal["best"] = "best",
+        *,
+        against: str = AGAINST[0],
+        seeds: int = 8,
+        name: str | None = None,
+        progress: Observer | bool = True,
+        **fleet: object,
+    ) -> "AblationResult":
+        """Train what lies between a published method and a trial, one difference after another, on test data.
+
+        All steps are trained with the same fresh seeds, so that each is compared with the one before in pairs. An
+        ablation that was stopped is continued by calling it again; one that is finished is only read.
+
+        Args:
+            trial: The end of the path.
+            against: Where it begins: a published method, or a point such as ``lora_qv:r=8``.
+            seeds: How often each step is trained.
+            name: Of the ablation; None is the study's with ``-ablate``.
+            progress: As of `confirm`.
+            **fleet: As of `confirm`.
+
+        Raises:
+            ConfirmationError: If there is no path between the two.
+            StudiesError: If too few trials have a reading to find it.
+        """
+        from studies.confirming.path import ablation_result
+        from studies.confirming.request import AblationRequest
+        from studies.confirming.running import confirm
+
+        point = PublishedPoint(against)
+        request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
+        with observed(progress, self.view) as observer:
+            confirm(request, storage_url=self.storage, observer=observer)
+        with _opened(self.storage) as ledger:
+            return ablation_result(ledger, request.confirmation)
 
     def export(
         self,

@@ -7,12 +7,12 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import Function, json_option, storage_option
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
-    from studies.confirming.request import ConfirmationRequest
+    from studies.confirming.request import Request
     from studies.launching import LaunchResult
 
 _FROM_STUDY = "[default: as in the study]"
@@ -30,6 +30,29 @@ def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[Publishe
         return tuple(map(PublishedPoint, dict.fromkeys(names)))
     except SearchSpaceError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def fleet_options(function: Function) -> Function:
+    """Options of who does the work, where that is not as in the study."""
+    several = (
+        click.option(
+            "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_STUDY}"
+        ),
+        click.option(
+            "--pack",
+            metavar="N|auto",
+            help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_STUDY}",
+        ),
+        click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_STUDY}"),
+        click.option(
+            "--time-budget",
+            metavar="TIME",
+            help="Stop after 90s, 5m or 1h30m; calling again continues.  [default: none]",
+        ),
+    )
+    for option in reversed(several):
+        function = option(function)
+    return function
 
 
 @click.command(
@@ -54,16 +77,7 @@ def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[Publishe
     help="Published methods to hold the winner against, or none.",
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
-@click.option(
-    "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_STUDY}"
-)
-@click.option(
-    "--pack", metavar="N|auto", help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_STUDY}"
-)
-@click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_STUDY}")
-@click.option(
-    "--time-budget", metavar="TIME", help="Stop after 90s, 5m or 1h30m; calling again continues.  [default: none]"
-)
+@fleet_options
 @storage_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
@@ -102,12 +116,13 @@ def command(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         click.echo(f"{request.confirmation}: {warning}", err=True)
-    launched = _launched(request, storage, quiet=quiet)
-    _report(launched, storage, as_json=as_json)
-    return exit_code(launched)
+    found = launched(request, storage, quiet=quiet)
+    _report(found, storage, as_json=as_json)
+    return exit_code(found)
 
 
-def _launched(request: "ConfirmationRequest", storage: str, *, quiet: bool) -> "LaunchResult":
+def launched(request: "Request", storage: str, *, quiet: bool) -> "LaunchResult":
+    """How far it came, with the progress on stderr."""
     from dashboards.terminal.live import progress_view
     from studies.confirming.running import confirm
 

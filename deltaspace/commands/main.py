@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "trial": "Show one trial of a study.",
     "query": "Ask the database with SQL, read-only.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
+    "ablate": "Train the differences between a published method and a trial, one after another, on the test split.",
     "verify": "Check that a study is whole: its records, its proposals, its files.",
     "export": "Take a trial away: trained weights, what they are, a model card.",
     "train": "Train one configuration without a search.",

@@ -23,15 +23,21 @@ def command(study: str, top: int, storage: str, as_json: bool) -> None:
     The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
     from twelve trials on by what they are expected to score if they are trained again (the estimate, with its 95%
     interval), else by score. Pruned ones follow with their newest score and the step it was measured at.
+
+    Of an ablation its steps are shown.
     """
     from dashboards.terminal.tables import leaderboard_table
+    from deltaspace.commands.ablate import report
     from deltaspace.commands.output import echo_json, show
+    from studies.confirming.path import is_ablation
     from studies.queries.leaderboard import leaderboard
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
-        board = leaderboard(ledger, study, top=top)
-    if as_json:
+        board = None if is_ablation(ledger, study) else leaderboard(ledger, study, top=top)
+    if board is None:
+        report(study, storage, as_json=as_json)
+    elif as_json:
         echo_json(board)
     else:
         show(leaderboard_table(board))

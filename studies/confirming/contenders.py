@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from search_space.canonical import fingerprint
-from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
+from studies.queries.baselines import baseline, best_first
 from studies.queries.estimates import Estimates
-from studies.queries.ranking import ranked
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.search.seeds import seeded_fingerprint
-from studies.store.records import Contender, NewTrial, TrialRecord, TrialState
+from studies.store.records import Contender, NewTrial, TrialRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +24,6 @@ class Entry:
 
     contender: Contender
     template: NewTrial
-
-
-class _Middle:
-    """Proposes the geometric middle of every range of learning rates."""
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        return choices[0]
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        return float((low * high) ** 0.5) if log else (low + high) / 2
-
-
-def best_first(
-    trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates | None = None
-) -> list[TrialRecord]:
-    """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
-    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
-    by_configuration: dict[str, TrialRecord] = {}
-    for trial in ranked(complete, estimates):
-        by_configuration.setdefault(_configuration_key(trial, space), trial)
-    return list(by_configuration.values())
 
 
 def entries_of(
@@ -75,7 +52,7 @@ def entries_of(
     best = best_first(trials, space, estimates)
     found: dict[str, Entry] = {}
     for trial in best[:top]:
-        found[trial.fingerprint] = _entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)
+        found[trial.fingerprint] = trial_entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)
     left_out: dict[str, str] = {}
     for name in against:
         try:
@@ -105,10 +82,18 @@ def trials_of(entries: Sequence[Entry], seeds: Sequence[int]) -> list[NewTrial]:
     return [replace(trial, number=number) for number, trial in enumerate(again)]
 
 
-def _entry(trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str, ...] = ()) -> Entry:
+def trial_entry(
+    trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str, ...] = (), change: str | None = None
+) -> Entry:
+    """A trial of the study as an entry."""
     return Entry(
         contender=Contender(
-            label=label, trial=trial.number, validation_score=trial.score, is_top=is_top, baselines=baselines
+            label=label,
+            trial=trial.number,
+            validation_score=trial.score,
+            is_top=is_top,
+            baselines=baselines,
+            change=change,
         ),
         template=trial,
     )
@@ -123,33 +108,27 @@ def _baseline(
         BudgetError: If it does not fit.
         InvalidEditError: If it is not valid on the backbone.
     """
-    own = {_configuration_key(trial, space) for trial in trials if _is_of(trial, name)}
-    candidate = None if own else _resized(name, space)
-    if candidate is not None:
-        own = {fingerprint(candidate.configuration, space.shape)}
-    for trial in best:
-        if _configuration_key(trial, space) in own:
-            return _entry(trial, label=name, is_top=False, baselines=(name,))
-    proposal = Proposal(number=0, candidate=candidate or _resized(name, space))
-    heads = trials[0].head_parameters
+    found = baseline(name, best, trials, space)
+    if isinstance(found, TrialRecord):
+        return trial_entry(found, label=name, is_top=False, baselines=(name,))
+    return candidate_entry(found, space, label=name, baselines=(name,), head_parameters=trials[0].head_parameters)
+
+
+def candidate_entry(
+    candidate: Candidate,
+    space: SearchSpace,
+    *,
+    label: str,
+    head_parameters: int,
+    baselines: tuple[str, ...] = (),
+    change: str | None = None,
+) -> Entry:
+    """What no trial of the study has completed, as an entry."""
     return Entry(
-        contender=Contender(label=name, trial=None, validation_score=None, is_top=False, baselines=(name,)),
-        template=new_trial(proposal, space.shape, study_seed=0, head_parameters=heads),
+        contender=Contender(
+            label=label, trial=None, validation_score=None, is_top=False, baselines=baselines, change=change
+        ),
+        template=new_trial(
+            Proposal(number=0, candidate=candidate), space.shape, study_seed=0, head_parameters=head_parameters
+        ),
     )
-
-
-def _is_of(trial: TrialRecord, name: str) -> bool:
-    """Whether a trial is of a published method or point; a bare name stands for every point of the method."""
-    method = trial.method or ""
-    return name in (method, method.partition(":")[0])
-
-
-def _resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
-    if name.trains_everything(space.shape):
-        space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
-    return space.suggest_published(name, _Middle())
-
-
-def _configuration_key(trial: TrialRecord, space: SearchSpace) -> str:
-    """What trials share that differ in their learning rates alone."""
-    return fingerprint(configuration_from_json(trial.configuration), space.shape)

@@ -1,7 +1,8 @@
-"""What a user asks of a confirmation."""
+"""What a user asks of a confirmation, or of an ablation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -46,15 +47,84 @@ class ConfirmationRequest:
         if len(set(self.against)) < len(self.against):
             raise ConfirmationError(f"a baseline must be named once; got {', '.join(self.against)}.")
         object.__setattr__(self, "against", tuple(map(PublishedPoint, self.against)))
-        try:
-            TypeAdapter(Name).validate_python(self.confirmation)
-        except ValidationError:
-            raise ConfirmationError(
-                "the name of a confirmation must be of lower-case letters, digits, '.', '_' and '-'; "
-                f"got {self.confirmation!r}. Choose another."
-            ) from None
+        _check_name(self.confirmation, "a confirmation")
+
+    @property
+    def baselines(self) -> tuple[PublishedPoint, ...]:
+        """What is held against."""
+        return self.against
 
     @property
     def confirmation(self) -> str:
         """Name of the confirmation."""
         return f"{self.study}-confirm" if self.name is None else self.name
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What it must be continued with."""
+        return {"top": self.top, "seeds": self.seeds, "against": list(self.against)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRequest:
+    """Which differences are to be trained, one after another.
+
+    Attributes:
+        trial: Number of the trial at the end of the path; ``best`` is the study's, or that of the ablation that is
+            continued.
+        against: The published method, or point, where the path begins.
+        seeds: How often each step is trained.
+        name: Of the ablation; None is the study's with ``-ablate``.
+        fleet: As of a confirmation.
+
+    Raises:
+        ConfirmationError: If there are too few seeds, or the name cannot be one.
+        UnknownMethodError: If there is no such method.
+    """
+
+    study: str
+    trial: int | Literal["best"] = "best"
+    against: PublishedPoint = AGAINST[0]
+    seeds: int = 8
+    name: str | None = None
+    fleet: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the study."""
+        if not self.seeds >= 2:
+            raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Ask for more.")
+        object.__setattr__(self, "against", PublishedPoint(self.against))
+        _check_name(self.confirmation, "an ablation")
+
+    @property
+    def top(self) -> int:
+        """One: the trial at the end of the path."""
+        return 1
+
+    @property
+    def baselines(self) -> tuple[PublishedPoint, ...]:
+        """The published method where the path begins."""
+        return (self.against,)
+
+    @property
+    def confirmation(self) -> str:
+        """Name of the ablation."""
+        return f"{self.study}-ablate" if self.name is None else self.name
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What it must be continued with."""
+        return {"trial": self.trial, "seeds": self.seeds, "against": [self.against]}
+
+
+Request = ConfirmationRequest | AblationRequest
+"""What can be asked to be trained again on the test split."""
+
+
+def _check_name(name: str, what: str) -> None:
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        raise ConfirmationError(
+            f"the name of {what} must be of lower-case letters, digits, '.', '_' and '-'; got {name!r}. Choose another."
+        ) from None

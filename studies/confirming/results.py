@@ -35,6 +35,7 @@ class ContenderResult:
         failed: How many seeds it failed with.
         spread: Of the scores; None without any.
         optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
+        change: What it has changed of the next contender, on a path; else None.
     """
 
     label: str
@@ -52,6 +53,7 @@ class ContenderResult:
     failed: int
     spread: Spread | None
     optimism: float | None
+    change: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -193,6 +195,7 @@ def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
         spread=measured,
         optimism=None if validation is None or measured is None else validation - measured.mean,
+        change=contender.change,
     )
 
 

@@ -7,13 +7,15 @@ from pydantic import ValidationError
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
-from studies.confirming.contenders import entries_of, trials_of
-from studies.confirming.request import ConfirmationRequest
+from studies.confirming.ablating import path_entries
+from studies.confirming.contenders import Entry, entries_of, trials_of
+from studies.confirming.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
+from studies.queries.discover.posterior import joint_of
 from studies.queries.estimates import estimates_of
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
@@ -35,7 +37,7 @@ _SEED_BITS = 31
 
 
 def confirm(
-    request: ConfirmationRequest,
+    request: Request,
     *,
     storage_url: str,
     observer: Observer | None = None,
@@ -44,8 +46,9 @@ def confirm(
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
 
-    A confirmation is a study of its own in the ledger, with every trial recorded before the first begins; no trial is
-    pruned. One that was stopped is continued, one that is finished is left as it is.
+    An ablation trains what lies between a baseline and one trial, in the same way. A confirmation is a study of its own
+    in the ledger, with every trial recorded before the first begins; no trial is pruned. One that was stopped is
+    continued, one that is finished is left as it is.
 
     Args:
         observer: Shown the progress about twice a second.
@@ -112,7 +115,7 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specific
     return specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
 
 
-def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest) -> StudyRecord | None:
+def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:
     """The confirmation of the request's name, if there is one.
 
     Raises:
@@ -126,8 +129,10 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest)
         raise ConfirmationError(
             f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
         )
-    asked = {"top": request.top, "seeds": request.seeds, "against": list(request.against)}
-    changes = difference(ledger.confirmation(found).asked, asked)
+    recorded, asked = ledger.confirmation(found).asked, request.asked
+    if asked.get("trial") == "best":
+        asked["trial"] = recorded.get("trial")
+    changes = difference(recorded, asked)
     if changes:
         raise StudyChangedError(
             f"confirmation '{found.name}' must be continued with what it was begun with; got other values. "
@@ -137,7 +142,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest)
 
 
 def _new(
-    ledger: Ledger, parent: StudyRecord, request: ConfirmationRequest, space: SearchSpace
+    ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace
 ) -> tuple[NewStudy, list[NewTrial], ConfirmationRecord]:
     """A confirmation to be recorded, all its trials, and what it is.
 
@@ -149,12 +154,11 @@ def _new(
         raise ConfirmationError(
             f"study '{parent.name}' must have a complete trial; got none among {len(trials)}. Launch it again."
         )
-    estimates = estimates_of(ledger, parent, trials)
-    entries, left_out = entries_of(trials, space, top=request.top, against=request.against, estimates=estimates)
+    entries, left_out = _entries(ledger, parent, request, space, trials)
     record = ConfirmationRecord(
         study=parent.name,
         top=request.top,
-        against=request.against,
+        against=request.baselines,
         seeds=_seeds(parent, request, trials),
         contenders=tuple(entry.contender for entry in entries),
         left_out=left_out,
@@ -174,7 +178,23 @@ def _new(
     return new, planned, record
 
 
-def _seeds(parent: StudyRecord, request: ConfirmationRequest, trials: list[TrialRecord]) -> tuple[int, ...]:
+def _entries(
+    ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace, trials: list[TrialRecord]
+) -> tuple[list[Entry], dict[str, str]]:
+    """Who is trained, and by name of a baseline why it is not.
+
+    Raises:
+        ConfirmationError: If there is nothing between the ends of a path, or no trial at its end.
+        StudiesError: If too few trials have a reading to find a path.
+    """
+    estimates = estimates_of(ledger, parent, trials)
+    if isinstance(request, AblationRequest):
+        joint = joint_of(ledger, parent, trials, space)
+        return path_entries(request, trials, space, joint, estimates), {}
+    return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates)
+
+
+def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> tuple[int, ...]:
     """Seeds that no trial of the study had and no confirmation of another name has."""
     used = {trial.seed for trial in trials}
     fresh: list[int] = []

@@ -81,7 +81,16 @@ def compare(winner: Scores, baselines: Mapping[str, Scores]) -> tuple[Comparison
         winner: One score per seed; None where the trial failed.
         baselines: The same by label, seeds in the same order.
     """
-    pairs = {label: _pairs(winner, scores) for label, scores in baselines.items()}
+    return compare_pairs({label: (winner, scores) for label, scores in baselines.items()})
+
+
+def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparison, ...]:
+    """The first of each two minus the second, corrected for the number of pairs.
+
+    Args:
+        scores: One score per seed of both by the label of the second; None where a trial failed.
+    """
+    pairs = {label: _pairs(first, second) for label, (first, second) in scores.items()}
     tests = {label: chosen_test(len(one.ours), len(pairs)) for label, one in pairs.items()}
     p_values = [_p_value(one, tests[label]) for label, one in pairs.items()]
     # what cannot be compared counts among the comparisons all the same

@@ -98,6 +98,7 @@ class Contender:
         validation_score: What that trial scored in the search.
         is_top: Whether it is one of the best configurations of the study.
         baselines: The baselines that it is, as they were asked for; usually one or none.
+        change: Of a path from a published method to a trial, what it has changed of the next contender; else None.
     """
 
     label: str
@@ -105,6 +106,7 @@ class Contender:
     validation_score: float | None
     is_top: bool
     baselines: tuple[str, ...]
+    change: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,8 @@ class ConfirmationRecord:
         top: How many of its best configurations were asked for.
         against: The baselines that were asked for.
         seeds: Every contender is trained with each of them. The trials of a contender stand together, in this order.
-        contenders: The best configurations, best first, then the other baselines.
+        contenders: The best configurations, best first, then the other baselines; or a path that ends at a trial,
+            backwards: the trial first, the published method last.
         left_out: By name of a baseline why it is not among them.
     """
 
@@ -130,11 +133,18 @@ class ConfirmationRecord:
     @property
     def asked(self) -> dict[str, object]:
         """What was asked for; a confirmation is continued with the same."""
+        if self.is_path:
+            return {"trial": self.winner.trial, "seeds": len(self.seeds), "against": list(self.against)}
         return {"top": self.top, "seeds": len(self.seeds), "against": list(self.against)}
 
     @property
+    def is_path(self) -> bool:
+        """Whether it trains what lies between a published method and a trial."""
+        return self.winner.change is not None
+
+    @property
     def winner(self) -> Contender:
-        """The best configuration of the study."""
+        """The best configuration of the study, or the trial at the end of a path."""
         return self.contenders[0]
 
     def numbers_of(self, contender: int) -> range:

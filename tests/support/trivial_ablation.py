@@ -1,0 +1,60 @@
+"""A study of trivial trials to be taken apart, also in a process of its own that kills itself (``kill -9``) in between.
+
+Usage: trivial_ablation.py STORAGE_URL STUDY TRIAL STEP
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from support.trivial_runner import TrivialRunner
+
+from studies.confirming.request import AblationRequest
+from studies.confirming.running import confirm
+from studies.launching import launch
+from studies.specification import specification_from_mapping
+from trial_runner.requests import TrialRequest
+
+BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+STEPS = 16
+BEST = 9
+"""The trial that scores most."""
+
+
+def launch_study(url: str, folder: Path, trials: int = 14) -> None:
+    """Launch ``reviews`` to its end."""
+    specification = specification_from_mapping(
+        {
+            "name": "reviews",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": trials,
+            "training": {"steps": STEPS},
+            "pruning": {"first_rung_steps": None},
+            "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"], "replicates": 0},
+            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(folder / "artefacts")},
+        }
+    )
+    scores = {number: 0.5 + number / 1000 for number in range(trials)} | {BEST: 0.9}
+    launch(specification, storage_url=url, factory=lambda threads: TrivialRunner(scores=scores))
+
+
+def main() -> None:
+    url, study, trial, at = sys.argv[1:]
+
+    def die(request: TrialRequest, step: int) -> None:
+        if (request.trial, step) == (int(trial), int(at)):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    confirm(
+        AblationRequest(study=study, seeds=3),
+        storage_url=url,
+        factory=lambda threads: TrivialRunner(on_step=die),
+        lease_seconds=20,
+    )
+
+
+if __name__ == "__main__":
+    main()
