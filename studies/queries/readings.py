@@ -27,6 +27,7 @@ _AFTER = (
     "stored_parameters",
     "trained_parameters",
     "head_parameters",
+    "extra_flops",
     "origin",
     "replicate_of",
     "seed",

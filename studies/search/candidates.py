@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.counting.flops import extra_flops
 from search_space.edit import Edit
 from search_space.words.describe import sentence, side_view
 from search_space.words.dimensions import SideDimensions
@@ -32,6 +33,7 @@ def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head
         stored_parameters=candidate.counts.stored,
         trained_parameters=candidate.counts.trained,
         head_parameters=head_parameters,
+        extra_flops=extra_flops(candidate.configuration, shape),
     )
 
 

@@ -139,8 +139,18 @@ def _add_times_of_readings(connection: Connection) -> None:
     connection.execute(text(f"ALTER TABLE readings ADD COLUMN heard_at {kind}"))
 
 
+def _add_extra_flops(connection: Connection) -> None:
+    """Keep what trials add to the work of inference; of earlier ones it is not in the database."""
+    connection.execute(
+        text(
+            "ALTER TABLE trials ADD COLUMN extra_flops BIGINT CONSTRAINT ck_trials_extra_flops CHECK (extra_flops >= 0)"
+        )
+    )
+
+
 def _prepare_for_questions(connection: Connection) -> None:
     """All of version 4."""
+    _add_extra_flops(connection)
     _add_times_of_readings(connection)
 
 
@@ -152,7 +162,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="confirmations have a table of their own; examples of readings; replicates",
         apply=_prepare_for_estimates,
     ),
-    Migration(version=4, description="when readings were heard of", apply=_prepare_for_questions),
+    Migration(version=4, description="times of readings; extra FLOPs of trials", apply=_prepare_for_questions),
 )
 
 

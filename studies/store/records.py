@@ -173,6 +173,8 @@ class NewTrial:
         trained_parameters: Trainable parameters during training.
         head_parameters: Parameters of the task head, outside the budget.
         replicate_of: Number of the trial that it repeats; given exactly for replicates.
+        extra_flops: FLOPs per token that it adds at inference, see `search_space.counting.flops`; None of trials that
+            were recorded before that was kept.
     """
 
     number: int
@@ -190,6 +192,7 @@ class NewTrial:
     trained_parameters: int
     head_parameters: int
     replicate_of: int | None = None
+    extra_flops: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

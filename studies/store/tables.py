@@ -171,6 +171,7 @@ class TrialRow(Base):
         _all_or_none("attention"),
         _all_or_none("ffn"),
         CheckConstraint(REPLICATES, name="replicate_of_exactly_of_replicates"),
+        CheckConstraint("extra_flops >= 0", name="extra_flops"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -214,6 +215,7 @@ class TrialRow(Base):
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     replicate_of: Mapped[int | None]
+    extra_flops: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class AttemptRow(Base):

@@ -93,6 +93,7 @@ CREATE TABLE trials (
     created_at VARCHAR(32) NOT NULL,
     ended_at VARCHAR(32),
     replicate_of INTEGER,
+    extra_flops BIGINT,
     CONSTRAINT pk_trials PRIMARY KEY (id),
     CONSTRAINT uq_trials_study_id_number UNIQUE (study_id, number),
     CONSTRAINT uq_trials_study_id_fingerprint UNIQUE (study_id, fingerprint),
@@ -111,6 +112,7 @@ CREATE TABLE trials (
     CONSTRAINT ck_trials_attention_dimensions CHECK ((attention_form IS NULL) = (attention_write IS NULL) AND (attention_form IS NULL) = (attention_insertion IS NULL) AND (attention_form IS NULL) = (attention_gate IS NULL) AND (attention_form IS NULL) = (attention_heads IS NULL) AND (attention_form IS NULL) = (attention_learning_rate IS NULL) AND (attention_form IS NOT NULL OR (attention_bottleneck IS NULL AND attention_activation IS NULL AND attention_scale IS NULL))),
     CONSTRAINT ck_trials_ffn_dimensions CHECK ((ffn_form IS NULL) = (ffn_write IS NULL) AND (ffn_form IS NULL) = (ffn_insertion IS NULL) AND (ffn_form IS NULL) = (ffn_gate IS NULL) AND (ffn_form IS NULL) = (ffn_heads IS NULL) AND (ffn_form IS NULL) = (ffn_learning_rate IS NULL) AND (ffn_form IS NOT NULL OR (ffn_bottleneck IS NULL AND ffn_activation IS NULL AND ffn_scale IS NULL))),
     CONSTRAINT ck_trials_replicate_of_exactly_of_replicates CHECK ((origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1),
+    CONSTRAINT ck_trials_extra_flops CHECK (extra_flops >= 0),
     CONSTRAINT fk_trials_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id)
 );
 
