@@ -70,7 +70,7 @@ def launch(
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
-    task = None if factory is not None else _prepared(specification)
+    task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), _example_count(task, specification))
     with Ledger.open(storage_url) as ledger:
         study = _create_or_continue(specification, ledger, shape)
@@ -79,7 +79,8 @@ def launch(
     if ended >= specification.trials and ended == sum(counts.values()):
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
     plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
-    plan = replace(plan, lease_seconds=lease_seconds)
+    rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
+    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds)
     return run_fleet(specification, study, plan, factory=factory, observer=observer)
 
 
@@ -131,7 +132,7 @@ def _look_away(progress: Progress) -> None:
 
 def label_count(specification: Specification) -> int:
     """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
-    return len(_prepared(specification).labels)
+    return len(prepared(specification).labels)
 
 
 def _example_count(task: Prepared, specification: Specification) -> int | None:
@@ -140,7 +141,8 @@ def _example_count(task: Prepared, specification: Specification) -> int | None:
     return len(task.splits["validation"]) if is_share else None
 
 
-def _prepared(specification: Specification) -> Prepared:
+def prepared(specification: Specification) -> Prepared:
+    """The task of a study, in tokens of its backbone."""
     tokenizer = load_tokenizer(specification.backbone)
     config = config_of(specification.backbone)
     return prepare_task(

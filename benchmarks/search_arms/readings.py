@@ -5,6 +5,7 @@ accuracy of .39, .52 and .67 (accuracy) and of .43, .56 and .78 (validation loss
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from search_arms.truth import HEAD_ALONE, drawn
@@ -42,6 +43,16 @@ class Reading:
     step: int
     score: float
     loss: float
+
+    @property
+    def train_loss(self) -> float:
+        """Not simulated apart."""
+        return self.loss
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """As those of a real reading."""
+        return {"validation_loss": self.loss}
 
 
 class Measurements:

@@ -176,7 +176,7 @@ class PlantedTruth:
         )
 
     def _z(self, edits: Sequence[Edit], rate: float) -> float:
-        low, high = map(math.log, self.space.options.learning_rates[edits[0].form.name])
+        low, high = map(math.log, self.space.rate_range(edits))
         return 0.0 if high == low else 2 * (math.log(rate) - low) / (high - low) - 1
 
 

@@ -113,6 +113,7 @@ def setting_of(
         **({} if data is None else {"task.folder": str(data)}),
         "pruning.first_rung_steps": None,
         "search.published": "none",
+        "search.learning_rates_of": "weights",
         "search.learning_rates": {form: list(pair) for form, pair in RANGES.items()},
         "search.sampler": "random",
         "fleet.backend": "inline",

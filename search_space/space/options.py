@@ -130,6 +130,8 @@ class SpaceOptions:
         attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
+        learning_rates_of: What the ranges are of: by ``weights`` of the rate itself; by ``output`` of what a step does
+            to the output, which is the rate times the fixed scale of the gate and the number of summed forms.
 
     Raises:
         OptionsError: If a name is unknown or a range is empty.
@@ -159,6 +161,7 @@ class SpaceOptions:
     attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
+    learning_rates_of: Literal["output", "weights"] = "output"
 
     def __post_init__(self) -> None:
         """Check names and ranges, read what is published, and fill in the default learning rates."""
@@ -176,6 +179,7 @@ class SpaceOptions:
             ("gate", SEARCHED_GATES, self.gates),
             ("word for published methods", WORDS, (self.published,) if isinstance(self.published, str) else ()),
             ("choice of sites", SITES, (self.sites,)),
+            ("word for what learning rates are of", ("output", "weights"), (self.learning_rates_of,)),
             ("choice of layers", LAYER_NAMES, self.layers),
             ("choice of biases", tuple(BIASES), self.biases),
             ("choice of sharing", tuple(EVERYTHING["sharing"]), self.sharing),

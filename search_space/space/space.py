@@ -4,6 +4,7 @@ The parameters form a tree: where to put edits, which form there, which tensor i
 composed. A point that could not be sized within the budget is not in the tree, so nothing is ever rejected.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,7 +36,10 @@ from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.questions import questions_about
 from search_space.space.random_draw import GivenTrial
+from search_space.space.rates import rate_range, searched_gain
 from search_space.space.structures import Structures
+
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,9 +261,10 @@ class SearchSpace:
                 return None
             given |= chosen
             given[_split(side)] = (splits or {}).get(side, 0.5)
-            first = next(points[part] for part in parts if _side(part) == side)
-            name = f"learning_rate.{first.edits[0].form.name}"
-            if given.setdefault(name, rates[side]) != rates[side]:
+            edits = tuple(edit for part in parts if _side(part) == side for edit in points[part].edits)
+            searched = self._searched_rate(edits, rates[side])
+            known = given.setdefault(f"learning_rate.{edits[0].form.name}", searched)
+            if not math.isclose(float(known), searched, rel_tol=_ROUNDING):
                 return None
         asked = self.suggest(GivenTrial(given)).parameters
         fits = all(_holds(self._parameters[name], value) for name, value in asked.items())
@@ -367,7 +372,18 @@ class SearchSpace:
     def _learning_rate(self, edits: tuple[Edit, ...], recorder: Recorder) -> float | None:
         if not edits:
             return None
-        return recorder.number(f"learning_rate.{edits[0].form.name}")
+        searched = recorder.number(f"learning_rate.{edits[0].form.name}")
+        return searched / searched_gain(edits, self.shape, self.options)
+
+    def _searched_rate(self, edits: Sequence[Edit], rate: float) -> float:
+        """The number of the options' range that a rate is; the ends of the range are met in spite of rounding."""
+        searched = rate * searched_gain(edits, self.shape, self.options)
+        ends = self.options.learning_rates[edits[0].form.name]
+        return next((end for end in ends if math.isclose(searched, end, rel_tol=_ROUNDING)), searched)
+
+    def rate_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
+        """Lowest and highest peak learning rate of the edits of one side."""
+        return rate_range(edits, self.shape, self.options)
 
 
 def _holds(parameter: Parameter, value: str | float) -> bool:

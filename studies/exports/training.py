@@ -16,6 +16,7 @@ from search_space.counting.counts import count, count_edits
 from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.published.point import PublishedPoint
+from search_space.space.rates import rate_range
 from search_space.space.space import Candidate
 from studies.errors import StudiesError
 from studies.exports.exporting import Export, write_export
@@ -178,14 +179,14 @@ def _candidate(
     chosen: Chosen, specification: Specification, shape: BackboneShape, learning_rate: float | None
 ) -> Candidate:
     configuration = chosen.configuration
-    ranges = specification.search.learning_rates
+    options = specification.search
 
     def rate(side: str, edits: tuple[Edit, ...]) -> float | None:
         if not edits:
             return None
         if learning_rate is not None:
             return learning_rate
-        low, high = ranges[edits[0].form.name]
+        low, high = rate_range(edits, shape, options)
         return chosen.learning_rates.get(side, math.sqrt(low * high))
 
     counts = count(configuration, shape)

@@ -215,6 +215,7 @@ class _RecordedViews:
         search = study.specification.get("search")
         given = search.get("learning_rates") if isinstance(search, Mapping) else None
         self._ranges: Mapping[str, Sequence[float]] = LEARNING_RATES | dict(given or {})
+        self._is_of_output = isinstance(search, Mapping) and search.get("learning_rates_of") == "output"
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}
 
@@ -222,13 +223,17 @@ class _RecordedViews:
         """What the model sees of a trial."""
         trial, configuration = self._trials[observation.number], observation.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)
+        at_ffn = trial.stored_parameters - at_attention
         return View(
-            self._side(configuration.attention, observation.attention_learning_rate, at_attention),
-            self._side(configuration.ffn, observation.ffn_learning_rate, trial.stored_parameters - at_attention),
+            self._side(trial, configuration.attention, observation.attention_learning_rate, at_attention),
+            self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
         )
 
-    def _side(self, edits: Sequence[Edit], rate: float | None, stored: int) -> TrainedSide | None:
+    def _side(self, trial: TrialRecord, edits: Sequence[Edit], rate: float | None, stored: int) -> TrainedSide | None:
         if not edits or rate is None:
             return None
-        low, high = self._ranges.get(edits[0].form.name, (rate, rate))
+        form = edits[0].form.name
+        if self._is_of_output:
+            rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
+        low, high = self._ranges.get(form, (rate, rate))
         return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

@@ -10,6 +10,9 @@ own by `Z` standard errors of the difference, and at least `FEWEST` others are t
 by example the difference is paired, by accuracy or else by the loss. Trials that are protected are not counted: they
 would hold the rungs for good.
 
+Whatever the rule, a trial that has collapsed (`studies.search.collapse`) stops, published methods included; the task
+head alone goes on, for it is what all others are measured by.
+
 A decision is taken once, when the reading is recorded, and never revised.
 """
 
@@ -23,6 +26,7 @@ from typing import Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
+from studies.search.collapse import Losses, collapse
 from studies.search.evidence import Evidence, paired_evidence
 from trial_runner.example_losses import ExampleLosses
 
@@ -76,6 +80,16 @@ class RecordedScore(Protocol):
         """Higher is better."""
         ...
 
+    @property
+    def train_loss(self) -> float:
+        """Mean training loss since the reading before."""
+        ...
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """All that was measured, the loss as ``validation_loss``."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungPlan:
@@ -87,6 +101,8 @@ class RungPlan:
         rule: How a trial is compared with the others.
         protected: Which published methods are never stopped.
         examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
+        stops_collapsed: Whether trials that learn nothing stop.
+        guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
     """
 
     steps: tuple[int, ...]
@@ -94,6 +110,8 @@ class RungPlan:
     rule: Rule = Rule.RANKS
     protected: Protected = Protected.NONE
     examples: int | None = None
+    stops_collapsed: bool = False
+    guessing_loss: float | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -129,6 +147,7 @@ class RungBoard:
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
         self._examples: dict[tuple[int, int], ExampleLosses] = {}
+        self._losses: list[dict[int, Losses]] = [{} for _ in plan.steps]
         for reading in readings:
             self.add(reading, (methods or {}).get(reading.trial))
 
@@ -146,6 +165,8 @@ class RungBoard:
         if method is not None:
             self._methods[reading.trial] = method
         insort(self._ranked[rung], (-reading.score, reading.trial))
+        validation = reading.metrics.get("validation_loss", math.nan)
+        self._losses[rung][reading.trial] = Losses(train=reading.train_loss, validation=validation)
         return True
 
     def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
@@ -157,11 +178,20 @@ class RungBoard:
     def verdict(self, reading: RecordedScore) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already."""
         rung = self._rung_of_step.get(reading.step)
-        if rung is None or reading.trial in self._protected():
+        if rung is None:
             return None
-        reason = self._by_rank if self.plan.rule is Rule.RANKS else self._by_significance
-        told = reason(rung, reading)
+        told = self._collapse(rung, reading.trial)
+        if told is None and reading.trial not in self._protected():
+            reason = self._by_rank if self.plan.rule is Rule.RANKS else self._by_significance
+            told = reason(rung, reading)
         return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
+
+    def _collapse(self, rung: int, trial: int) -> str | None:
+        if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
+            return None
+        here, first = self._losses[rung], self._losses[0] if rung else {}
+        others = [(losses, first.get(other)) for other, losses in here.items() if other != trial]
+        return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
     def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:
         ranked = self._ranked[rung]

@@ -31,12 +31,15 @@ class Pruning(Section):
             noise of the validation examples; ``ranks`` keeps the first of all readings at a rung.
         protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
             the first rung and the task head alone; true is all of them, false none.
+        stop_collapsed: Whether a trial stops at a rung where its loss is no better than guessing, or has risen, while
+            most others learn; published methods too, but not the task head alone.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
     reduction: Annotated[Whole, Field(ge=2)] = 2
     rule: Rule = Rule.SIGNIFICANCE
     protect_published: bool | Literal["best"] = "best"
+    stop_collapsed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)

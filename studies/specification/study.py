@@ -11,7 +11,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
 from studies.search.rungs import Protected, Rule, RungPlan
-from studies.specification.defaults import LeftOut, with_earlier_defaults
+from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
 from studies.specification.fields import Budget, Section
 from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search
@@ -99,6 +99,7 @@ class Specification(Section):
             rule=self.pruning.rule,
             protected=protected,
             examples=examples,
+            stops_collapsed=self.pruning.stop_collapsed,
         )
 
     def parameter_budget(self) -> ParameterBudget:
@@ -136,9 +137,4 @@ class Specification(Section):
 
     def continuing(self, begun_with: Self) -> Self:
         """The same for a study that exists: where a default has changed and is asked for, what it was begun with."""
-        said, begun = self.as_json(), begun_with.as_json()
-        for section, key in self._left_out.keys:
-            values, earlier = said[section], begun[section]
-            if isinstance(values, dict) and isinstance(earlier, dict):
-                values[key] = earlier[key]
-        return type(self).model_validate(said)
+        return type(self).model_validate(take_over(self.as_json(), begun_with.as_json(), self._left_out))

@@ -38,6 +38,11 @@ class Prepared(Protocol):
         ...
 
     @property
+    def guessing_loss(self) -> float | None:
+        """Mean loss of guessing by the frequencies of the labels in train; None without labels."""
+        ...
+
+    @property
     def splits(self) -> Mapping[str, Any]:
         """``train``, ``validation`` and ``test``, with as many examples as their length says."""
         ...

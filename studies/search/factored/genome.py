@@ -42,7 +42,7 @@ class SideFacts:
         structure: As the model sees it.
         cost: Of its edits; the first ones of a part apart from the second ones, half each.
         products: The sizes of the Kronecker products that its edits share.
-        form: Of the first edit; its rates have that form's range.
+        edits: The first ones, then the second ones, as small as they can be.
         is_sized: Whether it has something to size.
         is_split: Whether first and second edits have.
         mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
@@ -51,7 +51,7 @@ class SideFacts:
     structure: SideStructure
     cost: SplitCost
     products: frozenset[int]
-    form: str
+    edits: tuple[Edit, ...]
     is_sized: bool
     is_split: bool
     mixed: tuple[str, ...]
@@ -65,11 +65,16 @@ class SideFacts:
             structure=SideStructure.of(edits),
             cost=side.cost(shape),
             products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
-            form=edits[0].form.name,
+            edits=edits,
             is_sized=any(edit.sized_form is not None for edit in edits),
             is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
             mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
         )
+
+    @property
+    def form(self) -> str:
+        """Of the first edit; its rates have that form's range."""
+        return self.edits[0].form.name
 
     def cost_at(self, split: float) -> SplitCost:
         """Of its edits with another split."""
@@ -243,7 +248,7 @@ class Genome:
         if not edits or rate is None:
             return None
         stored = count_edits(edits, self.space.shape).stored
-        relative = relative_rate(rate, *self._range_of(edits[0].form.name))
+        relative = relative_rate(rate, *self.space.rate_range(edits))
         structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
         return TrainedSide(structure, relative, relative_size(stored, self.space.budget))
 
@@ -254,9 +259,6 @@ class Genome:
             own = count_edits((edit,), self.space.shape).stored - shared_count((edit,))
             stored[edit.form.name] = stored.get(edit.form.name, 0) + own
         return stored
-
-    def _range_of(self, form: str) -> tuple[float, float]:
-        return self.space.options.learning_rates[form]
 
     def candidate(self, genes: Genes) -> Candidate:
         """The configuration within the budget, as the space suggests it.
@@ -276,7 +278,7 @@ class Genome:
                 }
                 splits[name] = side.split
                 layers[name] = side.structure.layers
-                rates[name] = absolute_rate(side.rate, *self._range_of(self.facts(side.structure).form))
+                rates[name] = absolute_rate(side.rate, *self.space.rate_range(self.facts(side.structure).edits))
         parameters = self.space.answers(points, rates=rates, share=genes.share, layers=layers, splits=splits)
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
@@ -296,7 +298,7 @@ class Genome:
         for side in (view.attention, view.ffn):
             if side is not None:
                 for form in side.structure.form:
-                    rate = absolute_rate(side.rate, *self._range_of(form))
+                    rate = absolute_rate(side.rate, *self.space.options.learning_rates[form])
                     told.setdefault(f"learning_rate.{form}", rate)
         return self.space.suggest_published(method, GivenTrial(told))
 
@@ -334,7 +336,7 @@ class Genome:
                 numbers += [(part, number) for number in sorted(found)]
         if not numbers:
             return None
-        relative = min(max(relative_rate(rate, *self._range_of(edits[0].form.name)), -1.0), 1.0)
+        relative = min(max(relative_rate(rate, *self.space.rate_range(edits)), -1.0), 1.0)
         return SideGenes(SideStructureGenes(tuple(numbers), self._known_layers(edits[0].layers)), relative)
 
     def _known_layers(self, layers: Layers) -> Layers:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,15 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 
 DRAWS = 300
+EARLIER: dict[str, Any] = {
+    "learning_rates_of": "weights",
+    "learning_rates": {"softmax_memory": (3e-3, 5e-2), "bottleneck": (1e-3, 1e-2), "lowrank": (1e-3, 2e-2)},
+}
 OPTIONS = {
-    "usual": SpaceOptions(),
-    "separate": SpaceOptions(sites="separate", layers=("all", "range")),
+    "usual": SpaceOptions(**EARLIER),
+    "separate": SpaceOptions(**EARLIER, sites="separate", layers=("all", "range")),
     "open": SpaceOptions(
+        **EARLIER,
         layers=("all", "range", "spindle"),
         near_duplicates=True,
         inits=(Init.LORA, Init.BERT),

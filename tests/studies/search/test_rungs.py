@@ -1,6 +1,8 @@
 """Asynchronous successive halving: the rule, its ties, and that order of arrival is all it depends on."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ class Score:
     trial: int
     step: int
     score: float
+    train_loss: float = math.nan
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def arrive(board: RungBoard, *scores: Score) -> list[str | None]:

@@ -96,6 +96,7 @@ search:
   split: [0.1, 0.9]
   learning_rates: {full: [1.0e-5, 1.0e-4]}
   published: ["intrinsic_said:dint=200"]
+  learning_rates_of: weights
   published_scale: 4
 """
     expected = SpaceOptions(
@@ -121,6 +122,7 @@ search:
         split=(0.1, 0.9),
         learning_rates={"full": (1e-5, 1e-4)},
         published=("intrinsic_said:dint=200",),
+        learning_rates_of="weights",
         published_scale=4.0,
     )
     study = read_specification(written(tmp_path, text))
@@ -548,10 +550,19 @@ def test_a_study_survives_json() -> None:
 def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() -> None:
     stored = specification_from_mapping(MINIMAL).as_json()
     del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
-    del stored["search"]["replicates"], stored["search"]["first_rates"]
+    for key in ("replicates", "first_rates", "learning_rates_of", "learning_rates"):
+        del stored["search"][key]
+    ranges = {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]}
     earlier = {
-        "pruning": {"rule": "ranks", "protect_published": True},
-        "search": {"sampler": "tpe", "draws": "decisions", "replicates": 0, "first_rates": "drawn"},
+        "pruning": {"rule": "ranks", "protect_published": True, "stop_collapsed": False},
+        "search": {
+            "sampler": "tpe",
+            "draws": "decisions",
+            "replicates": 0,
+            "first_rates": "drawn",
+            "learning_rates_of": "weights",
+            "learning_rates": ranges,
+        },
     }
     assert Specification.from_json(stored) == specification_from_mapping({**MINIMAL, **earlier})
 
@@ -566,6 +577,19 @@ def test_a_study_that_is_continued_keeps_what_the_file_leaves_to_defaults_that_c
     said = {**file, "search": {"scales": [1, 2], "sampler": "factored"}}
     assert difference(begun.as_json(), specification_from_mapping(said).continuing(begun).as_json()) == [
         'search.sampler: "gp" -> "factored"'
+    ]
+
+
+def test_a_study_that_is_continued_keeps_the_ranges_of_rates_that_it_began_with() -> None:
+    file = {**MINIMAL, "search": {"learning_rates": {"diag": [0.01, 0.02]}}}
+    stored = specification_from_mapping(file).as_json()
+    stored["search"]["learning_rates"]["lowrank"] = [1e-3, 2e-2]
+    begun = Specification.from_json(stored)
+    assert begun.search.learning_rates["lowrank"] == (1e-3, 2e-2)
+    assert specification_from_mapping(file).continuing(begun) == begun
+    said = {**file, "search": {"learning_rates": {"diag": [0.01, 0.02], "lowrank": [1e-3, 1.2e-2]}}}
+    assert difference(begun.as_json(), specification_from_mapping(said).continuing(begun).as_json()) == [
+        "search.learning_rates.lowrank: [0.001, 0.02] -> [0.001, 0.012]"
     ]
 
 
@@ -682,7 +706,7 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
 
 
 def test_rungs_by_ranks_are_what_they_were() -> None:
-    pruning = {"rule": "ranks", "protect_published": True}
+    pruning = {"rule": "ranks", "protect_published": True, "stop_collapsed": False}
     study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}, "pruning": pruning})
     assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
 
@@ -698,7 +722,12 @@ def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_wa
         }
     )
     assert study.rung_plan(750) == RungPlan(
-        steps=rungs, reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=750
+        steps=rungs,
+        reduction=2,
+        rule=Rule.SIGNIFICANCE,
+        protected=Protected.BEST,
+        examples=750,
+        stops_collapsed=True,
     )
 
 

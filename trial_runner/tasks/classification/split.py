@@ -95,6 +95,13 @@ class PreparedTask:
         """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
         return "classification"
 
+    @property
+    def guessing_loss(self) -> float:
+        """Mean loss of guessing by the frequencies of the labels in train: their entropy."""
+        counts = np.bincount(self.splits["train"].labels)
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * np.log(shares)).sum())
+
 
 def _padded(flat: npt.NDArray[Any], mask: npt.NDArray[np.bool_], filler: int) -> npt.NDArray[np.int64]:
     """Values in the places of the mask, row by row, ``(B, T)``."""

@@ -208,6 +208,11 @@ class PreparedTextTask:
         """None: the backbone's own head writes the text, so that there is no task head."""
         return ()
 
+    @property
+    def guessing_loss(self) -> None:
+        """None: what could be written is too much to guess."""
+        return None
+
 
 def _rounded(width: int, multiple_of: int) -> int:
     return -(-width // multiple_of) * multiple_of

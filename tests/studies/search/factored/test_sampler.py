@@ -118,8 +118,9 @@ def test_published_methods_are_tried_at_rates_that_promise_most(space, history):
     first = search.published([], "lora_qv", number=0)
     assert (first.method, first.fingerprint) == ("lora_qv", search.published([], "lora_qv", number=0).fingerprint)
     assert search.published([Observation.of(first, number=0)], "lora_qv", number=0).fingerprint != first.fingerprint
-    low, high = space.options.learning_rates["lowrank"]
-    rates = [search.published([], "lora_qv", number=number).attention_learning_rate for number in range(40)]
+    proposals = [search.published([], "lora_qv", number=number) for number in range(40)]
+    low, high = space.rate_range(proposals[0].configuration.attention)
+    rates = [one.attention_learning_rate for one in proposals]
     places = [relative_rate(rate, low, high) for rate in rates]
     assert abs(np.mean(places) - BEST_RATE) < 0.15
     assert 0.1 < np.std(places) < 0.4

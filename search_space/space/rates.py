@@ -1,0 +1,49 @@
+"""What a step does to the output: learning rates are comparable where that is what they are of."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Heads, Port
+from search_space.edit import Edit
+from search_space.ends import is_summed
+from search_space.space.options import SpaceOptions
+
+
+def step_gain(edits: Sequence[Edit], shape: BackboneShape) -> float:
+    """How many times as much a step changes what is written as it changes a form: most of the tensors written.
+
+    That is the fixed scale of the gate, times the number of forms that are summed: an edit's heads, where their outputs
+    are summed into one, and edits that write the same tensor. The FFN's hidden units ``m`` count as often as they are
+    wider than the model: its second matrix sums over them.
+
+    Args:
+        edits: Of one side; at least one.
+    """
+    gains: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for edit in edits:
+        gains[edit.site, edit.write] += _gain(edit, shape)
+    return max(gains.values())
+
+
+def _gain(edit: Edit, shape: BackboneShape) -> float:
+    if edit.form.outside is not None or edit.gate.multiplies:
+        return 1.0
+    gain = 1.0 if edit.gate.fixed_scale is None else edit.gate.fixed_scale
+    if is_summed(edit):
+        gain *= shape.heads(edit.heads)
+    if edit.write is Port.M and edit.heads is Heads.SINGLE:
+        gain *= shape.port_width(Port.M) / shape.width
+    return gain
+
+
+def rate_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> tuple[float, float]:
+    """Lowest and highest peak learning rate of the edits of one side; their first form says it."""
+    low, high = options.learning_rates[edits[0].form.name]
+    gain = searched_gain(edits, shape, options)
+    return low / gain, high / gain
+
+
+def searched_gain(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> float:
+    """What a learning rate is multiplied with to be a number of the options' ranges."""
+    return step_gain(edits, shape) if options.learning_rates_of == "output" else 1.0
