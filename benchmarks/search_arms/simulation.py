@@ -228,7 +228,7 @@ class _Run:
             readings.append(reading)
             if self._is_known(proposal):
                 self.proposer.report(number, step, reading.score)
-            self.board.add(reading, proposal.candidate.method)
+            self.board.add(reading, proposal.candidate)
             if self.board.verdict(reading) is not None:
                 break
         return readings

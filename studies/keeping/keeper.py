@@ -81,7 +81,7 @@ class StudyKeeper:
         self._upcoming = Upcoming(plan, self.proposer, self._ledger, self._study, record_event=self._record_event)
         replicates = {trial.number for trial in trials if trial.replicate_of is not None}
         compared = [reading for reading in readings if reading.trial not in replicates]
-        self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial.method for trial in trials})
+        self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial for trial in trials})
         if plan.rungs.rule is Rule.SIGNIFICANCE:
             for examples in self._ledger.examples(self._study.id):
                 self._rungs.remember(examples.trial, examples.step, examples)
@@ -311,7 +311,7 @@ class StudyKeeper:
         if reading.step >= self._plan.training.steps:
             return Outcome(state=TrialState.COMPLETE, score=reading.score)
         # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
-        if open_trial.trial.replicate_of is not None or not self._rungs.add(reading, open_trial.trial.method):
+        if open_trial.trial.replicate_of is not None or not self._rungs.add(reading, open_trial.trial):
             return None
         reason = self._rungs.verdict(reading)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)

@@ -36,13 +36,18 @@ def score_evidence(examples: ExampleLosses) -> Evidence:
     return Evidence.of(examples.scores)
 
 
+def loss_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
+    """How much lower the loss of the first is, example by example; None where there are not as many examples."""
+    return None if len(first) != len(second) else Evidence.of(first.negated_losses - second.negated_losses)
+
+
 def paired_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
     """How much better the first is, example by example: by accuracy where both have it, else by the loss.
 
     None where they were not measured on as many examples.
     """
+    if first.correct is None or second.correct is None:
+        return loss_evidence(first, second)
     if len(first) != len(second):
         return None
-    if first.correct is None or second.correct is None:
-        return Evidence.of(first.negated_losses - second.negated_losses)
     return Evidence.of(first.scores - second.scores)

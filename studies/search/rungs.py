@@ -2,13 +2,15 @@
 
 The rule ``ranks``, after Li et al. 2020 ("A System for Massively Parallel Hyperparameter Tuning"), in its stopping
 form: a trial that arrives at a rung is ranked among all readings recorded there so far, its own included: higher
-scores first, equal scores by trial number, lower first. With ``n`` readings it goes on if it is among the first
-``n // reduction``; while ``n < reduction`` every trial goes on.
+scores first, equal scores by loss, lower first, and those of equal loss by lot, which the study's seed and the
+fingerprint draw. With ``n`` readings it goes on if it is among the first ``n // reduction``; while ``n < reduction``
+every trial goes on.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
 own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Where both were measured example
-by example the difference is paired, by accuracy or else by the loss. Trials that are protected are not counted: they
-would hold the rungs for good.
+by example the difference is that of the losses, paired, and who is better has no lower score either: early on the loss
+tells more of the end, and a trial that is sure of what it gets wrong is not stopped for it. Else the difference is that
+of the scores. Trials that are protected are not counted: they would hold the rungs for good.
 
 Whatever the rule, a trial that has collapsed (`studies.search.collapse`) stops, published methods included; the task
 head alone goes on, for it is what all others are measured by.
@@ -22,13 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
 from studies.search.collapse import Losses, collapse
-from studies.search.evidence import Evidence, paired_evidence
+from studies.search.evidence import Evidence, loss_evidence
 from trial_runner.example_losses import ExampleLosses
+from trial_runner.seeds import derived_seed
 
 Z = 0.84
 """Standard errors of the difference by which a reading is better than another: one in five is so by luck.
@@ -91,6 +94,20 @@ class RecordedScore(Protocol):
         ...
 
 
+class Contestant(Protocol):
+    """What a rung needs of a trial."""
+
+    @property
+    def method(self) -> str | None:
+        """The published method that it is; None for a trial of the search."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its configuration and rates."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungPlan:
     """Where trials are compared.
@@ -103,6 +120,7 @@ class RungPlan:
         examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
         stops_collapsed: Whether trials that learn nothing stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
+        seed: Draws lots among equals.
     """
 
     steps: tuple[int, ...]
@@ -112,6 +130,7 @@ class RungPlan:
     examples: int | None = None
     stops_collapsed: bool = False
     guessing_loss: float | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -125,6 +144,22 @@ class RungPlan:
         return self.steps.index(step) if step in self.steps else None
 
 
+class _Place(NamedTuple):
+    """Where a reading stands at a rung; the lower, the better.
+
+    Attributes:
+        negated: The score with a minus sign.
+        loss: On the validation split; infinite where it is not known.
+        lot: Drawn for the trial.
+        trial: Its number.
+    """
+
+    negated: float
+    loss: float
+    lot: int
+    trial: int
+
+
 class RungBoard:
     """The readings at every rung, and the verdicts that follow from them."""
 
@@ -132,41 +167,43 @@ class RungBoard:
         self,
         plan: RungPlan,
         readings: Sequence[RecordedScore] = (),
-        methods: Mapping[int, str | None] | None = None,
+        trials: Mapping[int, Contestant] | None = None,
     ) -> None:
         """Put the readings of a ledger on the board; those between rungs are passed over.
 
         Args:
             plan: Where trials are compared.
             readings: What was read before.
-            methods: The published method of each trial by its number; trials of the search may be left out.
+            trials: Those that were read, by number.
         """
         self.plan = plan
         self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
-        self._ranked: list[list[tuple[float, int]]] = [[] for _ in plan.steps]
+        self._ranked: list[list[_Place]] = [[] for _ in plan.steps]
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
         self._examples: dict[tuple[int, int], ExampleLosses] = {}
         self._losses: list[dict[int, Losses]] = [{} for _ in plan.steps]
         for reading in readings:
-            self.add(reading, (methods or {}).get(reading.trial))
+            self.add(reading, (trials or {}).get(reading.trial))
 
-    def add(self, reading: RecordedScore, method: str | None = None) -> bool:
+    def add(self, reading: RecordedScore, trial: Contestant | None = None) -> bool:
         """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
 
         Args:
             reading: The new one.
-            method: The published method of its trial; None for a trial of the search.
+            trial: Whose it is; None for an unknown one of the search.
         """
         rung = self._rung_of_step.get(reading.step)
         if rung is None or (rung, reading.trial) in self._seen:
             return False
         self._seen.add((rung, reading.trial))
-        if method is not None:
-            self._methods[reading.trial] = method
-        insort(self._ranked[rung], (-reading.score, reading.trial))
-        validation = reading.metrics.get("validation_loss", math.nan)
-        self._losses[rung][reading.trial] = Losses(train=reading.train_loss, validation=validation)
+        if trial is not None and trial.method is not None:
+            self._methods[reading.trial] = trial.method
+        loss = reading.metrics.get("validation_loss", math.nan)
+        self._losses[rung][reading.trial] = Losses(train=reading.train_loss, validation=loss)
+        lot = derived_seed(self.plan.seed, f"tie {'' if trial is None else trial.fingerprint}")
+        place = _Place(-reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial)
+        insort(self._ranked[rung], place)
         return True
 
     def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
@@ -196,15 +233,16 @@ class RungBoard:
     def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:
         ranked = self._ranked[rung]
         kept = len(ranked) // self.plan.reduction
-        if kept == 0 or (-reading.score, reading.trial) <= ranked[kept - 1]:
+        if kept == 0 or any(place.trial == reading.trial for place in ranked[:kept]):
             return None
-        cut = -ranked[kept - 1][0]
-        relation = "below the cut" if reading.score < cut else "ties the cut, and an earlier trial has it:"
-        return f"{reading.score:.4g} {relation} {cut:.4g}"
+        cut = -ranked[kept - 1].negated
+        if reading.score < cut:
+            return f"{reading.score:.4g} below the cut {cut:.4g}"
+        return f"{reading.score:.4g} ties the cut, and others come first by loss or by lot"
 
     def _by_significance(self, rung: int, reading: RecordedScore) -> str | None:
         protected = self._protected() | {reading.trial}
-        others = [(-negated, trial) for negated, trial in self._ranked[rung] if trial not in protected]
+        others = [(-place.negated, place.trial) for place in self._ranked[rung] if place.trial not in protected]
         needed = math.ceil((len(others) + 1) / self.plan.reduction)
         if len(others) < FEWEST or self.plan.reduction == 1:
             return None
@@ -215,15 +253,15 @@ class RungBoard:
             if paired is None:
                 better += score - reading.score > Z * math.hypot(error(reading.score), error(score))
             else:
-                better += paired.mean > Z * paired.standard_error
+                better += score >= reading.score and paired.mean > Z * paired.standard_error
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
 
     def _paired(self, rung: int, first: int, second: int) -> Evidence | None:
-        """How much better a trial is than another at a rung, example by example; None where that is not known."""
+        """How much lower a trial's loss is than another's at a rung, paired; None where that is not known."""
         one, other = (self._examples.get((rung, trial)) for trial in (first, second))
-        return None if one is None or other is None else paired_evidence(one, other)
+        return None if one is None or other is None else loss_evidence(one, other)
 
     def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
         """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
@@ -240,7 +278,8 @@ class RungBoard:
             case Protected.ALL:
                 return set(self._methods)
             case Protected.BEST:
-                first = [trial for _, trial in self._ranked[0] if trial in self._methods] if self._ranked else []
+                ranked = self._ranked[0] if self._ranked else []
+                first = [place.trial for place in ranked if place.trial in self._methods]
                 heads = {trial for trial, method in self._methods.items() if method == HEAD_ONLY.name}
                 return heads | set([trial for trial in first if trial not in heads][:KEPT_PUBLISHED])
             case _:
@@ -248,4 +287,4 @@ class RungBoard:
 
     def ranking(self, rung: int) -> tuple[tuple[int, float], ...]:
         """Trials and scores at a rung, best first."""
-        return tuple((trial, -negated) for negated, trial in self._ranked[rung])
+        return tuple((place.trial, -place.negated) for place in self._ranked[rung])

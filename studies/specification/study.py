@@ -100,6 +100,7 @@ class Specification(Section):
             protected=protected,
             examples=examples,
             stops_collapsed=self.pruning.stop_collapsed,
+            seed=self.seed,
         )
 
     def parameter_budget(self) -> ParameterBudget:

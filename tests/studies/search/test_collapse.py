@@ -1,6 +1,7 @@
 """Which trials stop because they learn nothing or unlearn, and which only begin slowly."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -53,6 +54,12 @@ def test_what_was_not_measured_is_no_collapse() -> None:
     assert told(Losses(train=1.9, validation=math.nan)) is None
 
 
+@dataclass(frozen=True)
+class Contestant:
+    method: str | None = None
+    fingerprint: str = ""
+
+
 def reading(trial: int, step: int, loss: float, score: float = 0.5) -> Reading:
     metrics = {"validation_loss": loss}
     return Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=loss, seconds=1.0)
@@ -62,21 +69,21 @@ def board(**changes: object) -> RungBoard:
     plan = RungPlan(steps=(50, 100), reduction=2, protected=Protected.ALL, stops_collapsed=True, guessing_loss=1.8)
     rungs = RungBoard(RungPlan(**{name: changes.get(name, getattr(plan, name)) for name in plan.__slots__}))
     for trial in range(4):
-        rungs.add(reading(trial, 50, 1.6), "lora_qv")
+        rungs.add(reading(trial, 50, 1.6), Contestant("lora_qv"))
     return rungs
 
 
 def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alone() -> None:
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
-        rungs.add(reading(trial, 50, 1.85, score=0.9), method)
+        rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
     said = "rung 0 (50 steps): collapsed: its loss 1.85 is no better than guessing, which has 1.8"
     assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
 
 
 def test_a_study_that_was_begun_without_the_rule_goes_on_without_it() -> None:
     rungs = board(stops_collapsed=False)
-    rungs.add(reading(4, 50, 1.85, score=0.9), "lora_ffn")
+    rungs.add(reading(4, 50, 1.85, score=0.9), Contestant("lora_ffn"))
     assert rungs.verdict(reading(4, 50, 1.85, score=0.9)) is None
 
 
@@ -84,7 +91,7 @@ def test_a_board_that_is_rebuilt_knows_the_losses() -> None:
     grown = board()
     grown.add(reading(4, 50, 1.85, score=0.9))
     everything = [reading(trial, 50, 1.6) for trial in range(4)] + [reading(4, 50, 1.85, score=0.9)]
-    rebuilt = RungBoard(grown.plan, everything, dict.fromkeys(range(4), "lora_qv"))
+    rebuilt = RungBoard(grown.plan, everything, dict.fromkeys(range(4), Contestant("lora_qv")))
     assert rebuilt.verdict(everything[4]) == grown.verdict(everything[4]) is not None
 
 

@@ -21,6 +21,12 @@ class Score:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Contestant:
+    method: str | None = None
+    fingerprint: str = ""
+
+
 def arrive(board: RungBoard, *scores: Score) -> list[str | None]:
     verdicts = []
     for score in scores:
@@ -51,13 +57,30 @@ def test_the_reason_names_rung_step_score_and_cut():
     )
 
 
-def test_of_equal_scores_the_lower_trial_number_goes_on():
-    first, second = arrive(board(), Score(3, 25, 0.5), Score(1, 25, 0.5))
-    assert first is None
-    assert second is None
-    verdict = arrive(board(), Score(1, 25, 0.5), Score(3, 25, 0.5))[1]
-    assert verdict is not None
-    assert "ties the cut" in verdict
+def tied(*trials: tuple[int, float, str], seed: int = 0) -> list[int]:
+    """Who comes first of trials of one score, with their numbers, losses and fingerprints."""
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, seed=seed))
+    for number, loss, fingerprint in trials:
+        rungs.add(Score(number, 25, 0.5, metrics={"validation_loss": loss}), Contestant(fingerprint=fingerprint))
+    return [number for number, _ in rungs.ranking(0)]
+
+
+def test_of_equal_scores_the_lower_loss_goes_on():
+    assert tied((0, 1.5, "a"), (1, 1.4, "b"), (2, 1.6, "c"), (3, math.nan, "d")) == [1, 0, 2, 3]
+    halves = board()
+    early, late = (Score(trial, 25, 0.5, metrics={"validation_loss": loss}) for trial, loss in ((1, 1.6), (3, 1.5)))
+    assert arrive(halves, early, late) == [None, None]
+    said = "rung 0 (25 steps): 0.5 ties the cut, and others come first by loss or by lot"
+    assert halves.verdict(early) == said
+
+
+def test_of_equal_losses_lots_are_drawn_that_numbers_play_no_part_in():
+    letters = "abcdefgh"
+    order = [letters[number] for number in tied(*((n, 1.5, letter) for n, letter in enumerate(letters)))]
+    turned = letters[::-1]
+    assert order == [turned[number] for number in tied(*((n, 1.5, letter) for n, letter in enumerate(turned)))]
+    assert order != sorted(order)
+    assert order != [letters[number] for number in tied(*((n, 1.5, x) for n, x in enumerate(letters)), seed=1)]
 
 
 def test_rungs_are_apart():
@@ -128,7 +151,7 @@ def significant(
     )
     board = RungBoard(plan)
     for trial, score in enumerate(others):
-        board.add(Score(trial, 25, score), "mam_adapter" if trial in protected else None)
+        board.add(Score(trial, 25, score), Contestant("mam_adapter" if trial in protected else None))
     last = Score(len(others), 25, own)
     board.add(last)
     return board.verdict(last)
@@ -162,7 +185,7 @@ def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
     assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
     plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=100)
     guarded = RungBoard(plan, [Score(trial, 25, 0.9) for trial in range(6)])
-    guarded.add(Score(6, 25, 0.1), "lora_qv")
+    guarded.add(Score(6, 25, 0.1), Contestant("lora_qv"))
     assert guarded.verdict(Score(6, 25, 0.1)) is None
 
 
@@ -184,7 +207,7 @@ def test_the_three_best_published_methods_and_the_head_are_protected():
     methods = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter", "prefix_tuning"]
     scores = [Score(trial, 25, score) for trial, score in enumerate([0.1, 0.2, 0.5, 0.6, 0.7, 0.3])]
     for score, method in zip(scores, methods, strict=True):
-        rungs.add(score, method)
+        rungs.add(score, Contestant(method))
     for trial in range(6, 12):
         rungs.add(Score(trial, 25, 0.9))
     stopped = [method for score, method in zip(scores, methods, strict=True) if rungs.verdict(score) is not None]
@@ -194,7 +217,8 @@ def test_the_three_best_published_methods_and_the_head_are_protected():
 def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
     plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     scores = [Score(trial, 25, (trial * 37 % 41) / 41) for trial in range(41)]
-    methods: dict[int, str | None] = dict(enumerate(["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]))
+    named = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]
+    methods = {trial: Contestant(method) for trial, method in enumerate(named)}
     grown = RungBoard(plan)
     for score in scores:
         grown.add(score, methods.get(score.trial))
@@ -207,7 +231,7 @@ def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
 def test_where_all_published_methods_are_protected_ranks_count_them_all_the_same():
     rungs = RungBoard(RungPlan(steps=(25,), reduction=2, protected=Protected.ALL))
     for trial, score in enumerate((0.9, 0.8)):
-        rungs.add(Score(trial, 25, score), "lora_qv")
+        rungs.add(Score(trial, 25, score), Contestant("lora_qv"))
     low = Score(2, 25, 0.5)
     rungs.add(low)
     assert rungs.verdict(low) is not None
@@ -246,6 +270,33 @@ def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_wit
     assert compared(is_paired=True, right_of_the_last=216) is None
     assert compared(is_paired=True, right_of_the_last=207, first=2) is None
     assert compared(is_paired=True, right_of_the_last=206, first=2) is not None
+
+
+def judged(own_score: float, own_losses: float, others_score: float = 0.5, others_losses: float = 1.5) -> str | None:
+    """The verdict on a trial beside five others, all losses of each about as they are said, of 100 examples."""
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=100))
+    wave = 0.5 * np.sin(np.arange(100))
+    for trial in range(6):
+        score, losses = (own_score, own_losses) if trial == 5 else (others_score, others_losses)
+        right = np.arange(100) < 100 * score
+        rungs.remember(trial, 25, ExampleLosses.of(losses + wave * (1 + trial), right))
+        rungs.add(Score(trial, 25, score))
+    return rungs.verdict(Score(5, 25, own_score))
+
+
+def test_a_loss_that_is_clearly_higher_stops_a_trial_of_the_same_score():
+    # the losses differ by 0.5 and by waves of amplitude 0.5 to 2.5, which have errors of 0.035 to 0.18
+    assert judged(0.5, 2.0) is not None
+    assert judged(0.5, 1.55) is None
+
+
+def test_a_trial_with_a_higher_score_goes_on_however_high_its_loss_is():
+    assert judged(0.51, 4.0) is None
+    assert judged(0.49, 4.0) is not None
+
+
+def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
+    assert judged(0.1, 1.4) is None
 
 
 def test_by_ranks_examples_are_not_remembered() -> None:
