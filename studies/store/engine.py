@@ -59,7 +59,8 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
         poolclass=QueuePool,
         json_serializer=_to_json,
     )
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "connect", lambda _, record: record.info.update(identity=_identity(file)))
+    event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, address))
     return engine
 
 
@@ -125,8 +126,29 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             return
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    """Begin a transaction; one that writes takes the lock at once."""
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Which file a path names: its device and inode; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _begin_sqlite(connection: Connection, address: StorageAddress) -> None:
+    """Begin a transaction; one that writes takes the lock at once.
+
+    A file that was deleted stays open and takes what is written, which nobody would find again.
+
+    Raises:
+        StorageError: If the path names another file than the connection, or none.
+    """
+    if address.file is not None and (now := _identity(address.file)) != connection.info["identity"]:
+        happened = "deleted" if now is None else "replaced by another file"
+        raise StorageError(
+            f"{address.shown} must stay where it is while it is used; it was {happened}. "
+            "Nothing more was written: put the file back and launch again."
+        )
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
