@@ -21,7 +21,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from search_arms.statistics import mean
+from search_arms.statistics import Interval, mean
 
 import deltaspace
 from studies.confirming.results import confirmation_results
@@ -63,6 +63,7 @@ class Outcome:
         recommended: The first of its leaderboard.
         published: The best published method of its leaderboard.
         lead: What the study expects between its best discovery and its best published method.
+        score: Mean of the recommended on the test split, in points.
         comparison: Of the two on the test split; None where the recommended is published itself.
         finished: Discoveries that ran to the end, of all.
     """
@@ -71,6 +72,7 @@ class Outcome:
     recommended: TrialRecord
     published: TrialRecord
     lead: Estimate | None
+    score: float
     comparison: Comparison | None
     finished: tuple[int, int]
 
@@ -135,9 +137,10 @@ def run(specification: Specification, storage: str, *, seeds: int, until: float)
     study = deltaspace.launch(_with_time(specification, until), storage=storage, progress=False)
     with Ledger.open(storage, read_only=True) as ledger:
         ranking = _ended(ledger, specification.name, specification.trials)
-    if ranking is not None and (best := ranking.best) is not None and best.method is None:
+    if ranking is not None and (best := ranking.best) is not None:
+        against = () if best.method is not None else _published(ranking).method or ()
         budget = f"{max(1, int(until - time.monotonic()))}s"
-        study.confirm(top=1, seeds=seeds, against=_published(ranking).method or (), progress=False, time_budget=budget)
+        study.confirm(top=1, seeds=seeds, against=against, progress=False, time_budget=budget)
 
 
 def _with_time(specification: Specification, until: float) -> Specification:
@@ -171,12 +174,13 @@ def _outcome(ledger: Ledger, plan: Plan, ranking: Ranking, best: TrialRecord) ->
     found = next(iter(confirmation_results(ledger, plan.name)), None)
     comparison = next(iter(found.comparisons), None) if found else None
     discoveries = [trial for trial in ranking.trials if trial.method is None]
-    if best.method is not None or comparison is not None:
+    if found is not None and found.is_finished and (spread := found.winner.spread) is not None:
         yield Outcome(
             plan=plan,
             recommended=best,
             published=_published(ranking),
             lead=ranking.estimates.lead.difference if ranking.estimates and ranking.estimates.lead else None,
+            score=100 * spread.mean,
             comparison=comparison,
             finished=(sum(one.state is TrialState.COMPLETE for one in discoveries), len(discoveries)),
         )
@@ -185,24 +189,24 @@ def _outcome(ledger: Ledger, plan: Plan, ranking: Ranking, best: TrialRecord) ->
 def table_lines(found: Sequence[Outcome]) -> Iterator[str]:
     """Every study in a line, then every sampler in a line with its difference from the first."""
     yield "points of the recommended trial above the best published method of its study, on the test split"
-    head = f"{'study':<28} {'by estimate':>15} {'on test':>8} {'95% interval':>16} {'p':>7}"
+    head = f"{'study':<28} {'by estimate':>15} {'on test':>8} {'95% interval':>16} {'p':>7} {'score':>6}"
     yield f"{head}  finished  recommended | best published"
-    for one in found:
-        yield _line(one)
+    yield from map(_line, found)
     groups: dict[tuple[str, int], dict[str, list[Outcome]]] = {}
     for one in found:
         groups.setdefault((one.plan.task, one.plan.trials), {}).setdefault(one.plan.sampler, []).append(one)
     for (task, trials), by_sampler in groups.items():
         yield ""
-        yield f"{task}, {trials} trials"
-        yield f"{'sampler':<12} {'studies':>7} {'mean points':>18} {'better':>7} {'less ' + SAMPLERS[0]:>18}"
-        baseline = {one.plan.seed: one.gain for one in by_sampler.get(SAMPLERS[0], ())}
+        yield f"{task}, {trials} trials: means over studies, and the score less that of {SAMPLERS[0]}, seed by seed"
+        yield f"{'sampler':<12} {'studies':>7} {'better':>7} {'points above best':>18} {'score':>14} {'difference':>14}"
+        baseline = {one.plan.seed: one.score for one in by_sampler.get(SAMPLERS[0], ())}
         for sampler, those in by_sampler.items():
-            pairs = [one.gain - baseline[one.plan.seed] for one in those if one.plan.seed in baseline]
+            pairs = [one.score - baseline[one.plan.seed] for one in those if one.plan.seed in baseline]
             better = sum(one.gain > 0 for one in those)
+            gain, score = mean([one.gain for one in those]), mean([one.score for one in those])
             yield (
-                f"{sampler:<12} {len(those):>7} {_mean([one.gain for one in those]):>18} {better:>7}"
-                f" {_mean(pairs) if sampler != SAMPLERS[0] else '':>18}"
+                f"{sampler:<12} {len(those):>7} {better:>7} {_number(gain, '+'):>18} {_number(score):>14}"
+                f" {_number(mean(pairs), '+') if pairs and sampler != SAMPLERS[0] else '':>14}"
             )
 
 
@@ -215,14 +219,12 @@ def _line(one: Outcome) -> str:
         tested = f"{one.gain:>+8.1f} {interval:>16} {one.comparison.p_value or 0.0:>7.3f}"
     finished = "{}/{}".format(*one.finished)
     what = one.recommended.method or one.recommended.description
-    return f"{one.plan.name:<28} {lead:>15} {tested}  {finished:<8}  {what} | {one.published.method}"
+    return f"{one.plan.name:<28} {lead:>15} {tested} {one.score:>6.1f}  {finished:<8}  {what} | {one.published.method}"
 
 
-def _mean(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return "".join(f"{value:+.2f}" for value in values)
-    found = mean(values)
-    return f"{found.value:+.2f} ± {found.value - found.low:.2f}"
+def _number(found: Interval, sign: str = "") -> str:
+    width = found.high - found.value
+    return f"{found.value:{sign}.2f}" + (f" ± {width:.2f}" if width > 0 else "")
 
 
 def main() -> None:
