@@ -15,7 +15,7 @@ from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
-from studies.queries.discover.posterior import joint_of
+from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
@@ -189,8 +189,8 @@ def _entries(
     """
     estimates = estimates_of(ledger, parent, trials)
     if isinstance(request, AblationRequest):
-        joint = joint_of(ledger, parent, trials, space)
-        return path_entries(request, trials, space, joint, estimates), {}
+        knowledge = knowledge_of(ledger, parent.name, lambda _: space)
+        return path_entries(request, trials, space, knowledge.joint, estimates), {}
     return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates)
 
 

@@ -48,13 +48,13 @@ def baseline(
         InvalidEditError: If it is not valid on the backbone.
     """
     own = {_configuration_key(trial, space) for trial in trials if _is_of(trial, name)}
-    candidate = None if own else _resized(name, space)
+    candidate = None if own else resized(name, space)
     if candidate is not None:
         own = {fingerprint(candidate.configuration, space.shape)}
     for trial in best:
         if _configuration_key(trial, space) in own:
             return trial
-    return candidate or _resized(name, space)
+    return candidate or resized(name, space)
 
 
 def _is_of(trial: TrialRecord, name: str) -> bool:
@@ -63,7 +63,13 @@ def _is_of(trial: TrialRecord, name: str) -> bool:
     return name in (method, method.partition(":")[0])
 
 
-def _resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
+def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
+    """A method at the size of a budget, with the geometric middle of its range of rates.
+
+    Raises:
+        BudgetError: If it does not fit.
+        InvalidEditError: If it is not valid on the backbone.
+    """
     if name.trains_everything(space.shape):
         space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
     return space.suggest_published(name, _Middle())

@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from studies.errors import StudiesError
 from studies.queries.discover.answer import Answer
+from studies.queries.discover.differences import differences
 from studies.queries.discover.knowledge import Knowledge
+from studies.queries.discover.pruned import pruned
 from studies.queries.discover.rules import rules
+from studies.queries.discover.sizes import sizes
 
 Question = Callable[[Knowledge], Answer]
 
-QUESTIONS: Mapping[str, Question] = {"V8": rules}
+QUESTIONS: Mapping[str, Question] = {"V2": differences, "V4": sizes, "V5": pruned, "V8": rules}
 """By the name of its view."""
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.queries.discover.knowledge import Knowledge
+from studies.queries.ranking import ranking_of
 from studies.search.factored.from_ledger import observations, share_error
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialState
@@ -71,4 +72,6 @@ def _remembered(asked: _Asked) -> Knowledge:
     examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
     error = None if examples is None else share_error(examples)
     history = observations(trials, readings, steps=max(complete), standard_error=error)
-    return Knowledge(space, history, metric=study.metric, seed=asked.seed)
+    best = ranking_of(ledger, study, trials).best
+    number = None if best is None else best.number
+    return Knowledge(space, history, metric=study.metric, seed=asked.seed, best=number)

@@ -126,9 +126,8 @@ class Hybrids:
                 for name in differing(mine, theirs):
                     before, after = mine.words(name), theirs.words(name)
                     yield Change(side=side, dimension=name, before=before, after=after, place=place)
-        rates = one.rates[side], other.rates[side]
-        if None not in rates and one.shown_rates[side] != other.shown_rates[side]:
-            before, after = one.shown_rates[side], other.shown_rates[side]
+        before, after = (end.shown_rate(side, one.form(side) == other.form(side)) for end in self._ends)
+        if "" not in (before, after) and before != after:
             yield Change(side=side, dimension="learning rate", before=before, after=after)
 
     @cached_property
@@ -180,7 +179,6 @@ class _End:
     Attributes:
         patterns: By side.
         rates: By side, relative to the range of its form; None without edits.
-        shown_rates: The same as people read them.
         share: Of attention in what is stored; None unless both sides have a size.
         splits: By side, the share of the first of two edits.
         parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
@@ -196,10 +194,21 @@ class _End:
             side: None if rate is None or not edits[side] else relative_rate(rate, *ranges[edits[side][0].form.name])
             for side, rate in rates.items()
         }
-        self.shown_rates = {side: "none" if rate is None else f"{rate:.1e}" for side, rate in rates.items()}
+        self._absolute = rates
         self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
+
+    def form(self, side: str) -> str | None:
+        """Whose range the rate of a side is in."""
+        return self.patterns[side][0].form.name if self.patterns[side] else None
+
+    def shown_rate(self, side: str, is_absolute: bool) -> str:
+        """A rate as people read it, or its place in the range of its form; empty without one."""
+        rate, relative = self._absolute[side], self.rates[side]
+        if rate is None or relative is None:
+            return ""
+        return f"{rate:.1e}" if is_absolute else f"at {(relative + 1) / 2:.0%} of its form's range"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from search_space.space.space import Candidate, SearchSpace
 from studies.errors import StudiesError
 from studies.queries.discover.answer import REACH, Answer
+from studies.queries.discover.hybrids import candidate_of
 from studies.queries.discover.measure import Measure
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
@@ -22,12 +23,16 @@ from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.standard import LOWEST
 from studies.search.factored.view import View
+from studies.store.records import TrialState
 
 Asked = Genes | Candidate
 """What can be asked about: genes of the space, or any configuration on its backbone with its rates."""
 
 RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
 """Relative rates at which responses are asked."""
+
+REPLICATE = "replicate"
+"""Origin of a trial that repeats another."""
 
 _JITTER = 1e-10
 _FOR_RATES = 40
@@ -75,7 +80,13 @@ class Knowledge:
     """
 
     def __init__(
-        self, space: SearchSpace, history: Sequence[Observation], *, metric: str = "score", seed: int = 0
+        self,
+        space: SearchSpace,
+        history: Sequence[Observation],
+        *,
+        metric: str = "score",
+        seed: int = 0,
+        best: int | None = None,
     ) -> None:
         """Fit the model.
 
@@ -84,6 +95,7 @@ class Knowledge:
             history: Its trials.
             metric: What is maximised.
             seed: Of all draws.
+            best: Number of the trial that leads the study; None for the complete one with the highest posterior mean.
 
         Raises:
             StudiesError: If too few trials have a reading.
@@ -98,10 +110,35 @@ class Knowledge:
         self.metric = metric
         self.seed = seed
         self.answers: dict[str, Answer] = {}
+        self._best = best
         self.genome = Genome(space)
         self.measure = Measure(self.genome, seed)
         self._believer = Believer(self.genome, trusts_papers=False)
         self._belief = self._believer.belief(self.history)
+
+    @cached_property
+    def complete(self) -> tuple[Observation, ...]:
+        """The trials that were trained to the end, replicates aside."""
+        return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.origin != REPLICATE)
+
+    @cached_property
+    def winner(self) -> Observation:
+        """The trial that leads the study.
+
+        Raises:
+            StudiesError: If none is complete.
+        """
+        if not self.complete:
+            raise StudiesError("a study must have a complete trial before it has a winner; it has none.")
+        named = [one for one in self.complete if one.number == self._best]
+        return named[0] if named else self.complete[int(np.argmax(self.means(self.candidates(self.complete))))]
+
+    def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
+        """Trials as what a search proposes, so that the posterior can be asked about them."""
+        return [
+            candidate_of(one.configuration, one.attention_learning_rate, one.ffn_learning_rate, self.space)
+            for one in trials
+        ]
 
     @property
     def space(self) -> SearchSpace:
