@@ -14,6 +14,7 @@ from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
 from search_space.counting.budget import Split, solve
 from search_space.counting.counts import count, count_edits
+from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
@@ -126,7 +127,7 @@ class Hybrids:
                 for name in differing(mine, theirs):
                     before, after = mine.words(name), theirs.words(name)
                     yield Change(side=side, dimension=name, before=before, after=after, place=place)
-        before, after = (end.shown_rate(side, one.form(side) == other.form(side)) for end in self._ends)
+        before, after = (end.shown_rate(side, one.ranges[side] == other.ranges[side]) for end in self._ends)
         if "" not in (before, after) and before != after:
             yield Change(side=side, dimension="learning rate", before=before, after=after)
 
@@ -151,7 +152,7 @@ class Hybrids:
             if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
         ]
         solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
-        rates = {side: self._rate(side, chosen[side], made) for side in _SIDES}
+        rates = {side: self._rate(side, edits[side], made) for side in _SIDES}
         return candidate_of(solved, rates[ATTENTION], rates[FFN], self._space)
 
     def _mixed(self, side: str, made: frozenset[tuple[str, str, int]]) -> tuple[Pattern, ...]:
@@ -165,12 +166,12 @@ class Hybrids:
                 found += [] if kept is None else [kept]
         return tuple(found)
 
-    def _rate(self, side: str, patterns: tuple[Pattern, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
-        if not patterns:
+    def _rate(self, side: str, edits: tuple[Edit, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
+        if not edits:
             return None
         one, other = (end.rates[side] for end in self._ends)
         relative = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
-        return absolute_rate(relative or 0.0, *self._space.options.learning_rates[patterns[0].form.name])
+        return absolute_rate(relative or 0.0, *self._space.rate_range(edits))
 
 
 class _End:
@@ -178,7 +179,8 @@ class _End:
 
     Attributes:
         patterns: By side.
-        rates: By side, relative to the range of its form; None without edits.
+        ranges: By side, of its rates; None without edits.
+        rates: By side, relative to that range.
         share: Of attention in what is stored; None unless both sides have a size.
         splits: By side, the share of the first of two edits.
         parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
@@ -189,26 +191,22 @@ class _End:
         edits = {ATTENTION: configuration.attention, FFN: configuration.ffn}
         self.patterns = {side: patterns_of(some) for side, some in edits.items()}
         rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        ranges = space.options.learning_rates
+        self.ranges = {side: space.rate_range(some) if some else None for side, some in edits.items()}
         self.rates = {
-            side: None if rate is None or not edits[side] else relative_rate(rate, *ranges[edits[side][0].form.name])
-            for side, rate in rates.items()
+            side: None if rate is None or within is None else relative_rate(rate, *within)
+            for (side, rate), within in zip(rates.items(), self.ranges.values(), strict=True)
         }
         self._absolute = rates
         self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
 
-    def form(self, side: str) -> str | None:
-        """Whose range the rate of a side is in."""
-        return self.patterns[side][0].form.name if self.patterns[side] else None
-
     def shown_rate(self, side: str, is_absolute: bool) -> str:
         """A rate as people read it, or its place in the range of its form; empty without one."""
         rate, relative = self._absolute[side], self.rates[side]
         if rate is None or relative is None:
             return ""
-        return f"{rate:.1e}" if is_absolute else f"at {(relative + 1) / 2:.0%} of its form's range"
+        return f"{rate:.1e}" if is_absolute else f"at {(relative + 1) / 2:.0%} of its range"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:

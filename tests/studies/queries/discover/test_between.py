@@ -67,7 +67,8 @@ def test_an_interaction_of_two_changes_is_shared_by_halves(space: SearchSpace) -
     first = space.suggest_published("parallel_adapter_ffn", RandomTrial(0))
     (edit,) = first.configuration.ffn
     other = Configuration(edits=(replace(edit, read=edit.write, gate=FixedScale(value=4.0)),))
-    last = candidate_of(other, None, first.ffn_learning_rate, space)
+    # a rate for four times the scale that changes the output as much
+    last = candidate_of(other, None, (first.ffn_learning_rate or 0) / 4, space)
 
     def worth(one: Candidate) -> float:
         (edit,) = one.configuration.ffn
