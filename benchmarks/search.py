@@ -4,6 +4,8 @@
     python benchmarks/search.py --seeds 10 --arms "random uniform,tpe"
     python benchmarks/search.py --rugged               what no dimension explains weighs 1.5 points instead of 0.4
     python benchmarks/search.py --results FILE         continues what the file holds, and adds to it
+    python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
+    python benchmarks/search.py --part time            how long a proposal takes after up to 20,000 trials
 
 The proposer and the rungs are those of the search, on the whole space of a backbone of RoBERTa-base's shape at half a
 percent; only the training is made up (`search_arms.truth`, `search_arms.readings`). All arms have the same tasks and a
@@ -14,15 +16,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from search_arms.arms import ARMS
+from search_arms.pruning import pruning_lines
 from search_arms.simulation import Recommended, Setting, Study, simulated
 from search_arms.tables import table_lines
+from search_arms.timing import time_lines
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -40,11 +44,13 @@ _ROBERTA_BASE = {
     "type_vocab_size": 1,
 }
 _BUDGET = 0.005
+_NOISES = (2.2, 1.1)
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
+    add("--part", choices=("arms", "pruning", "time"), default="arms", help="what is measured (default arms)")
     add("--seeds", type=int, default=50, help="tasks, each with a study of every arm (default 50)")
     add("--first-seed", type=int, default=0, help="default 0")
     add("--trials", type=int, default=200, help="of a study (default 200)")
@@ -121,8 +127,25 @@ def _options(arguments: argparse.Namespace) -> dict[str, object]:
 
 def main() -> None:
     arguments = arguments_of()
-    known = _read(arguments.results, arguments)
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
+    match arguments.part:
+        case "pruning":
+            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+            _print(pruning_lines(setting_of(arguments), seeds, _NOISES))
+        case "time":
+            _print(time_lines(whole_space()))
+        case _:
+            _compare(arguments)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    """Run the studies of all arms that are not known yet, and print their tables."""
+    known = _read(arguments.results, arguments)
     for study in studies(arguments, known):
         known[study.arm, study.seed] = study
         print(f"seed {study.seed}: {study.arm}", file=sys.stderr, flush=True)
@@ -132,9 +155,7 @@ def main() -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     done = {arm: [known[arm, seed] for seed in seeds] for arm in arguments.arms}
     words = f"{arguments.seeds} tasks, {arguments.noise} points of noise, {'rugged' if arguments.rugged else 'smooth'}"
-    print(words)
-    for line in table_lines(done):
-        print(line)
+    _print([words, *table_lines(done)])
 
 
 if __name__ == "__main__":

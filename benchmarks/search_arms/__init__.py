@@ -6,6 +6,7 @@
 ``simulation``   one study of one arm
 ``arms``         who proposes, and where trials are compared
 ``rivals``       evolution and a forest with the moves of the factored sampler
+``pruning``      which trials a rule of pruning lets through
 ``statistics``   shares, times and differences with their intervals
 ``tables``       what is printed
 ===============  ==================================================================

@@ -74,8 +74,7 @@ class Measurements:
         """The measurement of a trial at a step."""
         share = step / self._steps
         quick = drawn(self._seed, "quick", fingerprint, spread=_between(_UNLIKE_END, share))
-        gained = _between(_LEARNED, share) * (truth - HEAD_ALONE)
-        points = min(max(HEAD_ALONE - _between(_BEHIND, share) + gained + quick, 1.0), 99.0)
+        points = min(max(expected_points(truth, share) + quick, 1.0), 99.0)
         luck = drawn(self._seed, "luck", fingerprint), drawn(self._seed, "luck", fingerprint, step)
         chance = math.sqrt(_SAME_LUCK) * luck[0] + math.sqrt(1 - _SAME_LUCK) * luck[1]
         spread = math.sqrt(points * (100 - points) / self.examples)
@@ -87,6 +86,11 @@ class Measurements:
             score=min(max(right, 0), self.examples) / self.examples,
             loss=2.5 + _LOSS_PER_POINT * blurred,
         )
+
+
+def expected_points(truth: float, share: float) -> float:
+    """What a trial of a true score has on average at a share of its steps."""
+    return HEAD_ALONE - _between(_BEHIND, share) + _between(_LEARNED, share) * (truth - HEAD_ALONE)
 
 
 def _between(table: dict[float, float], share: float) -> float:

@@ -7,10 +7,11 @@ fingerprint draw. With ``n`` readings it goes on if it is among the first ``n //
 every trial goes on.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
-own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Where both were measured example
-by example the difference is that of the losses, paired, and who is better has no lower score either: early on the loss
-tells more of the end, and a trial that is sure of what it gets wrong is not stopped for it. Else the difference is that
-of the scores. Trials that are protected are not counted: they would hold the rungs for good.
+own by `Z` standard errors of the difference (the plan's margin), and at least `FEWEST` others are there. Where both
+were measured example by example the difference is that of the losses, paired, and who is better has no lower score
+either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not stopped for it.
+Else the difference is that of the scores. Trials that are protected are not counted: they would hold the rungs for
+good.
 
 Whatever the rule, a trial that has collapsed (`studies.search.collapse`) stops, published methods included; the task
 head alone goes on, for it is what all others are measured by.
@@ -121,6 +122,7 @@ class RungPlan:
         stops_collapsed: Whether trials that learn nothing stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
         seed: Draws lots among equals.
+        margin: Standard errors of the difference by which a reading is better than another.
     """
 
     steps: tuple[int, ...]
@@ -131,6 +133,7 @@ class RungPlan:
     stops_collapsed: bool = False
     guessing_loss: float | None = None
     seed: int = 0
+    margin: float = Z
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -251,9 +254,9 @@ class RungBoard:
         for score, trial in others:
             paired = self._paired(rung, trial, reading.trial)
             if paired is None:
-                better += score - reading.score > Z * math.hypot(error(reading.score), error(score))
+                better += score - reading.score > self.plan.margin * math.hypot(error(reading.score), error(score))
             else:
-                better += score >= reading.score and paired.mean > Z * paired.standard_error
+                better += score >= reading.score and paired.mean > self.plan.margin * paired.standard_error
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"

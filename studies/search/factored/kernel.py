@@ -121,10 +121,15 @@ class _Side:
         weighted = np.zeros(self.distances.shape[1:])
         for weight, distance in zip(values.weights, self.distances, strict=True):
             weighted += weight * distance
-        alike = np.exp(-weighted)[self.left][:, self.right]
+        # both Matern kernels have an exponential and a polynomial; one exponential is enough for all
+        rate, size = self.rate * (_ROOT / values["length.rate"]), self.size * (_ROOT / values["length.size"])
+        alike = -weighted[self.left][:, self.right]
+        alike -= rate
+        alike -= size
+        np.exp(alike, out=alike)
         alike *= self.both
-        alike *= matern(self.rate / values["length.rate"])
-        alike *= matern(self.size / values["length.size"])
+        alike *= _polynomial(rate)
+        alike *= _polynomial(size)
         return alike
 
     def by_structure(self, matrix: Array) -> Array:
@@ -142,7 +147,16 @@ _ROOT = math.sqrt(5)
 def matern(distance: Array) -> Array:
     """Matern-5/2 of distances in units of its length."""
     u = _ROOT * distance
-    return (1 + u + u * u / 3) * np.exp(-u)
+    return _polynomial(u) * np.exp(-u)
+
+
+def _polynomial(u: Array) -> Array:
+    """``1 + u + u^2 / 3``."""
+    found = u / 3
+    found += 1
+    found *= u
+    found += 1
+    return found
 
 
 def matern_slope(distance: Array) -> Array:

@@ -46,19 +46,40 @@ class Readings:
         """How many."""
         return len(self.scores)
 
+    def by_trial(self) -> tuple[Points, Indices]:
+        """The points of T trials, and of each reading the place of its trial among them, (N,)."""
+        _, firsts, places = np.unique(self.trials, return_index=True, return_inverse=True)
+        return self.points.taken(firsts), places
+
 
 class _Blocks:
-    """The covariance of readings with themselves as a function of the hyper-parameters."""
+    """The covariance of readings with themselves as a function of the hyper-parameters.
+
+    Kernels are of trials, T x T, and handed out to their readings.
+    """
 
     def __init__(self, readings: Readings, structures: Structures) -> None:
         self.readings = readings
-        self.pairs = Pairs(readings.points, readings.points, structures)
+        points, places = readings.by_trial()
+        self.pairs = Pairs(points, points, structures)
+        self.handed_out = np.ix_(places, places)
+        self.order = np.argsort(places, kind="stable")
+        self.firsts = np.flatnonzero(np.diff(places[self.order], prepend=-1))
         self.apart = np.abs(readings.rungs[:, None] - readings.rungs[None, :])
         self.same_trial = (readings.trials[:, None] == readings.trials[None, :]).astype(np.float64)
         self.fixed = RUNG_VARIANCE * (self.apart == 0) + np.diag(readings.errors**2 + _JITTER)
 
+    def kernel(self, values: Hyperparameters) -> Array:
+        """Of readings, (N, N)."""
+        return np.asarray(self.pairs.kernel(values)[self.handed_out])
+
+    def summed(self, matrix: Array) -> Array:
+        """Sums of a matrix of readings over those of equal trials, (T, T)."""
+        ordered = matrix[np.ix_(self.order, self.order)]
+        return np.asarray(np.add.reduceat(np.add.reduceat(ordered, self.firsts, axis=0), self.firsts, axis=1))
+
     def covariance(self, values: Hyperparameters) -> Array:
-        total = self.pairs.kernel(values) * np.exp(-values["decay"] * self.apart)
+        total = self.kernel(values) * np.exp(-values["decay"] * self.apart)
         total += self.fixed + values["trial"] ** 2 * self.same_trial
         total[np.diag_indices_from(total)] += values["nugget"] ** 2
         return np.asarray(total)
@@ -80,8 +101,8 @@ class _Blocks:
 
     def _slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
         faded = np.exp(-values["decay"] * self.apart)
-        slopes = self.pairs.slopes(values, adjoint * faded)
-        slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * self.pairs.kernel(values)).sum()
+        slopes = self.pairs.slopes(values, self.summed(adjoint * faded))
+        slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * self.kernel(values)).sum()
         slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.same_trial).sum()
         slopes[place("nugget")] = 2 * values["nugget"] ** 2 * np.trace(adjoint)
         return slopes
@@ -116,6 +137,7 @@ class Process:
         self.values = values
         self._readings = readings
         self._structures = structures
+        self._points, self._places = readings.by_trial()
         covariance = _Blocks(readings, structures).covariance(values)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
         left = readings.scores - readings.points.trends @ values.trends
@@ -129,7 +151,7 @@ class Process:
 
     def _covariance(self, points: Points) -> Array:
         """Of the readings with what ``points`` would score at full length, (N, M)."""
-        shared = Pairs(self._readings.points, points, self._structures).kernel(self.values)
+        shared = Pairs(self._points, points, self._structures).kernel(self.values)[self._places]
         apart = np.abs(self._readings.rungs)[:, None]
         return np.asarray(shared * np.exp(-self.values["decay"] * apart) + RUNG_VARIANCE * (apart == 0))
 

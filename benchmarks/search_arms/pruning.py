@@ -1,0 +1,177 @@
+"""What a rule of pruning lets through and what it saves, on trials that nothing has learned from.
+
+The trials are published methods and draws uniform over structures, each with all its readings. Rules differ in which of
+them they stop; nothing else does. Beside the rules stands what nobody could do better: thresholds for each rung that
+were chosen afterwards, on readings less that of a trial as good as the best published method on the same task.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_arms.arms import RANKED, SIGNIFICANT
+from search_arms.readings import Measurements, expected_points
+from search_arms.simulation import STEPS, Setting
+from search_arms.statistics import Interval, share
+from search_arms.truth import PlantedTruth
+from search_space.published import COMPARED
+from studies.search.opening import Opening
+from studies.search.proposer import Proposer
+from studies.search.rungs import RungBoard, RungPlan
+from studies.search.samplers import SAMPLERS
+from studies.store.records import TrialState
+
+RULES: Mapping[str, RungPlan] = {
+    "ranks": RANKED,
+    **{
+        f"{margin} standard errors": replace(SIGNIFICANT, margin=margin) for margin in (0.0, 0.5, 0.84, 1.0, 1.28, 1.64)
+    },
+    "0.84, of a third": replace(SIGNIFICANT, reduction=3),
+    "0.84, rungs at 3/8 and 3/4": replace(SIGNIFICANT, steps=tuple(STEPS * n // 8 for n in (2, 3, 4, 6))),
+}
+"""What is compared; the first is what was done before, 0.84 is what is done now."""
+
+SURVIVE = 0.9
+"""Share of the better trials that are to survive."""
+
+_THRESHOLDS = np.arange(-9.0, 2.01, 0.25)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A trial before it is trained.
+
+    Attributes:
+        fingerprint: Of what was drawn.
+        method: The published method; None for draws.
+        truth: True score, in points.
+    """
+
+    fingerprint: str
+    method: str | None
+    truth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """The trials of a task.
+
+    Attributes:
+        seed: Of the task.
+        trials: In the order in which they come.
+    """
+
+    seed: int
+    trials: Sequence[Drawn]
+
+    @property
+    def best_published(self) -> float:
+        """True score of the best published method, as tried."""
+        return max(one.truth for one in self.trials if one.method is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a rule did.
+
+    Attributes:
+        survived: Of every draw that is truly better than every published method, whether it was trained to its end.
+        steps: Spent, as a share of those of all trials at full length.
+    """
+
+    survived: Sequence[bool]
+    steps: float
+
+
+def drawn_task(setting: Setting, seed: int) -> Task:
+    """Published methods and draws."""
+    truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
+    opening = Opening(published=COMPARED, has_expected_rates=True)
+    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=opening, over_structures=True)
+    trials = []
+    for number in range(setting.trials):
+        candidate = proposer.propose().candidate
+        proposer.close(number, TrialState.PRUNED)
+        trials.append(Drawn(fingerprint=candidate.fingerprint, method=candidate.method, truth=truth.score(candidate)))
+    return Task(seed=seed, trials=trials)
+
+
+def outcome(tasks: Sequence[Task], plan: RungPlan, noise: float) -> Outcome:
+    """What a rule does with the trials of some tasks."""
+    survived, spent = [], 0
+    for task in tasks:
+        measurements = Measurements(task.seed, noise=noise, steps=STEPS)
+        board = RungBoard(replace(plan, examples=measurements.examples))
+        for number, trial in enumerate(task.trials):
+            steps = _steps_of(trial, number, board, measurements)
+            spent += steps
+            if trial.method is None and trial.truth > task.best_published:
+                survived.append(steps == STEPS)
+    return Outcome(survived=survived, steps=spent / (STEPS * sum(len(task.trials) for task in tasks)))
+
+
+def _steps_of(trial: Drawn, number: int, board: RungBoard, measurements: Measurements) -> int:
+    for step in board.plan.steps:
+        reading = measurements.read(number, trial.fingerprint, trial.truth, step)
+        board.add(reading, trial)
+        if board.verdict(reading) is not None:
+            return step
+    return STEPS
+
+
+def least_steps(tasks: Sequence[Task], rungs: Sequence[int], noise: float) -> Outcome:
+    """The least that thresholds spend with which `SURVIVE` of the better draws survive; published methods go on."""
+    above, better = _above_the_best_published(tasks, rungs, noise)
+    published = sum(one.method is not None for task in tasks for one in task.trials)
+    found: list[tuple[float, NDArray[np.bool_]]] = []
+    for first in _THRESHOLDS:
+        kept = above[:, 0] >= first
+        for second in _THRESHOLDS:
+            alive = kept & (above[:, 1] >= second)
+            if alive[better].mean() >= SURVIVE:
+                spent = rungs[0] * (~kept).sum() + rungs[1] * (kept & ~alive).sum() + STEPS * alive.sum()
+                total = (spent + STEPS * published) / (STEPS * (len(above) + published))
+                found.append((float(total), alive[better]))
+    steps, alive = min(found, key=lambda one: one[0])
+    return Outcome(survived=alive.tolist(), steps=steps)
+
+
+def _above_the_best_published(
+    tasks: Sequence[Task], rungs: Sequence[int], noise: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Points of every draw's readings above what the best published method reads, and whether it is truly better."""
+    rows, better = [], []
+    for task in tasks:
+        measurements = Measurements(task.seed, noise=noise, steps=STEPS)
+        for number, trial in enumerate(task.trials):
+            if trial.method is not None:
+                continue
+            read = [measurements.read(number, trial.fingerprint, trial.truth, step).score for step in rungs]
+            expected = [expected_points(task.best_published, step / STEPS) for step in rungs]
+            rows.append([100 * one - other for one, other in zip(read, expected, strict=True)])
+            better.append(trial.truth > task.best_published)
+    return np.array(rows), np.array(better)
+
+
+def pruning_lines(setting: Setting, seeds: Sequence[int], noises: Sequence[float]) -> Iterator[str]:
+    """The table: each rule with what survives and what is spent."""
+    tasks = [drawn_task(setting, seed) for seed in seeds]
+    better = sum(one.method is None and one.truth > task.best_published for task in tasks for one in task.trials)
+    yield f"{len(tasks)} tasks of {setting.trials} trials; {better} draws are truly better than every published method"
+    yield f"{'':<30}" + "".join(f"{f'{noise} points of noise':>34}" for noise in noises)
+    yield f"{'':<30}" + "".join(f"{'survive':>24}{'steps':>10}" for _ in noises)
+    for name, plan in RULES.items():
+        yield _line(name, [outcome(tasks, plan, noise) for noise in noises])
+    rungs = SIGNIFICANT.steps
+    yield _line("the least, in hindsight", [least_steps(tasks, rungs, noise) for noise in noises])
+
+
+def _line(name: str, outcomes: Sequence[Outcome]) -> str:
+    cells = (f"{_words(share(one.survived)):>24}{one.steps:>10.0%}" for one in outcomes)
+    return f"{name:<30}" + "".join(cells)
+
+
+def _words(interval: Interval) -> str:
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
