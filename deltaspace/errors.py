@@ -1,10 +1,11 @@
-"""Every error that is meant for a user. Three roots, one per package; the text of an error says what to do.
+"""Every error that is meant for a user. Four roots, one per package; the text of an error says what to do.
 
 ::
 
     SearchSpaceError    what can be tried: methods, configurations, budgets, families of backbones
     RunnerError         running trials: backbones, tasks, exports
     StudiesError        studies: files, storages, queries, launches
+    DashboardError      dashboards: what cannot be served or written
 
 Some are also what Python would raise: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a
 ``KeyError``; those of values that cannot be, such as `SpecificationError`, are a ``ValueError``.
@@ -16,6 +17,7 @@ Example:
     ...     study = deltaspace.launch("docstrings")
 """
 
+from dashboards.errors import DashboardError
 from search_space.errors import (
     BudgetError,
     CodecError,
@@ -55,6 +57,7 @@ __all__ = [
     "BudgetError",
     "CodecError",
     "ConfirmationError",
+    "DashboardError",
     "ExportError",
     "FencedError",
     "InvalidEditError",

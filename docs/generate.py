@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+import dashboards.errors
 import deltaspace
 import search_space.errors
 import studies.errors
@@ -319,7 +320,7 @@ def families() -> str:
 def errors() -> str:
     """The trees of errors."""
     parts = []
-    for module in (search_space.errors, trial_runner.errors, studies.errors):
+    for module in (search_space.errors, trial_runner.errors, studies.errors, dashboards.errors):
         tree = (inspect.getdoc(module) or "").partition("::")[2]
         parts.append(f"## `{module.__name__}`\n\n```text\n{inspect.cleandoc(tree)}\n```")
     about = (

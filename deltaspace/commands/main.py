@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
 from search_space.errors import SearchSpaceError
 from studies.errors import SpecificationError, StudiesError, StudyChangedError
@@ -19,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "best": "Show the best trial of a study.",
     "trial": "Show one trial of a study.",
     "query": "Ask the database with SQL, read-only.",
+    "dashboard": "Show studies in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
     "ablate": "Train the differences between a published method and a trial, one after another, on the test split.",
     "verify": "Check that a study is whole: its records, its proposals, its files.",
@@ -94,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error.format_message(), error.exit_code)
     except (SpecificationError, StudyChangedError) as error:
         return _fail(str(error), _EXIT_MISUSED)
-    except (SearchSpaceError, RunnerError, StudiesError) as error:
+    except (SearchSpaceError, RunnerError, StudiesError, DashboardError) as error:
         return _fail(str(error), _EXIT_FAILED)
     return outcome if isinstance(outcome, int) else 0
 

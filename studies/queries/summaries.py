@@ -93,12 +93,11 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         ranking: Of its trials, if that is known already.
     """
     counts = ledger.state_counts(study.id)
-    task = study.specification.get("task")
     planned = study.specification.get("trials")
     return StudySummary(
         name=study.name,
         backbone=study.backbone,
-        task=_task_name(task) if isinstance(task, Mapping) else "",
+        task=task_name(study),
         metric=study.metric,
         budget_parameters=study.budget_parameters,
         backbone_parameters=study.backbone_parameters,
@@ -110,5 +109,8 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
     )
 
 
-def _task_name(task: Mapping[str, object]) -> str:
-    return next((str(task[key]) for key in ("name", "folder", "hub") if task.get(key)), "")
+def task_name(study: StudyRecord) -> str:
+    """Name, folder or hub name of a study's task; empty where it has none."""
+    task = study.specification.get("task")
+    entries = task if isinstance(task, Mapping) else {}
+    return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")

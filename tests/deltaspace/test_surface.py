@@ -76,7 +76,7 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
         deltaspace.lunch  # noqa: B018
 
 
-@pytest.mark.parametrize("package", ["search_space", "trial_runner", "studies"])
+@pytest.mark.parametrize("package", ["search_space", "trial_runner", "studies", "dashboards"])
 def test_every_error_of_a_package_can_be_caught_by_its_public_name(package: str) -> None:
     module = importlib.import_module(f"{package}.errors")
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]

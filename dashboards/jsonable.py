@@ -1,0 +1,30 @@
+"""Frozen values as what JSON knows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import PurePath
+
+
+def jsonable(value: object) -> object:
+    """A frozen value as what JSON knows: fields by name, enumerations by value, times as ISO 8601, paths as text.
+
+    Numbers that JSON does not have (NaN, infinity) become null.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(jsonable(key)): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,73 @@
+"""A study as files: pages and their data, for any web server; nothing asks a database any more."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dashboards.errors import DashboardError
+from dashboards.web.encoding import to_json
+from dashboards.web.pages import PAGES
+from dashboards.web.pages.page import Answer, Asked
+from dashboards.web.rendering import STATIC, plotly_folder, rendered
+from dashboards.web.watching.storage import WatchedStorage
+from dashboards.web.watching.study import WatchedStudy
+
+
+def export_study(url: str, name: str, folder: Path) -> int:
+    """Write a study to a new folder; returns how many files that took.
+
+    Args:
+        url: Of its storage.
+        folder: Must not exist, or be empty.
+
+    Raises:
+        DashboardError: If the folder holds something.
+        UnknownStudyError: If there is no study of that name.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DashboardError(f"the folder of an export must be new or empty; got {folder}. Choose another.")
+    storage = WatchedStorage(url)
+    try:
+        study = storage.named(name)
+        study.refresh()
+        folder.mkdir(parents=True, exist_ok=True)
+        return sum(_write(folder / place, content) for place, content in _files(storage, study)) + _copy(folder)
+    finally:
+        storage.close()
+
+
+def _files(storage: WatchedStorage, study: WatchedStudy) -> Iterator[tuple[str, bytes]]:
+    """Pages and answers by their place in the folder."""
+    for page in PAGES:
+        if not (page.of_study and page.is_exported):
+            continue
+        place = "index.html" if page.name == "live" else f"{page.name}/index.html"
+        yield place, rendered(page, study.record, is_live=False).encode()
+        for name, give in page.answers.items():
+            yield from _answers(storage, study, name, give)
+    yield ".nojekyll", b""
+
+
+def _answers(storage: WatchedStorage, study: WatchedStudy, name: str, give: Answer) -> Iterator[tuple[str, bytes]]:
+    """The answers of a name; those about one trial, of every trial."""
+    stars = (
+        [""] if "*" not in name else [str(trial.number) for trial in study.trials] if name == "trials/*.json" else []
+    )
+    for star in stars:
+        asked = Asked(storage=storage, watched=study, given={"*": star}, waits=True)
+        yield f"api/{name.replace('*', star)}", to_json(give(asked))
+
+
+def _write(path: Path, content: bytes) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return 1
+
+
+def _copy(folder: Path) -> int:
+    """What every page needs, as it stands in the packages."""
+    target = folder / "static"
+    shutil.copytree(STATIC, target, ignore=shutil.ignore_patterns("__pycache__"))
+    (target / "plotly").mkdir()
+    shutil.copyfile(plotly_folder() / "plotly.min.js", target / "plotly" / "plotly.min.js")
+    return sum(path.is_file() for path in target.rglob("*"))

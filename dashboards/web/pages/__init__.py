@@ -1,0 +1,15 @@
+"""The pages of the dashboard: one file each, and a word in `PAGES`."""
+
+from dashboards.web.pages import compare, confirmations, leaderboard, live, query, studies, trial
+from dashboards.web.pages.page import Page
+
+PAGES: tuple[Page, ...] = (
+    studies.PAGE,
+    live.PAGE,
+    leaderboard.PAGE,
+    trial.PAGE,
+    compare.PAGE,
+    confirmations.PAGE,
+    query.PAGE,
+)
+"""Every page, in the order of the navigation."""

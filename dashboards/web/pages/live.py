@@ -1,0 +1,147 @@
+"""A study as it runs: how far it is, who trains what, what was pruned and why, what happened."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from dashboards.web.encoding import joined, to_json
+from dashboards.web.pages.page import Asked, Page
+from dashboards.web.watching.study import WatchedStudy
+from studies.errors import StudiesError
+from studies.queries.summaries import task_name
+from studies.specification.recorded import recorded_specification
+from studies.store.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
+
+_MOST_CURVES = 100
+_MOST_EVENTS = 100
+_MOST_RUNNING = 64
+_PACE = 20
+"""Endings that say how fast a study is."""
+
+
+def study_facts(study: WatchedStudy) -> dict[str, object]:
+    """What a study is, for the head of its pages."""
+    record = study.record
+    planned = record.specification.get("trials")
+    parents = {one.id: one.name for one in study.ledger.studies()} if record.parent_id is not None else {}
+    return {
+        "id": record.id,
+        "name": record.name,
+        "task": task_name(record),
+        "backbone": record.backbone,
+        "metric": record.metric,
+        "budget_parameters": record.budget_parameters,
+        "backbone_parameters": record.backbone_parameters,
+        "planned": planned if isinstance(planned, int) else None,
+        "created_at": record.created_at,
+        "rungs": _rungs(study),
+        "confirms": parents.get(record.parent_id or -1),
+        "seed": record.seed,
+    }
+
+
+def _rungs(study: WatchedStudy) -> list[int]:
+    """Steps at which trials are measured; the last is a whole training."""
+    if study.record.kind is not StudyKind.SEARCH:
+        return []
+    try:
+        return list(recorded_specification(study.record).rung_steps)
+    except StudiesError:
+        return []
+
+
+def _trials(asked: Asked) -> object:
+    """All trials, or those that changed since a version; with the ranking unless it is known."""
+    study, given = asked.study, asked.given
+    is_known = given.get("session") == asked.storage.session
+    found = study.ranking(wait=asked.waits)
+    version, rows = study.rows(_number(given.get("since")) if is_known else 0)
+    parts = [
+        ("session", to_json(asked.storage.session)),
+        ("study", to_json(study_facts(study))),
+        ("trials", rows),
+        ("version", to_json(version)),
+        ("ranked", to_json(found.times if found is not None else 0)),
+    ]
+    is_ranking_new = found is not None and not (is_known and _number(given.get("ranked")) == found.times)
+    if found is not None and found.value is not None and is_ranking_new:
+        parts.append(("ranking", found.value.encoded))
+    return joined(parts)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 16 else 0
+
+
+def _live(asked: Asked) -> object:
+    study = asked.study
+    study.refresh()
+    running = [trial for trial in study.open_trials() if trial.state is TrialState.RUNNING]
+    queued = sum(trial.state is TrialState.QUEUED for trial in study.open_trials())
+    attempts = {trial.number: _last_attempt(study, trial) for trial in running[:_MOST_RUNNING]}
+    events = study.ledger.events(study.record.id)
+    now = datetime.now(UTC)
+    return {
+        "now": now,
+        "counts": study.counts(),
+        "queued": queued,
+        "running": [
+            {"number": number, "worker": one.worker, "attempt": one.attempt, "started_at": one.started_at}
+            for number, one in attempts.items()
+            if one is not None
+        ],
+        "workers": _workers([one for one in attempts.values() if one is not None], now),
+        "pace": _pace(study.trials),
+        "events": [
+            {"at": event.at, "kind": event.kind, "trial": event.trial, "text": event.text}
+            for event in events[-_MOST_EVENTS:]
+        ],
+    }
+
+
+def _last_attempt(study: WatchedStudy, trial: TrialRecord) -> AttemptRecord | None:
+    return next(reversed(study.ledger.attempts(study.record.id, trial.number)), None)
+
+
+def _workers(attempts: Sequence[AttemptRecord], now: datetime) -> list[dict[str, object]]:
+    """Every worker that holds trials, and how long its leases last."""
+    held = Counter(one.worker for one in attempts)
+    lasts = {one.worker: one.lease_expires_at for one in attempts}
+    return [
+        {"worker": worker, "trials": count, "lease_seconds": (lasts[worker] - now).total_seconds()}
+        for worker, count in sorted(held.items())
+    ]
+
+
+def _pace(trials: Sequence[TrialRecord]) -> float | None:
+    """Seconds from one ending to the next, of the last ones; None before there are three."""
+    ended = sorted(trial.ended_at for trial in trials if trial.ended_at is not None)[-_PACE:]
+    return (ended[-1] - ended[0]).total_seconds() / (len(ended) - 1) if len(ended) > 2 else None
+
+
+def curve(readings: Sequence[ReadingRecord]) -> dict[str, object]:
+    """Readings of a trial as columns."""
+    return {
+        "steps": [one.step for one in readings],
+        "scores": [one.score for one in readings],
+        "losses": [one.train_loss for one in readings],
+        "rungs": [one.rung for one in readings],
+    }
+
+
+def _curves(asked: Asked) -> object:
+    """Curves of the trials that are asked for, at most a hundred; of all for an export."""
+    study = asked.study
+    if asked.waits:
+        numbers = [trial.number for trial in study.trials]
+    else:
+        given = asked.given.get("trials", "").split(",")
+        numbers = [int(text) for text in given if text.isdecimal() and len(text) < 16][:_MOST_CURVES]
+    return {number: curve(readings) for number, readings in study.curves(numbers).items()}
+
+
+PAGE = Page(
+    name="live",
+    title="Overview",
+    answers={"trials.json": _trials, "live.json": _live, "curves.json": _curves},
+)

@@ -1,0 +1,56 @@
+"""What a page is: its name, its title, and the answers it asks for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dashboards.web.watching.storage import WatchedStorage
+from dashboards.web.watching.study import WatchedStudy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question of a page.
+
+    Attributes:
+        storage: What is watched.
+        watched: The study that it is about; None where it is about all.
+        given: The parameters of the address, and what stands for a star in the answer's name as ``*``.
+        waits: Whether to wait for what takes long; else it is said to be on its way.
+    """
+
+    storage: WatchedStorage
+    watched: WatchedStudy | None
+    given: Mapping[str, str] = field(default_factory=dict)
+    waits: bool = False
+
+    @property
+    def study(self) -> WatchedStudy:
+        """The study that it is about."""
+        if self.watched is None:
+            raise TypeError("a question about a study must name one")
+        return self.watched
+
+
+Answer = Callable[[Asked], object]
+"""What an address of data gives: a value for JSON, or JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page of the dashboard; ``static/pages/NAME.js`` shows it.
+
+    Attributes:
+        name: Of its script, and the folder of its address; empty for the first page of a study.
+        title: In the navigation.
+        of_study: Whether there is one per study.
+        is_listed: Whether the navigation has it.
+        answers: By name below ``api/``, where one ``*`` stands for anything, what the page asks for.
+        is_exported: Whether it works without a server.
+    """
+
+    name: str
+    title: str
+    answers: Mapping[str, Answer]
+    of_study: bool = True
+    is_listed: bool = True
+    is_exported: bool = True

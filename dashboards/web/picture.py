@@ -1,0 +1,243 @@
+"""Where the edits of a configuration stand in a block: what each reads and writes, as a picture to be drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import NormPlacement, Port
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+
+PORT_WIDTH, PORT_HEIGHT = 62, 24
+EDIT_WIDTH, EDIT_HEIGHT = 124, 38
+
+_COLUMN = 106
+_EDITS_AT = 240
+_PANEL = 400
+_GAP = 10
+_TOP = 44
+
+_ATTENTION = {
+    Port.RES_IN: (_COLUMN, 400),
+    Port.X_ATTN: (56, 340),
+    Port.CTX: (156, 340),
+    Port.Q: (36, 270),
+    Port.K: (106, 270),
+    Port.V: (176, 270),
+    Port.HEAD: (_COLUMN, 200),
+    Port.CONCAT: (_COLUMN, 150),
+    Port.O: (_COLUMN, 100),
+    Port.NORM: (_COLUMN, 50),
+}
+_FFN = {
+    Port.RES_F: (_COLUMN, 400),
+    Port.X_FFN: (_COLUMN, 340),
+    Port.U: (_COLUMN, 270),
+    Port.G: (36, 270),
+    Port.M: (_COLUMN, 205),
+    Port.F: (_COLUMN, 145),
+    Port.SUM: (_COLUMN, 95),
+    Port.NORM: (_COLUMN, 45),
+}
+_FLOWS = {
+    "attention": (
+        (Port.RES_IN, Port.X_ATTN),
+        (Port.RES_IN, Port.CTX),
+        (Port.X_ATTN, Port.Q),
+        (Port.CTX, Port.K),
+        (Port.CTX, Port.V),
+        (Port.Q, Port.HEAD),
+        (Port.K, Port.HEAD),
+        (Port.V, Port.HEAD),
+        (Port.HEAD, Port.CONCAT),
+        (Port.CONCAT, Port.O),
+        (Port.O, Port.NORM),
+    ),
+    "ffn": (
+        (Port.RES_F, Port.X_FFN),
+        (Port.X_FFN, Port.U),
+        (Port.X_FFN, Port.G),
+        (Port.U, Port.M),
+        (Port.G, Port.M),
+        (Port.M, Port.F),
+        (Port.F, Port.SUM),
+        (Port.SUM, Port.NORM),
+    ),
+}
+MEANINGS = {
+    Port.RES_IN: "what comes into the attention sublayer",
+    Port.X_ATTN: "the input of the queries",
+    Port.CTX: "the input of keys and values",
+    Port.Q: "queries",
+    Port.K: "keys",
+    Port.V: "values",
+    Port.HEAD: "output of each head",
+    Port.CONCAT: "heads side by side",
+    Port.O: "output of attention",
+    Port.RES_F: "what comes into the FFN",
+    Port.X_FFN: "the input of the FFN",
+    Port.G: "its gate projection",
+    Port.U: "up projection",
+    Port.M: "hidden units",
+    Port.F: "output of the FFN",
+    Port.SUM: "residual sum",
+    Port.NORM: "LayerNorm",
+    Port.EMBEDDING: "embedded input",
+    Port.WEIGHTS: "all weights",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnPort:
+    """A tensor of a sublayer; ``x`` and ``y`` are its middle."""
+
+    name: str
+    meaning: str
+    x: int
+    y: int
+    is_written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnEdit:
+    """An edit beside the tensors that it reads and writes; ``x`` and ``y`` are its middle.
+
+    Attributes:
+        label: Form and size.
+        gate: How it joins what it writes.
+        read: The tensor; None for forms that read nothing.
+        layers: Which layers; empty for all.
+        formula: What it computes; empty where the shape of the backbone is not known.
+    """
+
+    form: str
+    label: str
+    gate: str
+    read: str | None
+    write: str
+    insertion: str
+    site: str
+    layers: str
+    formula: str
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A sublayer with its edits.
+
+    Attributes:
+        flows: Names of the ports that arrows join.
+    """
+
+    title: str
+    ports: tuple[DrawnPort, ...]
+    flows: tuple[tuple[str, str], ...]
+    edits: tuple[DrawnEdit, ...]
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A block with the edits of a configuration.
+
+    Attributes:
+        outside: Edits outside the blocks: of the embedded input, of all weights, of the norms of the stack.
+    """
+
+    panels: tuple[Panel, ...]
+    outside: tuple[DrawnEdit, ...]
+    norm: str
+
+
+def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Picture:
+    """The picture of a configuration.
+
+    Args:
+        shape: Of the backbone; None where it is not known, then there are no formulas.
+    """
+    outside_ports = (Port.EMBEDDING, Port.WEIGHTS)
+    attention = [edit for edit in configuration.edits if edit.site.is_attention]
+    rest = [edit for edit in configuration.edits if not edit.site.is_attention]
+    ffn = [edit for edit in rest if edit.write in _FFN and edit.site.value == "ffn"]
+    others = [edit for edit in rest if edit not in ffn]
+    is_gated = shape.gated_ffn if shape is not None else any(Port.G in (edit.read, edit.write) for edit in ffn)
+    places = {port: place for port, place in _FFN.items() if is_gated or port is not Port.G}
+    norm = "" if shape is None else "pre-LN" if shape.norm is NormPlacement.PRE else "post-LN"
+    return Picture(
+        panels=(
+            _panel("Attention", _ATTENTION, _FLOWS["attention"], attention, shape),
+            _panel("FFN", places, _FLOWS["ffn"], ffn, shape),
+        ),
+        outside=tuple(_drawn(edit, shape, 0, 0) for edit in others if edit.write in (*outside_ports, Port.NORM)),
+        norm=norm,
+    )
+
+
+def _panel(
+    title: str,
+    places: dict[Port, tuple[int, int]],
+    flows: Sequence[tuple[Port, Port]],
+    edits: Sequence[Edit],
+    shape: BackboneShape | None,
+) -> Panel:
+    written = {edit.write for edit in edits}
+    lowest = max(y for _, y in places.values())
+    heights = _spread([_middle(edit, places) for edit in edits])
+    bottom = max([lowest, *heights]) + 40
+    return Panel(
+        title=title,
+        ports=tuple(
+            DrawnPort(name=port.value, meaning=MEANINGS[port], x=x, y=y, is_written=port in written)
+            for port, (x, y) in places.items()
+        ),
+        flows=tuple((first.value, second.value) for first, second in flows if first in places and second in places),
+        edits=tuple(
+            _drawn(edit, shape, _EDITS_AT + EDIT_WIDTH // 2, y) for edit, y in zip(edits, heights, strict=True)
+        ),
+        width=_PANEL,
+        height=bottom,
+    )
+
+
+def _middle(edit: Edit, places: dict[Port, tuple[int, int]]) -> int:
+    """Half way between what an edit reads and what it writes."""
+    _, write = places[edit.write]
+    _, read = places[edit.read] if edit.read is not None else places[edit.write]
+    return (read + write) // 2
+
+
+def _spread(wanted: Sequence[int]) -> list[int]:
+    """Heights of boxes that do not overlap, each as near to what is wanted as the ones above leave it."""
+    heights = [0] * len(wanted)
+    free = _TOP
+    for index in sorted(range(len(wanted)), key=lambda one: wanted[one]):
+        heights[index] = max(free, wanted[index])
+        free = heights[index] + EDIT_HEIGHT + _GAP
+    return heights
+
+
+def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> DrawnEdit:
+    sized = edit.sized_form
+    formula = ""
+    if shape is not None:
+        try:
+            formula = edit.formula(shape)
+        except InvalidEditError as error:
+            formula = str(error)
+    return DrawnEdit(
+        form=edit.form.name,
+        label=edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
+        gate=edit.gate.name if edit.gate.fixed_scale is None else f"{edit.gate.name} {edit.gate.fixed_scale:g}",
+        read=None if edit.read is None else edit.read.value,
+        write=edit.write.value,
+        insertion=edit.insertion.value,
+        site=edit.site.value,
+        layers="" if edit.layers.name == "all" else edit.layers.name,
+        formula=formula,
+        x=x,
+        y=y,
+    )

@@ -1,0 +1,53 @@
+"""Pages as HTML: a head, the navigation, and where the data are. Scripts show them; nothing of a study is markup."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from dashboards.colours import FORM_COLOURS
+from dashboards.web.pages import PAGES
+from dashboards.web.pages.page import Page
+from studies.store.records import StudyRecord
+
+STATIC = Path(str(files("dashboards.web"))) / "static"
+
+_TEMPLATES = Environment(loader=PackageLoader("dashboards.web"), autoescape=True, undefined=StrictUndefined)
+
+
+def plotly_folder() -> Path:
+    """The folder of the wheel of Plotly that holds its script."""
+    return Path(str(files("plotly"))) / "package_data"
+
+
+def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
+    """A page as HTML.
+
+    Args:
+        study: That it is about; None for pages about all.
+        is_live: Whether a server answers; else it stands in a folder, with its data beside it.
+    """
+    base = "" if study is None else folder_up(page)
+    root = _root(page, base, is_live=is_live and study is not None)
+    return _TEMPLATES.get_template("page.html").render(
+        page=page,
+        pages=[one for one in PAGES if one.of_study and one.is_listed and (is_live or one.is_exported)],
+        base=base,
+        root=root,
+        api=f"{root}api/studies/{study.id}/" if study is not None and is_live else f"{root}api/",
+        is_live=is_live,
+        study=study,
+        colours=dict(FORM_COLOURS),
+    )
+
+
+def folder_up(page: Page) -> str:
+    """From a page of a study to the first one."""
+    return "./" if page.name == "live" else "../"
+
+
+def _root(page: Page, base: str, *, is_live: bool) -> str:
+    """From a page to the first of all."""
+    if base:
+        return f"{base}../../" if is_live else base
+    return "./" if page.name == "studies" else "../"

@@ -1,0 +1,177 @@
+"""Who may ask, and what the browser is told to refuse.
+
+A page of another site can make a browser ask any address, also one of this machine. So the name in the address must be
+one of ours (a foreign name that was pointed at this machine is refused), the page that asks must be ours, and nothing
+here changes anything. An address that other machines reach needs a token besides.
+"""
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dashboards.errors import DashboardError
+
+LEAST_TOKEN = 16
+"""Characters of a token."""
+
+ASKING = "/api/query.json"
+"""The only address that takes a body: SQL to be read with."""
+
+_COOKIE = "deltaspace_token"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Plotly sets styles of single elements; a style moves and paints, it never runs.
+_POLICY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where the dashboard listens, and what it takes to come in.
+
+    Attributes:
+        host: Address to bind.
+        token: What everybody who asks must know; empty for none.
+
+    Raises:
+        DashboardError: If other machines could ask without a token, or the token is too short to be one.
+    """
+
+    host: str = "127.0.0.1"
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an open door."""
+        if self.token and len(self.token) < LEAST_TOKEN:
+            raise DashboardError(
+                f"a token must have at least {LEAST_TOKEN} characters; got {len(self.token)}. "
+                f"Take --token {secrets.token_urlsafe(LEAST_TOKEN)}"
+            )
+        if not self.is_loopback and not self.token:
+            raise DashboardError(
+                f"an address that other machines reach must have a token; got --host {self.host} alone. "
+                f"Add --token {secrets.token_urlsafe(LEAST_TOKEN)}"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def knows(self, host: str) -> bool:
+        """Whether a name is one of ours. On every address of the machine, any number is: only names are pointed."""
+        name = _name_of(host)
+        if name in (*_LOOPBACK, self.host.lower()):
+            return True
+        if self.is_loopback:
+            return False
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return name in (socket.gethostname().lower(), socket.getfqdn().lower())
+        return True
+
+    def opens_with(self, token: str) -> bool:
+        """Whether a token is the right one, or none is asked for."""
+        return not self.token or hmac.compare_digest(token.encode(), self.token.encode())
+
+
+def _name_of(host: str) -> str:
+    """The name in ``name:port``, without the brackets of an IPv6 address."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+class Guard:
+    """Refuses what must not be asked, before anything else looks at it."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        """Stand before an application."""
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _POLICY.items():
+                    headers[name] = value
+                headers["Cache-Control"] = "no-cache" if scope["path"].startswith("/static/") else "no-store"
+            await send(message)
+
+        refusal = self._refusal(scope, Headers(scope=scope))
+        await (self._app if refusal is None else refusal)(scope, receive, sealed)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._door.knows(hosts[0]):
+            return _refused(421, "this name is not one of the dashboard's. Open the address that it printed.")
+        if not _is_ours(scope, headers, hosts[0]):
+            return _refused(403, "another site's page must not ask. Open the address that the dashboard printed.")
+        allowed = ("POST",) if scope["path"] == ASKING else ("GET", "HEAD")
+        if scope["method"] not in allowed:
+            return _refused(405, "the dashboard only reads.")
+        return self._token_refusal(scope, headers)
+
+    def _token_refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        if not self._door.token:
+            return None
+        given = parse_qs(scope["query_string"].decode("latin-1"))
+        if "token" in given and scope["method"] == "GET" and self._door.opens_with(given.pop("token")[0]):
+            # Into a cookie, so that it stands in no address, history or link.
+            target = f"{scope['path']}{'?' if given else ''}{urlencode(given, doseq=True)}"
+            answer = RedirectResponse(f"/{target.lstrip('/')}", status_code=303)
+            answer.set_cookie(_COOKIE, self._door.token, httponly=True, samesite="strict", path="/")
+            return answer
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if any(self._door.opens_with(token) for token in (bearer, _cookie_of(headers)) if token):
+            return None
+        return _refused(401, "a token is needed. Open the address with ?token=… as the dashboard printed it.")
+
+
+def _is_ours(scope: Scope, headers: Headers, host: str) -> bool:
+    """Whether our own page asks, or a person who follows a link."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+    is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    is_page = not scope["path"].startswith("/api/")
+    return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
+
+
+def _cookie_of(headers: Headers) -> str:
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+    except CookieError:
+        return ""
+    return "" if morsel is None else morsel.value
+
+
+def _refused(status: int, why: str) -> Response:
+    return PlainTextResponse(f"deltaspace: {why}\n", status_code=status)

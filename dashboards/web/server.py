@@ -1,0 +1,159 @@
+"""Binds an address and serves the dashboard until it is told to stop."""
+
+import errno
+import multiprocessing
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from dashboards.errors import DashboardError
+from dashboards.web.app import Dashboard
+from dashboards.web.safety import Door
+from dashboards.web.watching.storage import WatchedStorage
+
+PORT = 8088
+"""Where it listens unless told otherwise; the next free one of `_TRIES` where that is taken."""
+
+_TRIES = 20
+
+
+def bound(door: Door, port: int | None) -> socket.socket:
+    """A socket that listens.
+
+    Args:
+        port: None for the first free one from `PORT` on; 0 for any.
+
+    Raises:
+        DashboardError: If the address or the port cannot be had.
+    """
+    ports = range(PORT, PORT + _TRIES) if port is None else (port,)
+    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+    for one in ports:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((door.host, one))
+        except OSError as error:
+            listener.close()
+            if error.errno == errno.EADDRINUSE and one != ports[-1]:
+                continue
+            raise DashboardError(
+                f"{door.host} port {one} cannot be had ({error.strerror or error}). Choose another with --port."
+            ) from error
+        listener.listen(128)
+        return listener
+    raise DashboardError("no port was given.")
+
+
+def address(door: Door, listener: socket.socket) -> str:
+    """What a person opens."""
+    host = f"[{door.host}]" if ":" in door.host else door.host
+    if door.host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"http://{host}:{listener.getsockname()[1]}/{f'?token={door.token}' if door.token else ''}"
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to others where it is told to."""
+
+    def __init__(self, config: uvicorn.Config, *, takes_signals: bool) -> None:
+        """Take signals or leave them."""
+        super().__init__(config)
+        self._takes_signals = takes_signals
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals only in the main thread of a program of its own."""
+        if self._takes_signals:
+            with super().capture_signals():
+                yield
+        else:
+            yield
+
+
+def server_of(storage: WatchedStorage, door: Door, *, takes_signals: bool = False) -> uvicorn.Server:
+    """A server that is not running yet."""
+    config = uvicorn.Config(
+        Dashboard(storage).application(door),
+        log_level="warning",
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    return _Server(config, takes_signals=takes_signals)
+
+
+def serve(url: str, door: Door, listener: socket.socket) -> None:
+    """Serve a storage until Ctrl-C."""
+    storage = WatchedStorage(url)
+    try:
+        server_of(storage, door, takes_signals=True).run(sockets=[listener])
+    finally:
+        storage.close()
+
+
+@contextmanager
+def serving(url: str, door: Door | None = None, *, port: int = 0) -> Iterator[str]:
+    """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
+    door = door or Door()
+    listener = bound(door, port)
+    storage = WatchedStorage(url)
+    server = server_of(storage, door)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
+    thread.start()
+    try:
+        yield address(door, listener)
+    finally:
+        server.should_exit = True
+        thread.join()
+        storage.close()
+
+
+@contextmanager
+def beside(url: str, *, port: int | None = None) -> Iterator[str]:
+    """The address of a dashboard that another process serves, so that it costs a launch nothing.
+
+    It ends with the context, and with this process, however that ends.
+
+    Raises:
+        DashboardError: If no port can be had, or it does not begin to serve.
+    """
+    listener = bound(Door(), port)
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=_serve_beside, args=(url, listener), daemon=True, name="dashboard")
+    process.start()
+    shown = address(Door(), listener)
+    listener.close()
+    try:
+        yield shown
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve_beside(url: str, listener: socket.socket) -> None:
+    """Serve until the launch is over; Ctrl-C is the launch's matter."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    storage = WatchedStorage(url)
+    server = server_of(storage, Door())
+    parent: Any = multiprocessing.parent_process()
+    _when_over(parent, lambda: setattr(server, "should_exit", True))
+    server.run(sockets=[listener])
+    storage.close()
+
+
+def _when_over(process: Any, tell: Callable[[], None]) -> None:
+    """Call a function when a process has ended."""
+
+    def wait() -> None:
+        process.join()
+        tell()
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,72 @@
+// What the server says: asked once, then only what is new.
+
+export class Refused extends Error {}
+
+export async function ask(address, options = {}) {
+  const answer = await fetch(address, { credentials: "same-origin", ...options });
+  const found = await answer.json().catch(() => ({ problem: `the server answers with ${answer.status}.` }));
+  if (!answer.ok) throw new Refused(found.problem ?? `the server answers with ${answer.status}.`);
+  return found;
+}
+
+/** All trials of a study, kept up to date. */
+export class Trials {
+  constructor(api, isLive) {
+    this.api = api;
+    this.isLive = isLive;
+    this.rows = [];
+    this.study = null;
+    this.ranking = null;
+    this.places = new Map();
+    this.estimates = new Map();
+    this.session = "";
+    this.version = 0;
+    this.ranked = 0;
+  }
+
+  async update() {
+    const known = this.isLive ? `?session=${this.session}&since=${this.version}&ranked=${this.ranked}` : "";
+    const found = await ask(`${this.api}trials.json${known}`);
+    if (found.session !== this.session) this.rows = [];
+    this.session = found.session;
+    this.version = found.version;
+    this.ranked = found.ranked;
+    this.study = found.study;
+    const { columns, rows } = found.trials;
+    for (const row of rows) {
+      const trial = Object.fromEntries(columns.map((name, place) => [name, row[place]]));
+      this.rows[trial.number] = trial;
+    }
+    if (found.ranking) {
+      this.ranking = found.ranking;
+      this.places = new Map(found.ranking.order.map((number, place) => [number, place + 1]));
+      this.estimates = new Map(found.ranking.estimates.map(([number, mean, reach]) => [number, { mean, reach }]));
+    }
+    return rows.length > 0 || Boolean(found.ranking);
+  }
+
+  get best() {
+    const number = this.ranking?.order.find((one) => this.rows[one]?.state === "complete");
+    return number === undefined ? null : this.rows[number];
+  }
+}
+
+/** Calls a function with every piece of news of a study, as long as somebody looks at the page. */
+export function follow(api, tell, say) {
+  let source = null;
+  const open = () => {
+    source = new EventSource(`${api}events`);
+    source.onmessage = (event) => {
+      const news = JSON.parse(event.data);
+      say(news.problem ? "unreadable" : "live", news.problem ?? "");
+      if (!news.problem) tell(news);
+    };
+    source.onerror = () => say("waiting", "the server does not answer; asking again");
+  };
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : source || open()));
+  if (!document.hidden) open();
+}

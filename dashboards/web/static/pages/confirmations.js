@@ -1,0 +1,76 @@
+import { onChange } from "../address.js";
+import { colour } from "../colours.js";
+import { ask } from "../data.js";
+import { fill, h, told } from "../dom.js";
+import { count, rate, score } from "../format.js";
+import { plain, Plot } from "../plots.js";
+import { trialLink, watched } from "../parts.js";
+import { Table } from "../table.js";
+
+export async function show(page) {
+  const { place, base, api, problem } = page;
+  const plots = new Map();
+  let known = "";
+  const draw = async () => {
+    const found = await ask(`${api}confirmations.json`);
+    const text = JSON.stringify(found);
+    if (text === known) return;
+    known = text;
+    if (found.problem) throw new Error(found.problem);
+    if (found.pending) fill(place, h("p", { class: "quiet" }, "being worked out …"));
+    else if (found.confirmations.length === 0) fill(place, h("p", {}, "This study was not confirmed yet. ", h("code", {}, "deltaspace confirm"), " trains its winners afresh and measures them on the test split."));
+    else fill(place, found.confirmations.map((one) => section(one, base, plots)));
+  };
+  await watched(page, draw);
+  onChange(() => draw().catch(problem));
+}
+
+function section({ result, sentences, notes }, base, plots) {
+  const columns = [
+    { name: "label", title: "Configuration", value: (one) => one.label, cell: (one) => h("span", { class: one.is_top ? "found" : "" }, told(one.label)) },
+    { name: "trial", title: "Trial", isNumber: true, value: (one) => one.trial, cell: (one) => (one.trial === null ? "–" : trialLink(base, one.trial)) },
+    { name: "test", title: "Test, mean", isNumber: true, value: (one) => one.spread?.mean, cell: (one) => score(one.spread?.mean) },
+    { name: "deviation", title: "deviation", isNumber: true, value: (one) => one.spread?.deviation, cell: (one) => score(one.spread?.deviation) },
+    { name: "seeds", title: "Seeds", isNumber: true, value: (one) => one.scores.length, cell: (one) => `${one.scores.filter((value) => value !== null).length} / ${one.scores.length}` },
+    { name: "validation", title: "Validation", isNumber: true, value: (one) => one.validation_score, cell: (one) => score(one.validation_score) },
+    { name: "optimism", title: "Optimism", isNumber: true, value: (one) => one.optimism, cell: (one) => score(one.optimism) },
+    { name: "parameters", title: "Parameters", isNumber: true, value: (one) => one.stored_parameters, cell: (one) => count(one.stored_parameters) },
+    { name: "rates", title: "Learning rates", isNumber: true, value: (one) => one.ffn_learning_rate, cell: (one) => `${rate(one.attention_learning_rate)}, ${rate(one.ffn_learning_rate)}` },
+    { name: "description", title: "What it is", value: (one) => one.description, cell: (one) => told(one.description), kind: "words" },
+  ];
+  const compared = [
+    { name: "baseline", title: "Against", value: (one) => one.baseline, cell: (one) => told(one.baseline) },
+    { name: "verdict", title: "The winner", value: (one) => one.verdict, cell: (one) => one.verdict },
+    { name: "difference", title: "By", isNumber: true, value: (one) => one.difference, cell: (one) => score(one.difference) },
+    { name: "interval", title: "95% interval", isNumber: true, value: (one) => one.low, cell: (one) => `${score(one.low)} to ${score(one.high)}` },
+    { name: "pairs", title: "Seeds", isNumber: true, value: (one) => one.pairs, cell: (one) => one.pairs },
+    { name: "p", title: "p (Holm)", isNumber: true, value: (one) => one.adjusted_p, cell: (one) => (one.adjusted_p === null ? "–" : one.adjusted_p.toPrecision(2)) },
+  ];
+  plots.has(result.name) || plots.set(result.name, new Plot(`Test scores of ${result.name}`, { height: 300, hint: "Every seed a point; the bar is the mean." }));
+  const plot = plots.get(result.name);
+  drawScores(plot, result);
+  return h(
+    "section",
+    {},
+    h("h2", {}, told(result.name)),
+    h("p", { class: "quiet" }, `${result.ended} of ${result.trials} trainings have ended; ${result.seeds.length} seeds each, ${result.metric} on the test split`),
+    sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence))),
+    h("div", { class: "grid two" }, plot.element, result.comparisons.length ? new Table(compared, { caption: "The winner beside every baseline", name: `against-${result.name}` }).show(result.comparisons) : null),
+    new Table(columns, { caption: "Configurations", name: `contenders-${result.name}` }).show(result.contenders),
+    notes.map((note) => h("p", { class: "quiet" }, told(note))),
+  );
+}
+
+function drawScores(plot, result) {
+  const names = result.contenders.map((one) => plain(one.label));
+  const points = result.contenders.flatMap((one, place) => one.scores.map((value, seed) => ({ name: names[place], value, seed: result.seeds[seed], trial: one.trial })).filter((point) => point.value !== null));
+  const spread = result.contenders.map((one, place) => ({ one, name: names[place] })).filter(({ one }) => one.spread);
+  plot.show(
+    [
+      { type: "scatter", mode: "markers", x: points.map((point) => point.value), y: points.map((point) => point.name), text: points.map((point) => `${point.name}, seed ${point.seed}: ${score(point.value)}`), hoverinfo: "text", customdata: points.map((point) => point.trial), marker: { size: 8, opacity: 0.65, color: colour("accent") }, name: "seeds" },
+      { type: "scatter", mode: "markers", x: spread.map(({ one }) => one.spread.mean), y: spread.map(({ name }) => name), marker: { symbol: "line-ns", size: 18, line: { width: 3, color: colour("ink") } }, hoverinfo: "x", name: "mean" },
+    ],
+    { xaxis: { title: `${result.metric} on test` }, yaxis: { type: "category", autorange: "reversed" } },
+    { columns: ["configuration", "seed", "score"], rows: points.map((point) => [point.name, point.seed, point.value]) },
+  );
+}

@@ -1,0 +1,186 @@
+import { onChange, picks, read, write } from "../address.js";
+import { colour, formColour, stateColour } from "../colours.js";
+import { fill, h } from "../dom.js";
+import { count } from "../format.js";
+import { Plot } from "../plots.js";
+import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
+import { Table } from "../table.js";
+import { rungLines } from "./live.js";
+
+const POINTS = 1500;
+const CURVES = 40;
+const COLOURS = { ffn_form: "form at FFN", attention_form: "form at attention", state: "state" };
+
+export async function show(page) {
+  const { place, base, api, isLive, problem } = page;
+  const filters = h("form", { class: "filters", "aria-label": "Filters of the table and of all plots" });
+  filters.addEventListener("submit", (event) => event.preventDefault());
+  const said = h("p", { class: "quiet", role: "status" });
+  const verdict = h("p", { class: "verdict" });
+  const plots = {
+    size: new Plot("Score against parameters", { hint: "The line is the front: nothing smaller scores more." }),
+    share: new Plot("Score against the share at attention"),
+    attentionRate: new Plot("Score against the learning rate at attention"),
+    ffnRate: new Plot("Score against the learning rate at the FFN"),
+    attentionForm: new Plot("Score by form at attention"),
+    ffnForm: new Plot("Score by form at the FFN"),
+    curves: new Plot("Curves of the best", { hint: `Of at most ${CURVES} trials, and of those that are marked.` }),
+  };
+  let table = null;
+  const legend = h("div", { class: "legend" });
+  fill(place, verdict, filters, said, pickedBar(base), h("div", { id: "board" }), legend, h("div", { class: "grid" }, Object.values(plots).map((plot) => plot.element)));
+
+  const redraw = async (trials) => {
+    if (!table) {
+      const all = trialColumns(trials, base);
+      table = new Table([all.place, all.number, all.state, all.score, all.estimate, all.method, all.description, all.attentionForm, all.ffnForm, all.parameters, all.share, all.attentionRate, all.ffnRate, all.reason], { caption: "Trials, best first", name: "board", number: (one) => one.number });
+      document.getElementById("board").append(table.element);
+    }
+    drawFilters(filters, trials, () => table && (table.shown = 100));
+    const rows = ordered(trials).filter(passes);
+    fill(said, `${count(rows.length)} of ${count(trials.rows.length)} trials`);
+    verdict.hidden = !trials.ranking?.verdict;
+    fill(verdict, trials.ranking?.verdict ?? "");
+    table.show(rows);
+    drawPlots(plots, trials, rows);
+    drawLegend(legend, rows);
+    const numbers = [...new Set([...rows.slice(0, CURVES).map((one) => one.number), ...picks()])];
+    const curves = await curvesOf(api, isLive, numbers);
+    plots.curves.show(curveTraces(trials, curves, colourOf), { xaxis: { title: "step" }, yaxis: { title: trials.study.metric }, shapes: rungLines(trials.study.rungs) }, curveData(curves));
+  };
+  const trials = await watched(page, redraw);
+  onChange(() => redraw(trials).catch(problem));
+}
+
+/** Ranked trials first, best first; then those that are not, by number. */
+function ordered(trials) {
+  const ranked = (trials.ranking?.order ?? []).map((number) => trials.rows[number]);
+  return [...ranked, ...trials.rows.filter((one) => !trials.places.has(one.number))];
+}
+
+const formOf = (form) => form ?? "nothing";
+
+function passes(trial) {
+  const text = read("text").toLowerCase();
+  const [least, most] = ["least", "most"].map((name) => (read(name) === "" ? null : Number(read(name))));
+  const origin = trial.replicate_of !== null ? "replicate" : trial.method === null ? "discovered" : "published";
+  return (
+    (!read("state") || trial.state === read("state")) &&
+    (!read("origin") || origin === read("origin")) &&
+    (!read("attention") || formOf(trial.attention_form) === read("attention")) &&
+    (!read("ffn") || formOf(trial.ffn_form) === read("ffn")) &&
+    (!text || `${trial.number} ${trial.method ?? "discovered"} ${trial.description}`.toLowerCase().includes(text)) &&
+    (least === null || (newest(trial) !== null && newest(trial) >= least)) &&
+    (most === null || trial.stored_parameters <= most)
+  );
+}
+
+function drawFilters(form, trials, begin) {
+  const choices = (name) => [...new Set(trials.rows.map((one) => formOf(one[name])))].sort();
+  const wanted = JSON.stringify([choices("attention_form"), choices("ffn_form")]);
+  if (form.dataset.choices === wanted) {
+    for (const field of form.elements) if (field.name && field !== document.activeElement && field.value !== read(field.name, field.dataset.otherwise ?? "")) field.value = read(field.name, field.dataset.otherwise ?? "");
+    return;
+  }
+  form.dataset.choices = wanted;
+  const set = (event) => {
+    begin();
+    write({ [event.target.name]: event.target.value === (event.target.dataset.otherwise ?? "") ? "" : event.target.value });
+  };
+  const select = (name, title, options, otherwise = "") => {
+    const field = h("select", { name, onchange: set, "data-otherwise": otherwise }, options.map(([value, text]) => h("option", { value }, text)));
+    field.value = read(name, otherwise);
+    return h("label", {}, title, field);
+  };
+  const input = (name, title, type, more = {}) => {
+    const field = h("input", { name, type, oninput: set, ...more });
+    field.value = read(name);
+    return h("label", {}, title, field);
+  };
+  const all = (texts) => [["", "all"], ...texts.map((text) => [text, text.replaceAll("_", " ")])];
+  fill(
+    form,
+    input("text", "Text", "search", { placeholder: "words, method, number" }),
+    select("state", "State", all(["complete", "pruned", "failed", "running", "queued"])),
+    select("origin", "Origin", all(["discovered", "published", "replicate"])),
+    select("attention", "Form at attention", all(choices("attention_form"))),
+    select("ffn", "Form at FFN", all(choices("ffn_form"))),
+    input("least", "Score at least", "number", { step: "any" }),
+    input("most", "Parameters at most", "number", { min: 0 }),
+    select("colour", "Colour by", Object.entries(COLOURS), "ffn_form"),
+    h("button", { type: "button", onclick: () => { write(Object.fromEntries(["text", "state", "origin", "attention", "ffn", "least", "most", "colour"].map((name) => [name, ""]))); form.dataset.choices = ""; drawFilters(form, trials, begin); } }, "Clear"),
+  );
+}
+
+const keyOf = (trial) => {
+  const by = read("colour", "ffn_form");
+  return by === "state" ? trial.state : formOf(trial[by in COLOURS ? by : "ffn_form"]);
+};
+const colourOf = (trial) => (read("colour", "ffn_form") === "state" ? stateColour(trial.state) : formColour(keyOf(trial)));
+
+/** What colours and signs say, once for all plots. */
+function drawLegend(place, rows) {
+  const found = new Map(rows.filter((one) => newest(one) !== null).map((one) => [keyOf(one), colourOf(one)]));
+  const entry = ([key, tone]) => {
+    const dot = h("span", { class: "swatch", "aria-hidden": "true" });
+    dot.style.background = tone;
+    return h("span", {}, dot, key.replaceAll("_", " "));
+  };
+  fill(place, [...found].sort().map(entry), h("span", {}, "◆ published"), h("span", {}, "● discovered"), h("span", {}, "faint: not complete"));
+}
+
+/** Points of trials, one trace per colour, so that the legend says what is what. */
+function points(rows, x, y) {
+  const groups = new Map();
+  for (const trial of rows) {
+    if (x(trial) === null || y(trial) === null) continue;
+    const key = keyOf(trial);
+    groups.has(key) || groups.set(key, []);
+    groups.get(key).push(trial);
+  }
+  return [...groups].sort().map(([key, some]) => ({
+    type: "scatter",
+    mode: "markers",
+    name: key.replaceAll("_", " "),
+    x: some.map(x),
+    y: some.map(y),
+    customdata: some.map((one) => one.number),
+    text: some.map(hover),
+    hoverinfo: "text",
+    marker: {
+      color: colourOf(some[0]),
+      size: 7,
+      opacity: some.map((one) => (one.state === "complete" ? 0.9 : 0.4)),
+      symbol: some.map((one) => (one.method === null ? "circle" : "diamond")),
+    },
+  }));
+}
+
+function drawPlots(plots, trials, rows) {
+  const measured = rows.filter((one) => newest(one) !== null);
+  const step = Math.ceil(measured.length / POINTS);
+  const marked = new Set(picks());
+  const some = step > 1 ? measured.filter((one, place) => place < 300 || place % step === 0 || marked.has(one.number)) : measured;
+  const note = some.length < measured.length ? `${count(some.length)} of ${count(measured.length)} points` : "";
+  const yaxis = { title: trials.study.metric };
+  const show = (plot, x, name, axis, more = []) =>
+    plot.show([...points(some, x, newest), ...more], { xaxis: { title: name, ...axis }, yaxis, showlegend: false }, { columns: ["trial", name, "score", "state", "method", "attention_form", "ffn_form"], rows: measured.map((one) => [one.number, x(one), newest(one), one.state, one.method, one.attention_form, one.ffn_form]) }, note);
+  show(plots.size, (one) => one.stored_parameters, "stored parameters", { rangemode: "tozero" }, [front(measured)]);
+  show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
+  show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
+  show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
+  const form = (name) => (one) => formOf(one[name]).replaceAll("_", " ");
+  const category = { type: "category", categoryorder: "category ascending" };
+  show(plots.attentionForm, form("attention_form"), "form at attention", category);
+  show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
+}
+
+/** The best score of complete trials up to every size. */
+function front(rows) {
+  let best = -Infinity;
+  const steps = rows
+    .filter((one) => one.state === "complete")
+    .sort((one, other) => one.stored_parameters - other.stored_parameters || other.score - one.score)
+    .flatMap((one) => (one.score > best ? ((best = one.score), [one]) : []));
+  return { type: "scatter", mode: "lines", name: "front", x: steps.map((one) => one.stored_parameters), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };
+}

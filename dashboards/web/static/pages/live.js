@@ -1,0 +1,136 @@
+import { onChange, picks } from "../address.js";
+import { colour, formColour, stateColour } from "../colours.js";
+import { ask } from "../data.js";
+import { fill, h, told } from "../dom.js";
+import { count, duration, estimate, moment, percent, score } from "../format.js";
+import { Plot } from "../plots.js";
+import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, states, tile, trialColumns, trialLink, watched } from "../parts.js";
+import { Table } from "../table.js";
+
+const RECENT = 30;
+const POINTS = 2000;
+
+export async function show(page) {
+  const { place, base, api, isLive, problem } = page;
+  const parts = { head: h("div"), running: h("section"), ended: h("section"), events: h("section") };
+  const history = new Plot("Scores as trials ended", { hint: "Each point a trial, by its number; the line is the best score so far. Diamonds are published methods." });
+  const curves = new Plot("Curves", { hint: "Trials that run, that are marked, and the best ten. Dotted lines are the steps at which trials are compared." });
+  fill(place, parts.head, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
+  let now = null;
+  let tables = null;
+
+  const draw = async (trials) => {
+    now = isLive ? await ask(`${api}live.json`) : await ask(`${api}live.json`);
+    tables ??= tablesOf(trials, base, () => now);
+    head(parts.head, trials, now, base);
+    drawHistory(history, trials);
+    await drawCurves(curves, trials, api, isLive);
+    drawRunning(parts.running, trials, now, tables);
+    const recent = trials.rows.filter((one) => one.ended_at !== null).sort((one, other) => other.ended_at - one.ended_at || other.number - one.number);
+    fill(parts.ended, h("h2", {}, "Last ended, and why"), tables.ended.show(recent.slice(0, RECENT)));
+    fill(
+      parts.events,
+      h("h2", {}, "Events"),
+      now.events.length === 0 ? h("p", { class: "quiet" }, "none") : h("ul", { class: "plain" }, [...now.events].reverse().map((one) => h("li", {}, h("time", { datetime: one.at }, moment(one.at)), h("strong", {}, told(one.kind)), one.trial === null ? "" : [" trial ", trialLink(base, one.trial)], ": ", told(one.text)))),
+    );
+  };
+  const trials = await watched(page, draw);
+  onChange(() => {
+    Object.values(tables).forEach((table) => table.draw());
+    drawCurves(curves, trials, api, isLive).catch(problem);
+  });
+}
+
+function tablesOf(trials, base, now) {
+  const all = trialColumns(trials, base);
+  const held = (trial) => now().running.find((one) => one.number === trial.number);
+  const full = trials.study.rungs.at(-1);
+  const columns = {
+    step: { name: "step", title: "Step", isNumber: true, value: (one) => one.steps, cell: (one) => (full ? `${count(one.steps)} / ${count(full)}` : count(one.steps)) },
+    worker: { name: "worker", title: "Worker", value: (one) => held(one)?.worker, cell: (one) => told(held(one)?.worker ?? "–") },
+    attempt: { name: "attempt", title: "Attempt", isNumber: true, value: (one) => one.attempt, cell: (one) => one.attempt },
+    since: { name: "since", title: "For", isNumber: true, value: (one) => held(one)?.started_at, cell: (one) => (held(one) ? duration((new Date(now().now) - new Date(held(one).started_at)) / 1000) : "–") },
+    ended: { name: "ended", title: "Ended (UTC)", value: (one) => one.ended_at, cell: (one) => moment(one.ended_at), kind: "tight" },
+  };
+  return {
+    running: new Table([all.number, all.description, columns.step, all.score, columns.worker, columns.attempt, columns.since], { caption: "Trials that run", number: (one) => one.number, name: "running" }),
+    ended: new Table([all.number, all.state, all.score, all.reason, all.method, all.description, columns.ended], { caption: `The last ${RECENT} that ended`, number: (one) => one.number, name: "ended" }),
+    workers: new Table(
+      [
+        { name: "worker", title: "Worker", value: (one) => one.worker, cell: (one) => told(one.worker) },
+        { name: "trials", title: "Trials", isNumber: true, value: (one) => one.trials, cell: (one) => one.trials },
+        { name: "lease", title: "Lease", value: (one) => one.lease_seconds, cell: (one) => (one.lease_seconds < 0 ? h("span", { class: "state-failed" }, `silent; ran out ${duration(-one.lease_seconds)} ago`) : `lasts ${duration(one.lease_seconds)} more`) },
+      ],
+      { caption: "Workers", name: "workers" },
+    ),
+  };
+}
+
+function head(place, trials, now, base) {
+  const { study, ranking, best } = trials;
+  const ended = now.counts.complete + now.counts.pruned + now.counts.failed;
+  const left = now.pace !== null && study.planned > ended && now.counts.running ? now.pace * (study.planned - ended) : null;
+  const known = best ? trials.estimates.get(best.number) : null;
+  fill(
+    place,
+    h("p", { class: "quiet" }, study.confirms === null ? "" : ["confirms ", told(study.confirms), " on the test split; "], told(study.task), " on ", told(study.backbone), `, budget ${count(study.budget_parameters)} parameters (${percent(study.budget_parameters / study.backbone_parameters, 2)} of the backbone), seed ${study.seed}, begun ${moment(study.created_at).slice(0, 16)} UTC`),
+    bar(now.counts, study.planned),
+    h("p", {}, states(now.counts)),
+    h(
+      "div",
+      { class: "tiles" },
+      tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "nothing runs") : `about ${duration(left)} left`),
+      tile("Best trial", best ? score(best.score) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : "no trial is complete yet"),
+      tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : "from twelve trials on"),
+      tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
+      tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
+    ),
+    ranking?.verdict ? h("p", { class: "verdict" }, told(ranking.verdict)) : null,
+  );
+}
+
+function drawRunning(place, trials, now, tables) {
+  const running = trials.rows.filter((one) => one.state === "running");
+  fill(place, h("h2", {}, "Running"), h("div", { class: "grid two" }, tables.running.show(running), tables.workers.show(now.workers)));
+}
+
+function drawHistory(plot, trials) {
+  let rows = trials.rows.filter((one) => one.score !== null || one.last_score !== null);
+  const all = rows.length;
+  if (all > POINTS) rows = rows.filter((one, place) => trials.places.get(one.number) <= 200 || place % Math.ceil(all / (POINTS - 200)) === 0);
+  const traces = ["complete", "pruned", "failed", "running"].map((state) => {
+    const some = rows.filter((one) => one.state === state);
+    return {
+      type: "scatter",
+      mode: "markers",
+      name: state,
+      x: some.map((one) => one.number),
+      y: some.map((one) => one.score ?? one.last_score),
+      customdata: some.map((one) => one.number),
+      text: some.map(hover),
+      hoverinfo: "text",
+      marker: { color: stateColour(state), size: 7, opacity: state === "complete" ? 0.9 : 0.5, symbol: some.map((one) => (one.method === null ? "circle" : "diamond")) },
+    };
+  });
+  let best = -Infinity;
+  const line = trials.rows.filter((one) => one.state === "complete").flatMap((one) => (one.score > best ? ((best = one.score), [[one.number, best]]) : []));
+  if (line.length) line.push([trials.rows.length - 1, best]);
+  traces.push({ type: "scatter", mode: "lines", name: "best so far", x: line.map(([x]) => x), y: line.map(([, y]) => y), line: { shape: "hv", color: colour("quiet"), width: 1.5 }, hoverinfo: "skip" });
+  plot.show(
+    traces.filter((trace) => trace.x.length),
+    { xaxis: { title: "trial" }, yaxis: { title: trials.study.metric } },
+    { columns: ["trial", "state", "score", "method"], rows: trials.rows.map((one) => [one.number, one.state, one.score ?? one.last_score, one.method]) },
+    all > POINTS ? `${count(rows.length)} of ${count(all)} points` : "",
+  );
+}
+
+async function drawCurves(plot, trials, api, isLive) {
+  const running = trials.rows.filter((one) => one.state === "running").slice(0, 40);
+  const best = (trials.ranking?.order ?? []).slice(0, 10).map((number) => trials.rows[number]);
+  const shown = [...new Set([...running, ...best].map((one) => one.number).concat(picks()))];
+  const curves = await curvesOf(api, isLive, shown);
+  const traces = curveTraces(trials, curves, (trial) => formColour(trial.ffn_form ?? trial.attention_form));
+  plot.show(traces, { xaxis: { title: "step" }, yaxis: { title: trials.study.metric }, shapes: rungLines(trials.study.rungs) }, curveData(curves));
+}
+
+export const rungLines = (rungs) => rungs.slice(0, -1).map((step) => ({ type: "line", x0: step, x1: step, yref: "paper", y0: 0, y1: 1, line: { dash: "dot", width: 1, color: colour("faint") } }));

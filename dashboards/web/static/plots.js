@@ -1,0 +1,166 @@
+// Plots by Plotly in the colours of the page. Each can be taken away: as SVG, as PNG, its data as CSV.
+
+import { colour } from "./colours.js";
+import { fill, h, visible } from "./dom.js";
+import { onChange, pick, picks } from "./address.js";
+
+const plots = new Set();
+let loading = null;
+
+/** Plotly's script, when the first plot is shown. */
+function plotly() {
+  loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = `${document.body.dataset.root}static/plotly/plotly.min.js`;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error("the script of the plots cannot be read."));
+    document.head.append(script);
+  });
+  return loading;
+}
+
+export class Plot {
+  /** @param options {height, hint} */
+  constructor(title, { height = 280, hint = "" } = {}) {
+    this.title = title;
+    this.height = height;
+    this.area = h("div", { class: "plot", role: "img", "aria-label": `${title}. ${hint}` });
+    this.area.style.height = `${height}px`;
+    this.note = h("span", { class: "note" });
+    const button = (name, take) => h("button", { type: "button", "aria-label": `${name} of: ${title}`, onclick: take }, name);
+    this.element = h(
+      "figure",
+      {},
+      h("figcaption", {}, h("strong", {}, title), " ", this.note, h("span", { class: "downloads" }, button("SVG", () => this.image("svg")), button("PNG", () => this.image("png")), button("CSV", () => this.csv()))),
+      this.area,
+      hint ? h("p", { class: "quiet hint" }, hint) : null,
+    );
+    this.columns = [];
+    this.rows = [];
+    this.drawn = Promise.resolve();
+    plots.add(this);
+  }
+
+  /**
+   * @param traces of Plotly; customdata holds numbers of trials
+   * @param layout of Plotly, without colours
+   * @param data {columns, rows} that the CSV holds
+   */
+  show(traces, layout, data, note = "") {
+    this.traces = traces;
+    this.layout = layout;
+    this.columns = data.columns;
+    this.rows = data.rows;
+    fill(this.note, note);
+    this.draw();
+    return this.element;
+  }
+
+  draw() {
+    if (this.traces === undefined) return;
+    this.drawn = this.drawn.then(async () => {
+      const Plotly = await plotly();
+      if (!this.area.isConnected) return;
+      const { traces, layout } = themed(withPicks(this.traces), this.layout, this.height);
+      await Plotly.react(this.area, traces, layout, { displayModeBar: false, responsive: true, showTips: false });
+      if (!this.isHeard) {
+        this.isHeard = true;
+        this.area.on("plotly_click", (event) => {
+          const number = numberOf(event.points[0]);
+          if (Number.isInteger(number)) pick(number);
+        });
+      }
+      this.area.dataset.drawn = String(Number(this.area.dataset.drawn ?? 0) + 1);
+    });
+    this.drawn.catch((error) => fill(this.area, h("p", { class: "problem" }, error.message)));
+  }
+
+  async image(format) {
+    const Plotly = await plotly();
+    await this.drawn;
+    await Plotly.downloadImage(this.area, { format, filename: fileName(this.title), width: 900, height: 560, scale: format === "png" ? 2 : 1 });
+  }
+
+  csv() {
+    const lines = [this.columns, ...this.rows].map((row) => row.map(csvCell).join(","));
+    const link = h("a", { download: `${fileName(this.title)}.csv`, href: URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" })) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+}
+
+const fileName = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "plot";
+
+/** A value for CSV. A text that a spreadsheet would take for a formula is kept a text. */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") return String(value);
+  const text = visible(value);
+  return `"${(/^[=+\-@]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+}
+
+const numberOf = (point) => {
+  const found = point.customdata ?? point.data?.customdata?.[0];
+  return Array.isArray(found) ? found[0] : found;
+};
+
+/** Rings about the points of the trials that are marked; their lines in full, the others faint. */
+function withPicks(traces) {
+  const marked = new Set(picks());
+  if (marked.size === 0) return traces;
+  const x = [];
+  const y = [];
+  const numbers = [];
+  const found = traces.map((trace) => {
+    const ofTrial = trace.meta === "curve";
+    if (ofTrial) return { ...trace, opacity: marked.has(trace.customdata[0]) ? 1 : 0.25, line: { ...trace.line, width: marked.has(trace.customdata[0]) ? 3.5 : 1 } };
+    if (Array.isArray(trace.customdata)) {
+      trace.customdata.forEach((number, place) => {
+        if (!marked.has(number) || trace.x?.[place] === undefined || trace.x[place] === null || trace.y[place] === null) return;
+        x.push(trace.x[place]);
+        y.push(trace.y[place]);
+        numbers.push(number);
+      });
+    }
+    return trace;
+  });
+  if (x.length === 0) return found;
+  const ring = { type: "scatter", mode: "markers+text", x, y, customdata: numbers, text: numbers.map(String), textposition: "top center", name: "marked", showlegend: false, hoverinfo: "skip", cliponaxis: false, marker: { symbol: "circle-open", size: 16, line: { width: 2.5 } }, meta: "ring" };
+  return [...found, ring];
+}
+
+function themed(traces, layout, height) {
+  const [ink, quiet, line, back, accent] = ["ink", "quiet", "line", "panel", "mark"].map(colour);
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line, automargin: true, title: { font: { size: 12, color: quiet } } };
+  const axes = Object.fromEntries(
+    Object.entries({ xaxis: {}, yaxis: {}, ...layout })
+      .filter(([name]) => /^[xy]axis\d*$/.test(name))
+      .map(([name, own]) => [name, { ...axis, ...own, title: { ...axis.title, ...(typeof own.title === "string" ? { text: own.title } : own.title) } }]),
+  );
+  const font = { family: "system-ui, sans-serif", size: 12, color: ink };
+  return {
+    traces: traces.map((trace) => (trace.meta === "ring" ? { ...trace, marker: { ...trace.marker, color: accent, line: { ...trace.marker.line, color: accent } }, textfont: { color: accent, size: 12 } } : trace)),
+    layout: {
+      margin: { l: 52, r: 12, t: 10, b: 42 },
+      hovermode: "closest",
+      legend: { orientation: "h", y: -0.22, x: 0, font: { size: 11 }, itemsizing: "constant" },
+      ...layout,
+      ...axes,
+      font,
+      height,
+      autosize: true,
+      paper_bgcolor: back,
+      plot_bgcolor: back,
+      hoverlabel: { font: { family: "system-ui, sans-serif", size: 12 }, align: "left", namelength: 0 },
+    },
+  };
+}
+
+/** What hovering shows: text of the page, so that no mark-up of Plotly's own is read from names. */
+export const plain = (text) => visible(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+export function redraw() {
+  for (const plot of plots) plot.area.isConnected ? plot.draw() : plots.delete(plot);
+}
+
+onChange(redraw);

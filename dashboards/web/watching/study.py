@@ -1,0 +1,204 @@
+"""One study as it is watched: its trials, what changed of them and when, their curves, their ranking."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from dashboards.web.encoding import joined, listed, to_json
+from dashboards.web.watching.background import Background, Found
+from dashboards.web.watching.rows import COLUMNS, encoded
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.errors import SearchSpaceError
+from studies.errors import StudiesError
+from studies.queries.estimates import Lead
+from studies.queries.ranking import Ranking, ranking_of
+from studies.queries.verdict import verdict
+from studies.store.ledger import Ledger
+from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from trial_runner.backbones.locate import config_of
+from trial_runner.errors import RunnerError
+
+REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
+"""Errors that are meant for a user, so that their text is an answer."""
+
+_LEAST_SECONDS = 0.2
+_ONE_BY_ONE = 50
+_OPEN = (TrialState.QUEUED, TrialState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """A trial as it was last read.
+
+    Attributes:
+        changed: The version of the study in which it became so.
+        row: The same as JSON.
+    """
+
+    trial: TrialRecord
+    changed: int
+    row: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Board:
+    """A ranking, and the same as JSON."""
+
+    ranking: Ranking
+    encoded: bytes
+
+
+class WatchedStudy:
+    """A study that is read again where it may have changed; ended trials never do.
+
+    Args:
+        ledger: Where it is.
+        record: Of the study.
+        executor: Works out what takes long.
+    """
+
+    def __init__(self, ledger: Ledger, record: StudyRecord, executor: Executor) -> None:
+        """Read nothing yet."""
+        self.ledger = ledger
+        self.record = record
+        self.executor = executor
+        self._lock = threading.RLock()
+        self._kept: list[_Kept] = []
+        self._open: set[int] = set()
+        self._version = 0
+        self._read_at = float("-inf")
+        self._curves: dict[int, tuple[int, tuple[ReadingRecord, ...]]] = {}
+        self._board: Background[_Board] = Background(executor, REFUSALS)
+        self._views: dict[str, Background[object]] = {}
+        self._shape: tuple[BackboneShape | None] | None = None
+
+    @property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """All trials by number, as they were last read."""
+        with self._lock:
+            return tuple(kept.trial for kept in self._kept)
+
+    @property
+    def shape(self) -> BackboneShape | None:
+        """Of its backbone; None where the machine does not have it."""
+        if self._shape is None:
+            try:
+                self._shape = (shape_of(config_of(self.record.backbone)),)
+            except REFUSALS:
+                self._shape = (None,)
+        return self._shape[0]
+
+    def refresh(self) -> int:
+        """Read what may have changed, unless that was just done; returns the version, which grows with every change."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= _LEAST_SECONDS:
+                self._refresh()
+                self._read_at = time.monotonic()
+            return self._version
+
+    def _refresh(self) -> None:
+        key = self.record.id
+        total = sum(self.ledger.state_counts(key).values())
+        still_open = {trial.number: trial for trial in self.ledger.trials(key, states=_OPEN)}
+        known = len(self._kept)
+        asked = {*self._open, *range(known, total)} - still_open.keys()
+        if len(asked) > _ONE_BY_ONE:
+            read = {trial.number: trial for trial in self.ledger.trials(key)}
+        else:
+            read = still_open | {number: self.ledger.trial(key, number) for number in asked}
+        # A trial that is newer than the count follows with the next look; numbers have no gaps.
+        news = [read[number] for number in sorted(read) if number >= known or read[number] != self._kept[number].trial]
+        news = [trial for trial in news if trial.number < total]
+        if news:
+            self._version += 1
+        for trial in news:
+            kept = _Kept(trial=trial, changed=self._version, row=encoded(trial))
+            if trial.number < len(self._kept):
+                self._kept[trial.number] = kept
+            else:
+                self._kept.append(kept)
+            (self._open.discard if trial.state.is_terminal else self._open.add)(trial.number)
+
+    def counts(self) -> dict[TrialState, int]:
+        """How many trials are in every state, as they were last read."""
+        found = dict.fromkeys(TrialState, 0)
+        for trial in self.trials:
+            found[trial.state] += 1
+        return found
+
+    def open_trials(self) -> list[TrialRecord]:
+        """Those that are queued or running."""
+        with self._lock:
+            return [self._kept[number].trial for number in sorted(self._open)]
+
+    def rows(self, since: int) -> tuple[int, bytes]:
+        """The version, and rows of all trials that changed after an earlier one."""
+        version = self.refresh()
+        with self._lock:
+            changed = [kept.row for kept in self._kept if kept.changed > since]
+        return version, joined(
+            [
+                ("version", to_json(version)),
+                ("columns", to_json(COLUMNS)),
+                ("rows", listed(changed)),
+            ]
+        )
+
+    def curves(self, numbers: Collection[int]) -> dict[int, tuple[ReadingRecord, ...]]:
+        """Readings by number of the trial, of those that there are."""
+        self.refresh()
+        with self._lock:
+            steps = {number: self._kept[number].trial.steps for number in numbers if number < len(self._kept)}
+            missing = [number for number, step in steps.items() if self._curves.get(number, (-1,))[0] != step]
+        if len(missing) > _ONE_BY_ONE:
+            self._curves |= {
+                number: (readings[-1].step, tuple(readings))
+                for number, readings in self.ledger.readings_by_trial(self.record.id).items()
+            }
+        for number in missing if len(missing) <= _ONE_BY_ONE else ():
+            self._curves[number] = (steps[number], tuple(self.ledger.readings(self.record.id, number)))
+        return {number: self._curves.get(number, (0, ()))[1] for number in steps}
+
+    def ranking(self, *, wait: bool = False) -> Found[_Board] | None:
+        """The newest ranking; None before there is one, unless it is to be waited for."""
+        version = self.refresh()
+        ask = self._board.now if wait else self._board.ask
+        return ask(version, lambda: self._ranked(self.trials))
+
+    def _ranked(self, trials: Sequence[TrialRecord]) -> _Board:
+        ranking = ranking_of(self.ledger, self.record, trials)
+        estimates = {} if ranking.estimates is None else ranking.estimates.of
+        lead: Lead | None = None if ranking.estimates is None else ranking.estimates.lead
+        said = verdict(ranking, self.record.metric) if self.record.kind is StudyKind.SEARCH else ""
+        shown = {
+            "order": [trial.number for trial in ranking.trials],
+            "estimates": [[number, one.mean, one.reach] for number, one in estimates.items()],
+            "seeds": {number: count for number, count in ranking.seeds.items() if count > 1},
+            "lead": lead,
+            "verdict": said,
+        }
+        return _Board(ranking=ranking, encoded=to_json(shown))
+
+    def view(
+        self, name: str, work: Callable[[], object], *, state: Hashable = None, wait: bool = False
+    ) -> Found[object] | None:
+        """The newest result of a view; see `Background`.
+
+        Args:
+            state: Of what else it is about beside the study.
+        """
+        version = self.refresh()
+        with self._lock:
+            view = self._views.setdefault(name, Background(self.executor, REFUSALS))
+        return (view.now if wait else view.ask)((version, state), work)
+
+    def news(self) -> dict[str, int]:
+        """What has become new, as numbers that grow: of the trials, the ranking, the views."""
+        version = self.refresh()
+        with self._lock:
+            views = sum(view.found.times for view in self._views.values() if view.found is not None)
+        board = self._board.found
+        return {"version": version, "ranked": 0 if board is None else board.times, "views": views}

@@ -1,0 +1,66 @@
+"""``deltaspace dashboard``."""
+
+from pathlib import Path
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import storage_option
+
+
+@click.command(
+    "dashboard",
+    epilog=examples(
+        "deltaspace dashboard --open",
+        "deltaspace dashboard docstrings --export site",
+        "deltaspace dashboard --host 192.168.1.7 --token the-secret-of-my-team",
+    ),
+)
+@click.argument("study", required=False)
+@storage_option
+@click.option("--port", type=click.IntRange(min=0, max=65535), help="[default: the first free one from 8088 on]")
+@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option(
+    "--export",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write STUDY as files.",
+)
+@click.option("--host", metavar="ADDR", default="127.0.0.1", show_default=True, help="Another one needs a token.")
+@click.option(
+    "--token", metavar="T", default="", envvar="DELTASPACE_TOKEN", show_envvar=True, help="What everybody must know."
+)
+def command(  # noqa: PLR0913
+    study: str | None, storage: str, port: int | None, opens: bool, folder: Path | None, host: str, token: str
+) -> None:
+    """Show the studies of a storage in the browser, also while they run.
+
+    It only reads, and nobody but this machine reaches it unless an address and a token are given. Ctrl-C ends it.
+    """
+    from dashboards.errors import DashboardError
+
+    try:
+        from dashboards.web.folder import export_study
+        from dashboards.web.safety import Door
+        from dashboards.web.server import address, bound, serve
+    except ImportError as error:
+        raise DashboardError(
+            f"the dashboard needs {error.name}, which is not installed. Run: pip install 'deltaspace[dashboard]'"
+        ) from None
+    if folder is not None:
+        if study is None:
+            raise click.UsageError("--export must have a study; got none. Name it before the option.")
+        written = export_study(storage, study, folder)
+        click.echo(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
+        return
+    door = Door(host=host, token=token)
+    listener = bound(door, port)
+    shown = address(door, listener)
+    click.echo(f"{shown}")
+    click.echo("Ctrl-C ends it.", err=True)
+    if opens:
+        import webbrowser
+
+        webbrowser.open(shown)
+    serve(storage, door, listener)

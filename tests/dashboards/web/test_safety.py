@@ -1,0 +1,137 @@
+"""Who may ask a dashboard, and what the browser is told to refuse."""
+
+from collections.abc import Iterator
+
+import pytest
+from support.dashboards import Asker, dashboard_of
+
+from dashboards.errors import DashboardError
+from dashboards.web.safety import LEAST_TOKEN, Door
+
+TOKEN = "a-secret-of-the-team"
+PAGES = ("/", "/query/", "/studies/1/", "/studies/1/leaderboard/", "/api/studies.json", "/static/start.js")
+
+
+@pytest.fixture(scope="module")
+def asker(sample_storage: str) -> Iterator[Asker]:
+    with dashboard_of(sample_storage) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def guarded(sample_storage: str) -> Iterator[Asker]:
+    with dashboard_of(sample_storage, Door(token=TOKEN)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_address_answers_its_own_machine(asker: Asker, path: str) -> None:
+    assert asker.ask(path).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "192.168.1.7", "", "["])
+def test_a_foreign_name_of_the_machine_is_refused(asker: Asker, host: str) -> None:
+    answer = asker.ask("/api/studies.json", Host=host)
+    assert answer.status in (400, 421)
+    assert b"sample" not in answer.body
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:9", "LOCALHOST:5"])
+def test_the_names_of_the_machine_itself_are_known(asker: Asker, host: str) -> None:
+    assert asker.ask("/api/studies.json", Host=host).status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9", "file://", "http://["])
+@pytest.mark.parametrize("path", ["/", "/api/studies.json", "/api/query.json"])
+def test_a_foreign_page_may_not_ask(asker: Asker, origin: str, path: str) -> None:
+    method = "POST" if path == "/api/query.json" else "GET"
+    assert asker.ask(path, method=method, body="{}", Origin=origin).status == 403
+
+
+def test_our_own_page_may_ask(asker: Asker) -> None:
+    assert asker.ask("/api/studies.json", Origin=f"http://{asker.host}").status == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_foreign_page_may_link_to_a_page_but_take_no_data(asker: Asker, site: str) -> None:
+    visit = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+    assert asker.ask("/studies/1/", **visit).status == 200
+    assert asker.ask("/api/studies.json", **visit).status == 403
+    assert asker.ask("/studies/1/", Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status == 403
+    assert asker.ask("/studies/1/", **{**visit, "Sec_Fetch_Dest": "iframe"}).status == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_can_be_changed(asker: Asker, method: str) -> None:
+    assert asker.ask("/api/studies.json", method=method).status == 405
+    assert asker.ask("/studies/1/", method=method).status == 405
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/nothing/", "/api/nothing.json"])
+def test_every_answer_forbids_scripts_of_its_own(asker: Asker, path: str) -> None:
+    headers = asker.ask(path).headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["style-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_pages_hold_no_script_and_no_style_of_their_own(asker: Asker) -> None:
+    for path in PAGES[:4]:
+        text = asker.ask(path).body.decode()
+        assert "<style" not in text
+        assert 'style="' not in text
+        assert all(part.startswith(' src="') for part in text.split("<script")[1:])
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
+def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
+    with pytest.raises(DashboardError, match="must have a token"):
+        Door(host=host)
+    assert not Door(host=host, token=TOKEN).is_loopback
+
+
+def test_a_token_must_be_long() -> None:
+    with pytest.raises(DashboardError, match=f"at least {LEAST_TOKEN} characters; got 5"):
+        Door(token="short")
+
+
+def test_on_all_addresses_a_number_is_known_and_a_foreign_name_is_not() -> None:
+    door = Door(host="0.0.0.0", token=TOKEN)
+    assert door.knows("192.168.1.7:8088")
+    assert door.knows("[fe80::1]:8088")
+    assert not door.knows("evil.example:8088")
+    assert not Door().knows("192.168.1.7:8088")
+
+
+def test_without_the_token_nothing_is_said(guarded: Asker) -> None:
+    for path in PAGES:
+        answer = guarded.ask(path)
+        assert answer.status == 401
+        assert b"sample" not in answer.body
+    assert guarded.ask("/api/studies.json", Authorization="Bearer wrong").status == 401
+    assert guarded.ask("/?token=wrong").status == 401
+    assert guarded.ask("/", Cookie="deltaspace_token=wrong; ;;=").status == 401
+
+
+def test_the_token_of_the_address_becomes_a_cookie(guarded: Asker) -> None:
+    answer = guarded.ask(f"/studies/1/?pick=3&token={TOKEN}")
+    assert answer.status == 303
+    assert answer.headers["location"] == "/studies/1/?pick=3"
+    assert TOKEN in answer.headers["set-cookie"]
+    assert "httponly" in answer.headers["set-cookie"].lower()
+    assert "samesite=strict" in answer.headers["set-cookie"].lower()
+    cookie = answer.headers["set-cookie"].split(";")[0]
+    assert guarded.ask("/api/studies.json", Cookie=cookie).json["studies"][0]["name"] == "sample"
+
+
+def test_a_token_sends_nobody_elsewhere(guarded: Asker) -> None:
+    assert guarded.ask(f"//evil.example/?token={TOKEN}").headers["location"].startswith("/evil.example")
+
+
+def test_a_program_gives_the_token_as_a_header(guarded: Asker) -> None:
+    assert guarded.ask("/api/studies.json", Authorization=f"Bearer {TOKEN}").status == 200
