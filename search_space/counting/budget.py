@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import affine_count, places, shared_count
+from search_space.counting.flops import affine_flops
 from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.validity import check_on, largest_width
@@ -91,6 +92,8 @@ class SideCost:
         sublayers: Units of the smallest widths; 0 without anything to size.
         step: Rows of a unit.
         most: Units of the largest widths; None where nothing bounds them.
+        fixed_flops: FLOPs per token that inference has more, at width 0.
+        unit_flops: Of one unit.
     """
 
     intercept: int
@@ -98,6 +101,8 @@ class SideCost:
     sublayers: int
     step: int
     most: int | None
+    fixed_flops: int = 0
+    unit_flops: int = 0
 
     @classmethod
     def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideCost":
@@ -107,12 +112,15 @@ class SideCost:
         step = math.lcm(*(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
         sublayers = _widenable(sized, numbers)
         bounds = [largest_width(edit, shape) for edit in sized]
+        flops = {edit: affine_flops(edit, shape) for edit in numbers}
         return cls(
             intercept=sum(number * affine_count(edit, shape).intercept for edit, number in numbers.items()),
             slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
             sublayers=sublayers,
             step=step,
             most=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
+            fixed_flops=sum(number * flops[edit].weights for edit, number in numbers.items()),
+            unit_flops=step * sum(flops[edit].weights_per_width * numbers[edit] // max(sublayers, 1) for edit in sized),
         )
 
     @property
@@ -130,6 +138,10 @@ class SideCost:
     def cost(self, units: int) -> int:
         """Stored parameters of so many units."""
         return self.intercept + self.slope * units
+
+    def flops(self, units: int) -> int:
+        """FLOPs per token that so many units add at inference."""
+        return self.fixed_flops + self.unit_flops * units
 
     def width(self, units: int) -> tuple[int, int]:
         """The width of every sized edit, and at how many sublayers it is one step more."""
@@ -196,6 +208,10 @@ class SplitCost:
         """Stored parameters of so many units."""
         return self.first.cost(units[0]) + self.second.cost(units[1])
 
+    def flops(self, units: tuple[int, int]) -> int:
+        """FLOPs per token that so many units add at inference."""
+        return self.first.flops(units[0]) + self.second.flops(units[1])
+
 
 _Units = TypeVar("_Units")
 _One = TypeVar("_One")
@@ -234,6 +250,62 @@ def divided(
     units = attention.units(target)
     ffn_units = ffn.units(parameters - attention.cost(units))
     return attention.units(parameters - ffn.cost(ffn_units)), ffn_units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """How much of a budget a configuration may use, and what else binds it.
+
+    Attributes:
+        size: Share of the budget, in (0, 1]; the smallest bottlenecks may need more.
+        extra_flops: Most FLOPs per token that inference has more; None for any number.
+
+    Raises:
+        BudgetError: If one is out of range.
+    """
+
+    size: float = 1.0
+    extra_flops: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not 0 < self.size <= 1:
+            raise BudgetError(f"the size of a configuration must be a share of the budget in (0, 1]; got {self.size}.")
+        if self.extra_flops is not None and not self.extra_flops >= 0:
+            raise BudgetError(f"the most extra FLOPs must be at least 0; got {self.extra_flops}.")
+
+    def units(
+        self, attention: SplitCost, ffn: SplitCost, *, attention_share: float, parameters: int, shared: int
+    ) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The units of both sides that use most of what is allowed, at least the smallest of each.
+
+        Args:
+            attention: What attention costs.
+            ffn: What the rest costs.
+            attention_share: Share that attention should get, in [0, 1].
+            parameters: The whole budget, which both fit at their smallest.
+            shared: Parameters that several edits have in common.
+        """
+        least = attention.least_cost + ffn.least_cost
+        most = max(least, math.floor(self.size * parameters) - shared)
+
+        def of(parameters: int) -> tuple[tuple[int, int], tuple[int, int]]:
+            return divided(attention, ffn, attention_share=attention_share, parameters=parameters)
+
+        def fits(parameters: int) -> bool:
+            units = of(parameters)
+            return self.extra_flops is None or attention.flops(units[0]) + ffn.flops(units[1]) <= self.extra_flops
+
+        if fits(most):
+            return of(most)
+        while most - least > 1:
+            middle = (most + least) // 2
+            least, most = (middle, most) if fits(middle) else (least, middle)
+        return of(least)
+
+
+EVERYTHING_ALLOWED = Allowance()
+"""The whole budget, and any number of FLOPs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +351,7 @@ def solve(
     attention_share: float,
     parameters: int,
     splits: Sequence[Split] = (),
+    allowance: Allowance = EVERYTHING_ALLOWED,
 ) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.
 
@@ -292,6 +365,7 @@ def solve(
             no bottleneck to size.
         splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
             without.
+        allowance: How much of the budget is used, and what else binds it beside the smallest bottlenecks.
 
     Raises:
         BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
@@ -301,14 +375,11 @@ def solve(
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
     sides = [Side.of(edits, splits) for edits in (structure.attention, structure.ffn)]
     attention, ffn = (side.cost(shape) for side in sides)
-    parameters -= shared_count(structure.edits)
-    least = attention.least_cost + ffn.least_cost
+    shared = shared_count(structure.edits)
+    least = attention.least_cost + ffn.least_cost + shared
     if least > parameters:
-        shared = shared_count(structure.edits)
-        raise BudgetError(
-            f"this configuration needs at least {least + shared:,} parameters; the budget is {parameters + shared:,}."
-        )
-    units = divided(attention, ffn, attention_share=attention_share, parameters=parameters)
+        raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
+    units = allowance.units(attention, ffn, attention_share=attention_share, parameters=parameters, shared=shared)
     widths = [side.widths(cost, spent) for side, cost, spent in zip(sides, (attention, ffn), units, strict=True)]
     solved = structure.with_widths(widths[0] | widths[1])
     check_on(solved.edits, shape)

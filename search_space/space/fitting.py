@@ -1,14 +1,18 @@
 """Which points fit a budget, and which parts of the model can be edited together."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting.flops import extra_flops
 from search_space.errors import BudgetError, SearchSpaceError
 from search_space.forms import FORMS
+from search_space.merging import unmergeable
 from search_space.space.options import SpaceOptions
-from search_space.space.points import ATTENTION, FFN, least_cost, points_of
+from search_space.space.points import ATTENTION, FFN, Cost, least_cost, points_of
 from search_space.space.product import Point
 
 
@@ -19,12 +23,12 @@ class Fitting:
     Attributes:
         points: Of every part that can be edited, those that fit beside any others.
         placements: The parts that are edited together, by the name of their choice.
-        most: Parameters that each of them may have at its smallest.
+        most: What each of them may have at its smallest.
     """
 
     points: Mapping[str, tuple[Point, ...]]
     placements: Mapping[str, tuple[str, ...]]
-    most: int
+    most: Cost
 
 
 def that_fit(
@@ -48,25 +52,48 @@ def that_fit(
     if not costs or not has_layers:
         has_forms = bool(options.attention_forms or options.ffn_forms)
         if not has_forms and any(point.settings for point in options.published_points):
-            return Fitting(points={}, placements={}, most=budget)
+            return Fitting(points={}, placements={}, most=_share_of(budget, options, 1))
         raise SearchSpaceError(
             "the study must leave something to search; got no form at attention or FFN that is valid on "
-            f"{shape.family}. Allow more forms{'' if has_layers else ' and layers'}"
+            f"{shape.family}{' and can be merged' if options.mergeable else ''}. "
+            f"Allow more forms{'' if has_layers else ' and layers'}"
             f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
         )
     for together in range(len(costs), 0, -1):
-        share = budget // together
-        fitting = {part: tuple(point for point, cost in some.items() if cost <= share) for part, some in costs.items()}
+        share = _share_of(budget, options, together)
+        fitting = {
+            part: tuple(point for point, cost in some.items() if cost.is_within(share)) for part, some in costs.items()
+        }
         if all(fitting.values()) or together == 1:
             break
     fitting = {part: some for part, some in fitting.items() if some}
     if not fitting:
-        smallest = min(cost for some in costs.values() for cost in some.values())
+        smallest = min(cost.parameters for some in costs.values() for cost in some.values())
+        if smallest <= budget:
+            raise BudgetError(
+                f"the study must allow at least one configuration; got max_extra_flops {options.max_extra_flops:,}, "
+                f"within which nothing has at most {budget:,} parameters. Raise one of them."
+            )
         raise BudgetError(
             f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
             f"that fits the study has {smallest:,}. Raise the budget."
         )
     return Fitting(points=fitting, placements=_placements(tuple(fitting), together), most=share)
+
+
+def check_limits(configuration: Configuration, shape: BackboneShape, options: SpaceOptions) -> None:
+    """Refuse what is beyond the limits of a study, the budget aside.
+
+    Raises:
+        BudgetError: If it is.
+    """
+    if options.mergeable:
+        obstacles = unmergeable(configuration, shape)
+        for name, why in obstacles.items():
+            raise BudgetError(f"the study takes what can be merged into the weights; got {name}: {why}.")
+    flops, most = extra_flops(configuration, shape), options.max_extra_flops
+    if most is not None and flops > most:
+        raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {most:,}.")
 
 
 def width_step(part: str, options: SpaceOptions) -> int:
@@ -76,7 +103,13 @@ def width_step(part: str, options: SpaceOptions) -> int:
     return max(options.products) if has_steps else 1
 
 
-def _costs(part: str, shape: BackboneShape, options: SpaceOptions) -> dict[Point, int]:
+def _share_of(budget: int, options: SpaceOptions, together: int) -> Cost:
+    """What each of so many parts may have at its smallest."""
+    limit = options.max_extra_flops
+    return Cost(parameters=budget // together, extra_flops=math.inf if limit is None else limit // together)
+
+
+def _costs(part: str, shape: BackboneShape, options: SpaceOptions) -> dict[Point, Cost]:
     """The points of a part with their least cost."""
     step = width_step(part, options)
     found = {point: least_cost(point, shape, options, step) for point in points_of(part, shape, options)}

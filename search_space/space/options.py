@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, PlainValidator
 
-from search_space.checked import Distinct, Positive, Size, choice, distinct
+from search_space.checked import Distinct, Positive, Size, Whole, choice, distinct
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import OptionsError, SearchSpaceError
 from search_space.forms import (
@@ -64,6 +64,12 @@ def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
 
 def _below_one(pair: tuple[float, float]) -> tuple[float, float]:
     if not pair[1] < 1:
+        raise ValueError("must be a range within 0 and 1")
+    return pair
+
+
+def _up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[1] <= 1:
         raise ValueError("must be a range within 0 and 1")
     return pair
 
@@ -127,6 +133,12 @@ class SpaceOptions:
         factors: Rank of their factors; None for full matrices.
         sharing: Whether phm's small factors are shared by all sublayers.
         near_duplicates: Whether what computes the same as something else, or nearly, is proposed too.
+        size: Lowest and highest share of the budget that a proposal is made for, searched on a logarithmic scale; null
+            is all of it, and 0.125 to 1 where a study wants small configurations, too (see ``objectives``). Published
+            methods have the whole.
+        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null is any number. What can be
+            merged into the weights adds none.
+        mergeable: Whether only what can be merged into the weights is tried, published methods included.
         attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
@@ -158,6 +170,9 @@ class SpaceOptions:
     factors: _Some[Size | None] = (1,)
     sharing: _Some[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
+    size: Annotated[_Range, AfterValidator(_up_to_one)] | None = None
+    max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
+    mergeable: bool = False
     attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
@@ -210,6 +225,11 @@ class SpaceOptions:
         for what, (low, high) in (("share of attention", self.attention_share), ("split of a side", self.split)):
             if not 0 < low <= high < 1:
                 raise OptionsError(f"the {what} must be a range within (0, 1); got {low} to {high}.")
+        smallest, largest = self.sizes
+        if not 0 < smallest <= largest <= 1:
+            raise OptionsError(f"the size must be a range within (0, 1]; got {smallest} to {largest}.")
+        if self.max_extra_flops is not None and not self.max_extra_flops >= 0:
+            raise OptionsError(f"the most extra FLOPs must be at least 0; got {self.max_extra_flops}.")
         for form, (least, most) in self.learning_rates.items():
             if not 0 < least <= most or not math.isfinite(most):
                 raise OptionsError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
@@ -217,6 +237,11 @@ class SpaceOptions:
             raise OptionsError("the gate scale needs at least one fixed scale; got none.")
         for scale in (*self.scales, self.published_scale):
             FixedScale(value=scale)
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        """Lowest and highest share of the budget that a proposal is made for."""
+        return self.size or (1.0, 1.0)
 
     @property
     def published_points(self) -> tuple[PublishedPoint, ...]:

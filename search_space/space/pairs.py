@@ -12,7 +12,7 @@ from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.space.options import SpaceOptions
-from search_space.space.points import least_cost
+from search_space.space.points import Cost, least_cost
 from search_space.space.product import Pair, Point
 from search_space.space.structures import Structures
 from search_space.validity import canonical_read, check_on
@@ -33,17 +33,21 @@ class _Kind:
         ends: Form, write and read of its edits.
         has_logits: Whether a gate of it is of log-sum-exps.
         common: What its edits have in common with others, with the parameters of it.
-        cost: Fewest parameters, with what is in common.
+        cost: The least it takes, with what is in common.
     """
 
     ends: frozenset[tuple[str, Port, Port | None]]
     has_logits: bool
     common: frozenset[tuple[Hashable, int]]
-    cost: int
+    cost: Cost
 
-    def cost_with(self, other: "_Kind") -> int:
-        """Fewest parameters of both together."""
-        return self.cost + other.cost - sum(parameters for _, parameters in self.common & other.common)
+    def cost_with(self, other: "_Kind") -> Cost:
+        """The least that both together take."""
+        twice = sum(parameters for _, parameters in self.common & other.common)
+        return Cost(
+            parameters=self.cost.parameters + other.cost.parameters - twice,
+            extra_flops=self.cost.extra_flops + other.cost.extra_flops,
+        )
 
 
 class Pairs:
@@ -55,12 +59,12 @@ class Pairs:
         structures: Of the part.
         shape: The backbone.
         options: What is searched.
-        most: Parameters that a part may have at its smallest.
+        most: What a part may have at its smallest.
         step: Smallest width that all edits beside it can have, too.
     """
 
     def __init__(
-        self, structures: Structures, shape: BackboneShape, options: SpaceOptions, *, most: int, step: int = 1
+        self, structures: Structures, shape: BackboneShape, options: SpaceOptions, *, most: Cost, step: int = 1
     ) -> None:
         """Sort the structures by what matters."""
         self._structures = structures
@@ -201,4 +205,4 @@ class Pairs:
             )
         except InvalidEditError as error:
             return error.rule
-        return None if kind.cost_with(other) <= self._most else TOO_LARGE
+        return None if kind.cost_with(other).is_within(self._most) else TOO_LARGE

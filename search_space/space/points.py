@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import affine_count, places, shared_count
+from search_space.counting.flops import affine_flops
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.ends import Place
@@ -16,6 +17,7 @@ from search_space.gates import (
     LearnedScale,
     Multiply,
 )
+from search_space.merging import obstacle
 from search_space.rules import READS
 from search_space.space.options import SpaceOptions
 from search_space.space.product import EVERYTHING, Family, Point, Values, form_values, heads_of, writable
@@ -47,6 +49,7 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
         for family in _families(site_of(part), options.values(part))
         for point in family.with_one_activation().points(shape)
         if options.near_duplicates or not is_near_duplicate(point.edits, shape)
+        if not options.mergeable or all(obstacle(edit, shape) is None for edit in point.edits)
     )
 
 
@@ -103,8 +106,25 @@ def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
     return edit.form.is_near_duplicate(edit, shape)
 
 
-def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int | None:
-    """Fewest stored parameters of a point; None if its widths cannot be ``step``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What edits take.
+
+    Attributes:
+        parameters: That are stored.
+        extra_flops: Per token, at inference.
+    """
+
+    parameters: int
+    extra_flops: float = 0
+
+    def is_within(self, most: "Cost") -> bool:
+        """Whether it takes no more of either."""
+        return self.parameters <= most.parameters and self.extra_flops <= most.extra_flops
+
+
+def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> Cost | None:
+    """The least that a point takes; None if its widths cannot be ``step``.
 
     The plain gates of a form are judged by the widest of them, so that they are all there or none.
 
@@ -115,7 +135,7 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
         step: Smallest width that all edits beside it can have, too.
     """
     edits = tuple(_with_widest_gate(edit, options) for edit in point.edits)
-    cost = shared_count(edits)
+    cost, flops = shared_count(edits), 0
     for edit in edits:
         width = 0 if edit.sized_form is None else math.lcm(step, edit.sized_form.width_step)
         bound = largest_width(edit, shape)
@@ -123,7 +143,9 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
             return None
         each = affine_count(edit, shape)
         cost += places(edit, shape) * (each.intercept + each.slope * width)
-    return cost
+        more = affine_flops(edit, shape)
+        flops += places(edit, shape) * (more.weights + more.weights_per_width * width)
+    return Cost(parameters=cost, extra_flops=flops)
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:

@@ -8,6 +8,7 @@ from search_space.space.asking import Choice, Recorder
 from search_space.space.fitting import width_step
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import SECOND, Pairs
+from search_space.space.points import Cost
 from search_space.space.product import Pair, Point, by_text
 from search_space.space.structures import Structures
 from search_space.space.tree import Tree
@@ -108,7 +109,7 @@ class Questions:
 
 
 def questions_about(
-    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: int
+    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: Cost
 ) -> Questions:
     """The questions about a part.
 
@@ -117,7 +118,7 @@ def questions_about(
         points: Its structures that fit, without activations and scales.
         shape: The backbone.
         options: What is searched.
-        most: Parameters that the part may have at its smallest.
+        most: What the part may have at its smallest.
     """
     structures = Structures(points, shape, options)
     has_two = max(options.edits_per_side) > 1

@@ -12,7 +12,7 @@ from functools import cached_property
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.budget import Split, solve
+from search_space.counting.budget import Allowance, Split, solve
 from search_space.counting.counts import Counts, count, count_edits, shared_count
 from search_space.dimensions import Site
 from search_space.edit import Edit
@@ -20,7 +20,7 @@ from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
-from search_space.space.fitting import that_fit
+from search_space.space.fitting import check_limits, that_fit
 from search_space.space.layer_choice import (
     BITS,
     available_layers,
@@ -65,6 +65,10 @@ class Candidate:
     counts: Counts
     fingerprint: str
     parameters: Mapping[str, str | float] = field(default_factory=dict)
+
+
+SIZE = "size"
+"""The name of the question how much of the budget is used."""
 
 
 class SearchSpace:
@@ -139,9 +143,16 @@ class SearchSpace:
             if LayerPattern.name in self.layers:
                 table |= {name: Choice(choices=BITS) for name in bit_names(side)}
         rates = self.options.learning_rates.items()
-        return table | {
-            f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates
-        }
+        return (
+            table
+            | self._sizes()
+            | {f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates}
+        )
+
+    def _sizes(self) -> dict[str, Parameter]:
+        """The question how much of the budget is used, where that is searched."""
+        low, high = self.options.sizes
+        return {SIZE: FloatRange(low=low, high=high, log=True)} if low < high else {}
 
     def _is_shared(self, parts: Sequence[str]) -> bool:
         """Whether some proposal at these parts has something to size at attention and at the FFN."""
@@ -173,8 +184,24 @@ class SearchSpace:
             for side in _sides(parts)
             if (first := self._split_edits(side, chosen, layers[side]))
         ]
-        solved = solve(structure, self.shape, attention_share=share, parameters=self.budget, splits=splits)
+        solved = solve(
+            structure,
+            self.shape,
+            attention_share=share,
+            parameters=self.budget,
+            splits=splits,
+            allowance=self.allowance(self._suggest_size(structure, recorder)),
+        )
         return self._candidate(solved, recorder, method=None)
+
+    def allowance(self, size: float) -> Allowance:
+        """What a proposal of a size may use: a share of the budget, within the limits."""
+        return Allowance(size=size, extra_flops=self.options.max_extra_flops)
+
+    def _suggest_size(self, structure: Configuration, recorder: Recorder) -> float:
+        """The share of the budget: searched where there is something to size."""
+        is_sized = any(edit.sized_form for edit in structure.edits)
+        return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.sizes[1]
 
     @staticmethod
     def _split_edits(side: str, chosen: Mapping[str, Point | Pair], layers: Layers) -> tuple[Edit, ...]:
@@ -235,6 +262,7 @@ class SearchSpace:
         share: float,
         layers: Mapping[str, Layers] | None = None,
         splits: Mapping[str, float] | None = None,
+        size: float = 1.0,
     ) -> dict[str, str | float] | None:
         """What `suggest` must be told to propose some structures together.
 
@@ -244,6 +272,7 @@ class SearchSpace:
             share: Share of the budget that attention gets, where both have something to size.
             layers: At which blocks of ``attention`` and ``ffn``; all of them where nothing is said.
             splits: Share of the first of two edits in what ``attention`` and ``ffn`` get; half where nothing is said.
+            size: Share of the budget that they are made for, where sizes are searched.
 
         Returns:
             The parameters by name; None if one of them is out of its range, or the parts cannot be together.
@@ -252,7 +281,7 @@ class SearchSpace:
         parts = tuple(part for part in self.trees if part in points)
         if parts not in names:
             return None
-        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share}
+        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: size}
         for part in parts:
             given |= self.questions[part].answers(points[part])
         for side in _sides(parts):
@@ -273,7 +302,7 @@ class SearchSpace:
     def parameters_of(
         self, configuration: Configuration, *, rates: Mapping[str, float], share: float | None = None
     ) -> dict[str, str | float] | None:
-        """The parameters with which `suggest` proposes a configuration, resized to the budget.
+        """The parameters with which `suggest` proposes a configuration, resized to the budget, or to its size.
 
         Args:
             configuration: Such as that of a published method.
@@ -291,11 +320,20 @@ class SearchSpace:
         layers[FFN] = {edit.layers for edit in configuration.ffn}
         if not points or any(len(some) > 1 for some in layers.values()):
             return None
-        if share is None:
-            stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
-            share = stored[0] / sum(stored)
-        chosen = {side: next(iter(some)) for side, some in layers.items() if some}
-        return self.answers(points, rates=rates, share=share, layers=chosen, splits=self.splits_of(configuration))
+        stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
+        return self.answers(
+            points,
+            rates=rates,
+            share=stored[0] / sum(stored) if share is None else share,
+            layers={side: next(iter(some)) for side, some in layers.items() if some},
+            splits=self.splits_of(configuration),
+            size=self.size_of(sum(stored)),
+        )
+
+    def size_of(self, stored: int) -> float:
+        """The share of the budget that so many parameters are, as far as it can be proposed."""
+        low, high = self.options.sizes
+        return min(max(stored / self.budget, low), high)
 
     def splits_of(self, configuration: Configuration) -> dict[str, float]:
         """The share of the first edits in what each side with pairs stores, what edits have in common aside.
@@ -340,7 +378,9 @@ class SearchSpace:
         return tuple(fitting)
 
     def _published(self, point: PublishedPoint) -> Configuration:
-        return point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
+        found = point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
+        check_limits(found, self.shape, self.options)
+        return found
 
     def _candidate(self, configuration: Configuration, recorder: Recorder, *, method: str | None) -> Candidate:
         rates = {

@@ -1,5 +1,6 @@
 """Draws that ask no model: uniform over structures, stratified by the forms of both sides."""
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -19,6 +20,10 @@ TWO_EDITS = 0.5
 UNSIZED = 0.1
 """Share of draws of a single side that may be of a form without a size."""
 
+MARKED = 0.5
+"""Share of the draws of a size that are the largest, its half, its quarter, …"""
+
+_ROUNDING = 1e-9
 _PATIENCE = 20
 
 Cell = tuple[str | None, str | None]
@@ -53,9 +58,20 @@ class Drawer:
             cells = [cell for cell in cells if counts[cell] == least]
         forms = draw.choice(cells)
         sides = [self._side(draw, some, form) for some, form in zip((attention, ffn), forms, strict=True)]
-        return self._genome.settled(
-            Genes(sides[0], sides[1], draw.uniform(*self._genome.space.options.attention_share))
-        )
+        share = draw.uniform(*self._genome.space.options.attention_share)
+        return self._genome.settled(Genes(sides[0], sides[1], share, self.size(draw)))
+
+    def size(self, draw: random.Random) -> float:
+        """A share of the budget: as often a half, a quarter, … of the largest as anything between, on a log scale."""
+        low, high = self._genome.space.options.sizes
+        if low == high:
+            return high
+        octaves = math.log2(high / low)
+        if draw.random() < MARKED:
+            octaves = float(draw.randint(0, math.floor(octaves + _ROUNDING)))
+        else:
+            octaves = draw.uniform(0, octaves)
+        return high * math.exp2(-octaves)
 
     def _cells(self, attention: list[str], ffn: list[str], *, only_sized: bool) -> list[Cell]:
         """The forms of both sides that can go together: where one has no size, the other has."""

@@ -43,11 +43,13 @@ class Genes:
         attention: None without edits there.
         ffn: Likewise.
         share: Of the budget, for attention; plays no part unless both have something to size.
+        size: Share of the budget that is used; plays no part without anything to size.
     """
 
     attention: SideGenes | None
     ffn: SideGenes | None
     share: float
+    size: float = 1.0
 
     @property
     def sides(self) -> Sequence[SideGenes]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.budget import Side, SplitCost, divided
+from search_space.counting.budget import Side, SplitCost
 from search_space.counting.counts import count_edits, shared_count
 from search_space.dimensions import Site
 from search_space.edit import Edit
@@ -207,7 +207,13 @@ class Genome:
             one, other = self.facts(attention.structure), self.facts(ffn.structure)
             if one.form == other.form:
                 ffn = replace(ffn, rate=attention.rate)
-        return Genes(attention, ffn, share)
+        return Genes(attention, ffn, share, self._size(genes))
+
+    def _size(self, genes: Genes) -> float:
+        """The size in the range of the space, the largest where there is nothing to size."""
+        low, high = self.space.options.sizes
+        is_sized = low < high and any(self.facts(side.structure).is_sized for side in genes.sides)
+        return min(max(genes.size, low), high) if is_sized else high
 
     def _split(self, side: SideGenes) -> SideGenes:
         """The side with a split in the range of the space, where it has one; a half elsewhere."""
@@ -218,13 +224,7 @@ class Genome:
     def view(self, genes: Genes) -> View:
         """What the model sees of them."""
         facts = [None if side is None else self.facts(side.structure) for side in (genes.attention, genes.ffn)]
-        splits = [0.5 if side is None else side.split for side in (genes.attention, genes.ffn)]
-        costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
-        is_sized = facts[0] is not None and facts[0].is_sized
-        share = genes.share if self.is_shared(genes) else float(is_sized)
-        products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
-        budget = self.space.budget - sum(n**3 for n in products)
-        units = divided(costs[0], costs[1], attention_share=share, parameters=budget)
+        costs, units = self._spent(genes)
         sides: list[TrainedSide | None] = []
         for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
             if side is None or fact is None:
@@ -235,6 +235,33 @@ class Genome:
             structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
             sides.append(TrainedSide(structure, side.rate, relative_size(stored, self.space.budget)))
         return View(*sides)
+
+    def _spent(self, genes: Genes) -> tuple[list[SplitCost], tuple[tuple[int, int], tuple[int, int]]]:
+        """What both sides cost, and how many units of it they have."""
+        sides = genes.attention, genes.ffn
+        facts = [None if side is None else self.facts(side.structure) for side in sides]
+        splits = [0.5 if side is None else side.split for side in sides]
+        costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
+        is_sized = facts[0] is not None and facts[0].is_sized
+        products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
+        units = self.space.allowance(genes.size).units(
+            costs[0],
+            costs[1],
+            attention_share=genes.share if self.is_shared(genes) else float(is_sized),
+            parameters=self.space.budget,
+            shared=sum(n**3 for n in products),
+        )
+        return costs, units
+
+    def extra_flops(self, genes: Genes) -> int:
+        """FLOPs per token that they add at inference."""
+        costs, units = self._spent(genes)
+        return sum(cost.flops(used) for cost, used in zip(costs, units, strict=True))
+
+    def parameters(self, genes: Genes) -> int:
+        """That they store, what both sides have in common aside."""
+        costs, units = self._spent(genes)
+        return sum(cost.cost(used) for cost, used in zip(costs, units, strict=True))
 
     def view_of(self, observation: Observation) -> View:
         """What the model sees of a trial."""
@@ -279,7 +306,9 @@ class Genome:
                 splits[name] = side.split
                 layers[name] = side.structure.layers
                 rates[name] = absolute_rate(side.rate, *self.space.rate_range(self.facts(side.structure).edits))
-        parameters = self.space.answers(points, rates=rates, share=genes.share, layers=layers, splits=splits)
+        parameters = self.space.answers(
+            points, rates=rates, share=genes.share, layers=layers, splits=splits, size=genes.size
+        )
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
         return self.candidate_of(parameters)
@@ -320,7 +349,7 @@ class Genome:
             None if side is None else replace(side, split=splits.get(name, 0.5))
             for name, side in ((ATTENTION, attention), (FFN, ffn))
         )
-        genes = self.settled(Genes(attention, ffn, share))
+        genes = self.settled(Genes(attention, ffn, share, self.space.size_of(stored)))
         return genes if genes.sides and self.is_placed(genes) else None
 
     def _side_genes(self, edits: tuple[Edit, ...], rate: float | None, *, is_ffn: bool) -> SideGenes | None:

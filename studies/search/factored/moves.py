@@ -1,5 +1,6 @@
 """How new configurations are made of good ones: joined, edited, at another rate, share or side."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,8 @@ class Moves:
         join: Attention of one parent with the FFN of another.
         edit: One dimension of one edit of a side to a legal neighbour.
         rate: A step of a side's rate.
-        size: A step of the share, or of the split of a side with two edits.
+        size: A step of the share, of the split of a side with two edits, or of the size where sizes are searched.
+        sized: The same where sizes are searched.
         side: A side less, or one more; or an edit of a side that may have two.
         fresh: A draw that has no parent.
         again: Probability of a second move.
@@ -28,6 +30,7 @@ class Moves:
     edit: float = 0.30
     rate: float = 0.20
     size: float = 0.08
+    sized: float = 0.25
     side: float = 0.07
     fresh: float = 0.10
     again: float = 0.3
@@ -35,6 +38,12 @@ class Moves:
 
 RATE_STEP = 0.25
 SHARE_STEP = 0.15
+SIZE_STEP = 1.0
+"""Of the base-2 logarithm of the size."""
+
+SIZED = 0.75
+"""Share of the steps of sizes that are of the whole, and not of how it is shared."""
+
 _PATIENCE = 20
 
 
@@ -84,6 +93,10 @@ class Mover:
             self._change_side: moves.side,
         }
         self._has_layers = sum(map(len, genome.layers.values())) > 1
+        low, high = genome.space.options.sizes
+        self._has_sizes = low < high
+        if self._has_sizes:
+            kinds[self._size] = moves.sized
         self._kinds = list(kinds)
         self._weights = list(kinds.values())
 
@@ -114,7 +127,7 @@ class Mover:
         one, two = pair
         shares = [other.share for other in pair if len(other.sides) > 1]
         share = draw.choice(shares) if shares else draw.uniform(0.2, 0.8)
-        return Genes(one.attention, two.ffn, share)
+        return Genes(one.attention, two.ffn, share, draw.choice(pair).size if self._has_sizes else one.size)
 
     def _edit(self, draw: random.Random, genes: Genes, parents: Parents) -> Genes | None:
         return self._at_a_side(draw, genes, self._edited)
@@ -126,6 +139,10 @@ class Mover:
         return self._at_a_side(draw, genes, step)
 
     def _size(self, draw: random.Random, genes: Genes, parents: Parents) -> Genes | None:
+        if self._has_sizes and draw.random() < SIZED:
+            low, high = (math.log2(one) for one in self._genome.space.options.sizes)
+            stepped = reflected(math.log2(genes.size) + draw.gauss(0, SIZE_STEP), low, high)
+            return replace(genes, size=2.0**stepped)
         split = [side for side in genes.sides if self._genome.facts(side.structure).is_split]
         if split and (draw.random() < 0.5 or not self._genome.is_shared(genes)):
             return self._change_split(draw, genes, draw.choice(split))

@@ -9,11 +9,12 @@ from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
+from search_space.counting.flops import extra_flops
 from search_space.dimensions import Activation, Heads, Positions, Site
 from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, Phm
 from search_space.gates import Multiply
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-from search_space.space.points import least_cost, points_of
+from search_space.space.points import Cost, least_cost, points_of
 from search_space.space.product import Point
 from search_space.validity import check_on
 
@@ -260,13 +261,22 @@ def test_activations_and_scales_go_with_some_points(roberta: BackboneShape) -> N
         assert point.has_scale is (edit.gate.name == "scale")
 
 
+def parameters_of(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int:
+    least = least_cost(point, shape, options, step)
+    assert least is not None
+    return least.parameters
+
+
 @pytest.mark.parametrize("part", ["attention", "ffn"])
 def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part: str, odd: BackboneShape) -> None:
     options = SpaceOptions(
         attention_forms=("softmax_memory", "lowrank", "bottleneck", "diag"), gates=("add", "inducer")
     )
     for point in points_of(part, odd, options):
-        assert least_cost(point, odd, options) == smallest_count(Configuration(edits=point.edits), odd)
+        least = least_cost(point, odd, options)
+        assert least is not None
+        smallest = Configuration(edits=point.edits)
+        assert least == Cost(parameters=smallest_count(smallest, odd), extra_flops=extra_flops(smallest, odd))
 
 
 def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:
@@ -277,19 +287,19 @@ def test_plain_gates_cost_what_the_widest_of_them_does(roberta: BackboneShape) -
     options = SpaceOptions(attention_forms=(), ffn_forms=("lowrank", "const", "diag"))
     found = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert [dict(point.path)["gate"] for point in found] == ["add", "scale", "scale_learned"]
-    assert {least_cost(point, roberta, options) for point in found} == {12 * (2 * 768 + 1)}
+    assert {parameters_of(point, roberta, options) for point in found} == {12 * (2 * 768 + 1)}
     without = dataclasses.replace(options, gates=("add",))
-    assert least_cost(found[0], roberta, without) == 12 * 2 * 768
+    assert parameters_of(found[0], roberta, without) == 12 * 2 * 768
     for form, cost in (("const", 12 * 768), ("diag", 12 * 768)):  # which have no scale
         (point,) = of_path(points_of("ffn", roberta, options), form, "f", *(("none",) if form == "const" else ("f",)))
-        assert least_cost(point, roberta, options) == cost
+        assert parameters_of(point, roberta, options) == cost
 
 
 def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta: BackboneShape) -> None:
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), gates=("add",))
     (wide,) = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert isinstance(wide.edits[0].form, LowRank)
-    assert least_cost(wide, roberta, options, step=4) == 4 * 12 * 2 * 768
+    assert parameters_of(wide, roberta, options, step=4) == 4 * 12 * 2 * 768
     (at_heads,) = of_path(points_of("attention", roberta, options), "lowrank", "head", "q")
     assert at_heads.edits[0].heads is Heads.QUERY
     assert least_cost(at_heads, roberta, options, step=64) is not None

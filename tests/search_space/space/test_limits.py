@@ -1,0 +1,116 @@
+"""What binds a proposal beside the budget: its size, its extra FLOPs, whether it can be merged."""
+
+from statistics import median
+
+import pytest
+
+from search_space.backbones.shape import BackboneShape
+from search_space.counting.budget import Allowance
+from search_space.counting.flops import extra_flops
+from search_space.errors import BudgetError, OptionsError, SearchSpaceError
+from search_space.merging import unmergeable
+from search_space.space.asking import FloatRange
+from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.space import SIZE, SearchSpace
+
+HALF_PERCENT = 620_000
+DRAWS = 60
+
+
+def _space(shape: BackboneShape, **options: object) -> SearchSpace:
+    return SearchSpace(shape=shape, budget=HALF_PERCENT, options=SpaceOptions(**options))  # type: ignore[arg-type]
+
+
+def test_a_size_is_asked_for_where_there_is_a_range_and_nowhere_else(roberta: BackboneShape) -> None:
+    sized = _space(roberta, size=(0.125, 1.0)).parameters()
+    assert sized.pop(SIZE) == FloatRange(low=0.125, high=1.0, log=True)
+    assert sized == _space(roberta).parameters()
+
+
+def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta: BackboneShape) -> None:
+    space = _space(roberta, size=(0.125, 1.0))
+    used = []
+    for seed in range(DRAWS):
+        found = space.suggest(RandomTrial(seed))
+        if SIZE not in found.parameters:
+            assert not any(edit.sized_form for edit in found.configuration.edits)
+            continue
+        allowed = int(float(found.parameters[SIZE]) * HALF_PERCENT)
+        smallest = space.suggest(GivenTrial({**found.parameters, SIZE: 1e-9})).counts.stored
+        assert found.counts.stored <= max(allowed, smallest)
+        used.append(found.counts.stored / allowed)
+    assert median(used) > 0.97
+
+
+def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta: BackboneShape) -> None:
+    space = _space(roberta, size=(0.125, 1.0))
+    for seed in range(20):
+        found = space.suggest(RandomTrial(seed))
+        assert space.suggest(GivenTrial(found.parameters)).configuration == found.configuration
+
+
+def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta: BackboneShape) -> None:
+    free, most = _space(roberta), 700_000
+    space = _space(roberta, max_extra_flops=most)
+    beyond = 0
+    for seed in range(DRAWS):
+        found = space.suggest(RandomTrial(seed))
+        assert extra_flops(found.configuration, roberta) <= most
+        rates = {"attention": found.attention_learning_rate, "ffn": found.ffn_learning_rate}
+        told = free.parameters_of(
+            found.configuration,
+            rates={side: rate for side, rate in rates.items() if rate is not None},
+            share=float(found.parameters.get("attention_share", 0.5)),
+        )
+        assert told is not None
+        without = free.suggest(GivenTrial(told))
+        if extra_flops(without.configuration, roberta) <= most:
+            assert found.configuration == without.configuration
+        else:
+            beyond += 1
+            # a unit of width more at every sublayer would be too much
+            assert extra_flops(found.configuration, roberta) > 0.8 * most
+    assert beyond > DRAWS / 6
+
+
+def test_no_flops_allowed_is_what_can_be_merged(roberta: BackboneShape) -> None:
+    none, mergeable = _space(roberta, max_extra_flops=0), _space(roberta, mergeable=True)
+    assert none.parameters() == mergeable.parameters()
+    for seed in range(20):
+        found = mergeable.suggest(RandomTrial(seed))
+        assert unmergeable(found.configuration, roberta) == {}
+        assert extra_flops(found.configuration, roberta) == 0
+    assert len(mergeable.structures["attention"]) < len(_space(roberta).structures["attention"]) / 2
+
+
+def test_two_edits_on_a_side_keep_the_limits(roberta: BackboneShape) -> None:
+    space = _space(roberta, edits_per_side=(1, 2), max_extra_flops=300_000, size=(0.125, 1.0))
+    for seed in range(20):
+        assert extra_flops(space.suggest(RandomTrial(seed)).configuration, roberta) <= 300_000
+
+
+def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta: BackboneShape) -> None:
+    space = _space(roberta, mergeable=True, published=("lora_qv", "bitfit", "mam_adapter", "head_only"))
+    assert space.published_that_fit() == ("lora_qv", "bitfit", "head_only")
+    with pytest.raises(BudgetError, match=r"can be merged into the weights; got edit 0 \(softmax_memory"):
+        space.suggest_published("mam_adapter", RandomTrial(0))
+    with pytest.raises(BudgetError, match=r"adds [\d,]+ FLOPs per token; max_extra_flops is 1,000"):
+        _space(roberta, max_extra_flops=1000).suggest_published("mam_adapter", RandomTrial(0))
+
+
+@pytest.mark.parametrize("size", [(0.0, 1.0), (0.5, 1.5), (0.9, 0.2)])
+def test_a_size_is_a_range_of_shares(size: tuple[float, float]) -> None:
+    with pytest.raises((OptionsError, ValueError), match=r"must be (a range|two numbers)"):
+        SpaceOptions(size=size)
+
+
+def test_limits_that_leave_nothing_say_so(roberta: BackboneShape) -> None:
+    with pytest.raises(SearchSpaceError, match="and can be merged"):
+        _space(roberta, mergeable=True, attention_forms=("softmax_memory",), ffn_forms=())
+    with pytest.raises(BudgetError, match="got max_extra_flops 100"):
+        _space(roberta, max_extra_flops=100, attention_forms=("softmax_memory",), ffn_forms=())
+    with pytest.raises(BudgetError, match=r"must be a share of the budget in \(0, 1\]; got 0"):
+        Allowance(size=0)
+    with pytest.raises(BudgetError, match="at least 0; got -1"):
+        Allowance(extra_flops=-1)
