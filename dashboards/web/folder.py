@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dashboards.errors import DashboardError
 from dashboards.web.encoding import to_json
 from dashboards.web.pages import PAGES
-from dashboards.web.pages.page import Answer, Asked
+from dashboards.web.pages.page import Asked, Page
 from dashboards.web.rendering import STATIC, plotly_folder, rendered
 from dashboards.web.watching.storage import WatchedStorage
 from dashboards.web.watching.study import WatchedStudy
@@ -43,19 +44,17 @@ def _files(storage: WatchedStorage, study: WatchedStudy) -> Iterator[tuple[str, 
             continue
         place = "index.html" if page.name == "live" else f"{page.name}/index.html"
         yield place, rendered(page, study.record, is_live=False).encode()
-        for name, give in page.answers.items():
-            yield from _answers(storage, study, name, give)
+        yield from _answers(storage, study, page)
     yield ".nojekyll", b""
 
 
-def _answers(storage: WatchedStorage, study: WatchedStudy, name: str, give: Answer) -> Iterator[tuple[str, bytes]]:
-    """The answers of a name; those about one trial, of every trial."""
-    stars = (
-        [""] if "*" not in name else [str(trial.number) for trial in study.trials] if name == "trials/*.json" else []
-    )
-    for star in stars:
-        asked = Asked(storage=storage, watched=study, given={"*": star}, waits=True)
-        yield f"api/{name.replace('*', star)}", to_json(give(asked))
+def _answers(storage: WatchedStorage, study: WatchedStudy, page: Page) -> Iterator[tuple[str, bytes]]:
+    """What a page asks for; of answers to many questions those that can be foreseen."""
+    for name, give in page.answers.items():
+        asked = Asked(storage=storage, watched=study, waits=True)
+        stars = page.stars[name](asked) if name in page.stars else () if "*" in name else ("",)
+        for star in map(str, stars):
+            yield f"api/{name.replace('*', star)}", to_json(give(replace(asked, given={"*": star})))
 
 
 def _write(path: Path, content: bytes) -> int:

@@ -10,11 +10,11 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 
 PORT_WIDTH, PORT_HEIGHT = 62, 24
-EDIT_WIDTH, EDIT_HEIGHT = 124, 38
+EDIT_WIDTH, EDIT_HEIGHT = 140, 38
 
 _COLUMN = 106
-_EDITS_AT = 240
-_PANEL = 400
+_EDITS_AT = 236
+_PANEL = 390
 _GAP = 10
 _TOP = 44
 

@@ -50,12 +50,12 @@ def bound(door: Door, port: int | None) -> socket.socket:
     raise DashboardError("no port was given.")
 
 
-def address(door: Door, listener: socket.socket) -> str:
+def address(door: Door, listener: socket.socket, path: str = "") -> str:
     """What a person opens."""
     host = f"[{door.host}]" if ":" in door.host else door.host
     if door.host in ("0.0.0.0", "::"):
         host = socket.gethostname()
-    return f"http://{host}:{listener.getsockname()[1]}/{f'?token={door.token}' if door.token else ''}"
+    return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={door.token}' if door.token else ''}"
 
 
 class _Server(uvicorn.Server):

@@ -1,5 +1,8 @@
 """``deltaspace dashboard``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -38,16 +41,11 @@ def command(  # noqa: PLR0913
 
     It only reads, and nobody but this machine reaches it unless an address and a token are given. Ctrl-C ends it.
     """
-    from dashboards.errors import DashboardError
+    _check_installed()
+    from dashboards.web.folder import export_study
+    from dashboards.web.safety import Door
+    from dashboards.web.server import address, bound, serve
 
-    try:
-        from dashboards.web.folder import export_study
-        from dashboards.web.safety import Door
-        from dashboards.web.server import address, bound, serve
-    except ImportError as error:
-        raise DashboardError(
-            f"the dashboard needs {error.name}, which is not installed. Run: pip install 'deltaspace[dashboard]'"
-        ) from None
     if folder is not None:
         if study is None:
             raise click.UsageError("--export must have a study; got none. Name it before the option.")
@@ -55,12 +53,50 @@ def command(  # noqa: PLR0913
         click.echo(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
     door = Door(host=host, token=token)
+    path = "" if study is None else _path_of(storage, study)
     listener = bound(door, port)
-    shown = address(door, listener)
-    click.echo(f"{shown}")
+    shown = address(door, listener, path)
+    click.echo(shown)
     click.echo("Ctrl-C ends it.", err=True)
     if opens:
         import webbrowser
 
         webbrowser.open(shown)
     serve(storage, door, listener)
+
+
+@contextmanager
+def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
+    """Serve the dashboard in a process of its own for as long as a launch lasts, and say where.
+
+    Raises:
+        DashboardError: If it is not installed, or no port can be had.
+    """
+    if not is_wanted:
+        yield
+        return
+    _check_installed()
+    from dashboards.web.server import beside
+
+    with beside(storage) as shown:
+        click.echo(f"dashboard: {shown} (later: deltaspace dashboard)", err=True)
+        yield
+
+
+def _path_of(storage: str, study: str) -> str:
+    """Where the pages of a study are."""
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        return f"studies/{ledger.study(study).id}/"
+
+
+def _check_installed() -> None:
+    """Say how to install what only the dashboard needs."""
+    from dashboards.errors import DashboardError
+
+    missing = [name for name in ("starlette", "uvicorn", "plotly") if find_spec(name) is None]
+    if missing:
+        raise DashboardError(
+            f"the dashboard needs {', '.join(missing)}; not installed. Run: pip install 'deltaspace[dashboard]'"
+        )

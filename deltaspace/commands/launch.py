@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option, storage_option
 from search_space.errors import SearchSpaceError
@@ -54,9 +55,16 @@ _FROM_FILE = "[default: as in the study file]"
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @storage_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option("--dashboard", "has_dashboard", is_flag=True, help="Show it in the browser while it runs.")
 @json_option
 def command(
-    study: str, settings: tuple[str, ...], storage: str, quiet: bool, as_json: bool, **given: str | None
+    study: str,
+    settings: tuple[str, ...],
+    storage: str,
+    quiet: bool,
+    has_dashboard: bool,
+    as_json: bool,
+    **given: str | None,
 ) -> int:
     """Launch a study, or continue it.
 
@@ -74,7 +82,7 @@ def command(
     from studies.launching import launch
 
     has_begun = False
-    with progress_view(sys.stderr, quiet=quiet) as show_progress:
+    with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
         def observe(progress: "Progress") -> None:
             nonlocal has_begun

@@ -1,6 +1,6 @@
 """The pages of the dashboard: one file each, and a word in `PAGES`."""
 
-from dashboards.web.pages import compare, confirmations, leaderboard, live, query, studies, trial
+from dashboards.web.pages import compare, confirmations, discover, leaderboard, live, query, studies, trial
 from dashboards.web.pages.page import Page
 
 PAGES: tuple[Page, ...] = (
@@ -9,6 +9,7 @@ PAGES: tuple[Page, ...] = (
     leaderboard.PAGE,
     trial.PAGE,
     compare.PAGE,
+    discover.PAGE,
     confirmations.PAGE,
     query.PAGE,
 )

@@ -1,6 +1,6 @@
 """What a page is: its name, its title, and the answers it asks for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dashboards.web.watching.storage import WatchedStorage
@@ -45,12 +45,14 @@ class Page:
         of_study: Whether there is one per study.
         is_listed: Whether the navigation has it.
         answers: By name below ``api/``, where one ``*`` stands for anything, what the page asks for.
+        stars: By name of an answer with a ``*``, what stands for it in an export; none of those that are not here.
         is_exported: Whether it works without a server.
     """
 
     name: str
     title: str
     answers: Mapping[str, Answer]
+    stars: Mapping[str, Callable[[Asked], Iterable[object]]] = field(default_factory=dict)
     of_study: bool = True
     is_listed: bool = True
     is_exported: bool = True

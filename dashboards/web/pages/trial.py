@@ -94,4 +94,10 @@ def _nearest(study: WatchedStudy, configuration: Configuration) -> list[dict[str
     return [{"method": one.method.name, "title": one.method.title, "differences": one.differences} for one in ranked]
 
 
-PAGE = Page(name="trial", title="Trial", answers={"trials/*.json": _trial}, is_listed=False)
+PAGE = Page(
+    name="trial",
+    title="Trial",
+    answers={"trials/*.json": _trial},
+    stars={"trials/*.json": lambda asked: (trial.number for trial in asked.study.trials)},
+    is_listed=False,
+)

@@ -5,7 +5,7 @@ import { h, s, told } from "./dom.js";
 import { words } from "./format.js";
 
 const PORT = { width: 62, height: 24 };
-const EDIT = { width: 124, height: 38 };
+const EDIT = { width: 140, height: 38 };
 
 export function picture(found) {
   return h("div", { class: "picture" }, found.panels.map((panel, place) => drawn(panel, place, found.norm)), found.outside.length ? outside(found.outside) : null);

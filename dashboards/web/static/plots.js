@@ -135,7 +135,7 @@ function themed(traces, layout, height) {
   const axes = Object.fromEntries(
     Object.entries({ xaxis: {}, yaxis: {}, ...layout })
       .filter(([name]) => /^[xy]axis\d*$/.test(name))
-      .map(([name, own]) => [name, { ...axis, ...own, title: { ...axis.title, ...(typeof own.title === "string" ? { text: own.title } : own.title) } }]),
+      .map(([name, own]) => [name, { ...axis, ...own, title: { ...axis.title, text: plain(typeof own.title === "string" ? own.title : (own.title?.text ?? "")) } }]),
   );
   const font = { family: "system-ui, sans-serif", size: 12, color: ink };
   return {

@@ -2,7 +2,7 @@ import { onChange, picks, read, write } from "../address.js";
 import { colour, formColour, stateColour } from "../colours.js";
 import { fill, h } from "../dom.js";
 import { count } from "../format.js";
-import { Plot } from "../plots.js";
+import { plain, Plot } from "../plots.js";
 import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
 import { Table } from "../table.js";
 import { rungLines } from "./live.js";
@@ -18,17 +18,17 @@ export async function show(page) {
   const said = h("p", { class: "quiet", role: "status" });
   const verdict = h("p", { class: "verdict" });
   const plots = {
-    size: new Plot("Score against parameters", { hint: "The line is the front: nothing smaller scores more." }),
-    share: new Plot("Score against the share at attention"),
-    attentionRate: new Plot("Score against the learning rate at attention"),
-    ffnRate: new Plot("Score against the learning rate at the FFN"),
+    size: new Plot("Score by parameters", { hint: "The line is the front: nothing smaller scores more." }),
+    share: new Plot("Score by share at attention"),
+    attentionRate: new Plot("Score by rate at attention"),
+    ffnRate: new Plot("Score by rate at the FFN"),
     attentionForm: new Plot("Score by form at attention"),
     ffnForm: new Plot("Score by form at the FFN"),
     curves: new Plot("Curves of the best", { hint: `Of at most ${CURVES} trials, and of those that are marked.` }),
   };
   let table = null;
   const legend = h("div", { class: "legend" });
-  fill(place, verdict, filters, said, pickedBar(base), h("div", { id: "board" }), legend, h("div", { class: "grid" }, Object.values(plots).map((plot) => plot.element)));
+  fill(place, verdict, filters, said, pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { class: "grid" }, Object.values(plots).map((plot) => plot.element)));
 
   const redraw = async (trials) => {
     if (!table) {
@@ -169,8 +169,8 @@ function drawPlots(plots, trials, rows) {
   show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
   show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
   show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
-  const form = (name) => (one) => formOf(one[name]).replaceAll("_", " ");
-  const category = { type: "category", categoryorder: "category ascending" };
+  const form = (name) => (one) => plain(formOf(one[name])).replaceAll("_", "<br>").replaceAll("+", "<br>+ ");
+  const category = { type: "category", categoryorder: "category ascending", tickangle: 0, tickfont: { size: 10.5 } };
   show(plots.attentionForm, form("attention_form"), "form at attention", category);
   show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
 }

@@ -1,0 +1,119 @@
+import { onChange } from "../address.js";
+import { colour } from "../colours.js";
+import { ask } from "../data.js";
+import { fill, h, told } from "../dom.js";
+import { count, words } from "../format.js";
+import { plain, Plot } from "../plots.js";
+import { pickedBar, trialLink, watched } from "../parts.js";
+import { Table } from "../table.js";
+
+const LAST = ["value", "low", "high", "n", "is_resolved", "sentence"];
+const MOST = 40;
+
+export async function show(page) {
+  const { place, base, api, problem } = page;
+  const { views } = await ask(`${api}views.json`);
+  const sections = new Map(views.map((view) => [view, section(view)]));
+  fill(
+    place,
+    h("p", { class: "quiet" }, "From the posterior of the search's model, never from averages of the trials, which the sampler has biased. Intervals hold with 90%; faint is what is not resolved."),
+    pickedBar(base),
+    h("nav", { "aria-label": "Views", class: "views" }, views.map((view) => h("a", { href: `#${view}` }, view))),
+    [...sections.values()].map((one) => one.element),
+  );
+  const draw = async (trials) => {
+    for (const [view, one] of sections) {
+      const key = `${trials.version}`;
+      if (one.key === key && !one.isPending) continue;
+      const found = await ask(`${api}views/${view}.json`);
+      one.isPending = found.pending;
+      if (!found.pending) one.key = key;
+      drawSection(one, found, base);
+    }
+  };
+  await watched(page, draw);
+  onChange(() => sections.forEach((one) => one.table?.draw()));
+  if (location.hash) document.querySelector(CSS.escape ? `#${CSS.escape(location.hash.slice(1))}` : location.hash)?.scrollIntoView();
+}
+
+function section(view) {
+  const body = h("div", {}, h("p", { class: "quiet" }, "being worked out …"));
+  const title = h("h2", {}, view);
+  return { view, title, body, element: h("section", { id: view, class: "view" }, title, body), text: "", isPending: true };
+}
+
+function drawSection(one, found, base) {
+  const text = JSON.stringify(found);
+  if (text === one.text) return;
+  one.text = text;
+  if (found.pending) return;
+  if (found.problem) {
+    fill(one.body, h("p", { class: "quiet" }, told(found.problem)));
+    return;
+  }
+  const { question, sentences, note, columns, rows } = found.answer;
+  fill(one.title, `${one.view}. `, told(question));
+  const entries = rows.map((row) => Object.fromEntries(columns.map((name, place) => [name, row[place]])));
+  const own = columns.filter((name) => !LAST.includes(name));
+  const said = sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence)));
+  if (entries.length === 0) {
+    fill(one.body, said, h("p", { class: "quiet hint" }, told(note)));
+    return;
+  }
+  one.plot ??= new Plot(`${one.view} ${question}`, { height: Math.min(640, 120 + 22 * Math.min(entries.length, MOST)) });
+  one.table = tableOf(one.view, question, own, entries, base);
+  drawPlot(one.plot, own, columns, entries);
+  fill(one.body, h("div", { class: "grid two" }, one.plot.element, h("div", {}, said, h("p", { class: "quiet hint" }, told(note)))), h("div", { class: "board" }, one.table.show(entries)));
+}
+
+const number = (value) => (value === null ? "–" : typeof value !== "number" ? told(value) : Number.isInteger(value) ? count(value) : Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(4) : value.toExponential(1));
+
+function tableOf(view, question, own, entries, base) {
+  const columns = own.map((name) => {
+    const isNumber = entries.some((row) => typeof row[name] === "number");
+    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : typeof row[name] === "boolean" ? (row[name] ? "yes" : "no") : isNumber ? number(row[name]) : told(row[name] === null ? "–" : row[name]));
+    return { name, title: words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" };
+  });
+  columns.push(
+    { name: "value", title: "value", isNumber: true, value: (row) => row.value, cell: (row) => h("span", { class: row.is_resolved ? "found" : "quiet" }, number(row.value)) },
+    { name: "interval", title: "90%", isNumber: true, value: (row) => row.low, cell: (row) => `${number(row.low)} to ${number(row.high)}` },
+    { name: "n", title: "n", isNumber: true, value: (row) => row.n, cell: (row) => count(row.n), hint: "trials with a reading that have what is compared" },
+    { name: "resolved", title: "resolved", value: (row) => row.is_resolved, cell: (row) => (row.is_resolved ? "yes" : "no") },
+  );
+  return new Table(columns, { caption: question, name: view, number: own.includes("trial") ? (row) => row.trial : null });
+}
+
+/** Values with their intervals, over what they are of. */
+function drawPlot(plot, own, columns, entries) {
+  const texts = own.filter((name) => entries.some((row) => typeof row[name] === "string" && row[name] !== ""));
+  const label = (row) => (own.includes("trial") ? `trial ${row.trial}` : plain(texts.map((name) => words(row[name] ?? "–")).join(" · ")).slice(0, 60));
+  const bySize = own.includes("parameters");
+  const shown = bySize ? entries : entries.slice(0, MOST);
+  const traces = [true, false].map((isResolved) => {
+    const some = shown.filter((row) => row.is_resolved === isResolved);
+    const ends = { type: "data", symmetric: false, array: some.map((row) => row.high - row.value), arrayminus: some.map((row) => row.value - row.low), thickness: 1.2, width: 2 };
+    const values = some.map((row) => row.value);
+    const tone = colour(isResolved ? "accent" : "faint");
+    return {
+      type: "scatter",
+      mode: "markers",
+      name: isResolved ? "resolved" : "not resolved",
+      x: bySize ? some.map((row) => row.parameters) : values,
+      y: bySize ? values : some.map(label),
+      [bySize ? "error_y" : "error_x"]: ends,
+      customdata: own.includes("trial") ? some.map((row) => row.trial) : undefined,
+      text: some.map((row) => plain(row.sentence)),
+      hoverinfo: "text",
+      marker: { color: tone, size: 7 },
+      opacity: isResolved ? 1 : 0.7,
+    };
+  });
+  const zero = { type: "line", x0: 0, x1: 0, yref: "paper", y0: 0, y1: 1, line: { width: 1, color: colour("quiet") } };
+  const hasZero = !bySize && shown.some((row) => row.low <= 0 && row.high >= 0);
+  plot.show(
+    traces.filter((trace) => trace.x.length),
+    bySize ? { xaxis: { title: "stored parameters", rangemode: "tozero" }, yaxis: { title: "expected" } } : { xaxis: { title: "value" }, yaxis: { type: "category", autorange: "reversed", tickfont: { size: 11 } }, shapes: hasZero ? [zero] : [], margin: { l: 60, r: 12, t: 10, b: 42 } },
+    { columns, rows: entries.map((row) => columns.map((name) => row[name])) },
+    shown.length < entries.length ? `${shown.length} of ${count(entries.length)}` : "",
+  );
+}

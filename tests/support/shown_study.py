@@ -1,0 +1,158 @@
+"""A ledger with something on every page of the dashboard, and one whose names and values want to be more than text."""
+
+from dataclasses import replace
+
+from support.planted_ledger import Planted
+
+from search_space.space.random_draw import RandomTrial
+from studies.store.ledger import Ledger
+from studies.store.records import (
+    ArtefactRecord,
+    ConfirmationRecord,
+    Contender,
+    NewStudy,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    StudyKind,
+    TrialState,
+)
+
+HOSTILE = '<img src=x onerror="window.pwned=1">\'"); DROP TABLE trials;--\x1b[31m\u202egnp.exe{{7*7}}<b>${1}'
+"""Mark-up, SQL, an escape sequence, text that turns around, and what templates would work out."""
+
+_SCORES = {
+    "trial 5": (0.83, 0.84, 0.82, 0.85),
+    "mam_adapter": (0.80, 0.81, 0.79, 0.82),
+    "lora_qv": (0.78, 0.8, 0.77, 0.8),
+}
+
+
+def shown_study(url: str) -> int:
+    """A study of 36 complete, 8 pruned, 1 failed and 2 running trials, with its confirmation; returns its key."""
+    planted = Planted(url, 36, noise=0.01)
+    ledger, key = planted.ledger, planted.study.id
+    epoch = ledger.take_over(key, "keeper-2")
+    for number in range(36, 47):
+        candidate = planted.space.suggest(RandomTrial(5000 + number))
+        planted.candidates.append(candidate)
+        ledger.add_trials(key, epoch, [planted.trial(number, candidate)], worker=f"worker-{number % 2}")
+        first = _reading(number, 4, planted.truth(number) - 0.08, rung=0)
+        if number < 44:
+            why = f"rung 0 (4 steps): {first.score:.4f}, and 12 of 30 are better by more than their noise"
+            ledger.settle(key, epoch, number, 1, readings=[first], outcome=Outcome(state=TrialState.PRUNED, reason=why))
+        elif number == 44:
+            ledger.settle(
+                key, epoch, 44, 1, outcome=Outcome(state=TrialState.FAILED, reason="the loss is NaN at step 3")
+            )
+        else:
+            ledger.settle(key, epoch, number, 1, readings=[first])
+    ledger.record_event(key, "lost", "worker-1 was silent; its trials are queued again", trial=40)
+    _confirmation(planted)
+    ledger.close()
+    return key
+
+
+def _reading(trial: int, step: int, score: float, rung: int | None = None) -> ReadingRecord:
+    return ReadingRecord(
+        trial=trial,
+        step=step,
+        score=score,
+        metrics={"accuracy": score, "validation_loss": 1 - score},
+        train_loss=1.0,
+        seconds=1.5,
+        attempt=1,
+        rung=rung,
+    )
+
+
+def _confirmation(planted: Planted) -> None:
+    """Three contenders with four seeds each, all done."""
+    ledger, numbers = planted.ledger, {"trial 5": 5, "mam_adapter": 1, "lora_qv": 0}
+    contenders = tuple(
+        Contender(
+            label=label,
+            trial=number,
+            validation_score=planted.truth(number) + 0.02,
+            is_top=label == "trial 5",
+            baselines=() if label == "trial 5" else (label,),
+        )
+        for label, number in numbers.items()
+    )
+    record = ConfirmationRecord(
+        study="planted",
+        top=1,
+        against=("mam_adapter", "lora_qv"),
+        seeds=(1, 2, 3, 4),
+        contenders=contenders,
+        left_out={},
+    )
+    new = replace(_new_study("planted-confirm", planted), kind=StudyKind.CONFIRMATION, parent_id=planted.study.id)
+    trials = [
+        replace(
+            planted.trial(number, planted.candidates[number]),
+            number=4 * place + seed,
+            fingerprint=f"{place}/{seed}",
+            proposal={},
+        )
+        for place, number in enumerate(numbers.values())
+        for seed in range(4)
+    ]
+    study = ledger.create_study(new, trials, record)
+    epoch = ledger.take_over(study.id, "keeper")
+    for place, scores in enumerate(_SCORES.values()):
+        for seed, score in enumerate(scores):
+            number = 4 * place + seed
+            ledger.lease(study.id, epoch, number, "worker-0")
+            done = Outcome(state=TrialState.COMPLETE, score=score)
+            ledger.settle(study.id, epoch, number, 1, readings=[_reading(number, 8, score)], outcome=done)
+
+
+def _new_study(name: str, planted: Planted) -> NewStudy:
+    return NewStudy(
+        name=name,
+        specification={"task": {"name": "planted"}, "trials": 12},
+        backbone="roberta_base",
+        backbone_parameters=planted.space.shape.parameters,
+        budget_parameters=planted.space.budget,
+        metric="accuracy",
+        seed=0,
+    )
+
+
+def hostile_study(url: str, trials: tuple[NewTrial, ...]) -> int:
+    """A study whose every text is `HOSTILE`; returns its key."""
+    new = NewStudy(
+        name=HOSTILE,
+        specification={"task": {"name": HOSTILE}, "trials": len(trials)},
+        backbone=HOSTILE,
+        backbone_parameters=124_645_632,
+        budget_parameters=600_000,
+        metric=HOSTILE,
+        seed=0,
+    )
+    with Ledger.open(url) as ledger:
+        key = ledger.create_study(new).id
+        epoch = ledger.take_over(key, HOSTILE)
+        for trial in trials:
+            sides = {
+                name: None if side is None else replace(side, form=HOSTILE, write=HOSTILE, gate=HOSTILE)
+                for name, side in (("attention", trial.attention), ("ffn", trial.ffn))
+            }
+            bad = replace(trial, description=HOSTILE, method=HOSTILE, origin="published", **sides)
+            ledger.add_trials(key, epoch, [bad], worker=HOSTILE)
+            readings = [_reading(trial.number, 4, 0.5), _reading(trial.number, 8, 0.6)]
+            file = ArtefactRecord(
+                trial=trial.number, kind="delta", step=8, path=HOSTILE, sha256="00" * 32, size_bytes=12
+            )
+            if trial.number == 0:
+                ledger.settle(key, epoch, 0, 1, readings=readings)
+                continue
+            ending = (
+                Outcome(state=TrialState.COMPLETE, score=0.6)
+                if trial.number % 2
+                else Outcome(state=TrialState.PRUNED, reason=HOSTILE)
+            )
+            ledger.settle(key, epoch, trial.number, 1, readings=readings, artefact=file, outcome=ending)
+        ledger.record_event(key, HOSTILE, HOSTILE, trial=0)
+    return key
