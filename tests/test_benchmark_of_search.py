@@ -137,7 +137,7 @@ def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(arms: Any, space
     assert rates.cost(rates.best) == 0
     assert rates.cost(rates.best + 0.5) == pytest.approx(0.75)
     lora = space.suggest_published("lora_qv", RandomTrial(0))
-    low, high = space.options.learning_rates["lowrank"]
+    low, high = space.rate_range(lora.configuration.attention)
 
     def score_at(z: float) -> float:
         rate = low * (high / low) ** ((z + 1) / 2)

@@ -66,7 +66,7 @@ class Bottleneck(SizedForm):
     """
 
     name: ClassVar[str] = "bottleneck"
-    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.2e-2)
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
     unmergeable: ClassVar[str | None] = "its activation is not linear"
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY

@@ -38,7 +38,7 @@ class LowRank(SizedForm):
     """
 
     name: ClassVar[str] = "lowrank"
-    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.2e-2)
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
     unmergeable: ClassVar[str | None] = None
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY

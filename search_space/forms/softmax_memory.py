@@ -42,7 +42,7 @@ class SoftmaxMemory(SizedForm):
     """
 
     name: ClassVar[str] = "softmax_memory"
-    learning_rates: ClassVar[tuple[float, float]] = (3e-3, 2.5e-2)
+    learning_rates: ClassVar[tuple[float, float]] = (3e-3, 4e-2)
     unmergeable: ClassVar[str | None] = "its softmax is not linear"
     logits: ClassVar[Logits | None] = Logits.TABLE
     per_head: ClassVar[Heads | None] = Heads.KEY_VALUE

@@ -20,14 +20,13 @@ def whole_space() -> SearchSpace:
 
 
 def score_of(candidate: Candidate) -> float:
-    """Low-rank edits at either side are good, rates near 4e-3 better, and there is noise that the size hides."""
+    """Low-rank edits at either side are good, searched rates near 4e-3 better; the size hides noise."""
     score = 0.4
-    for edits, rate in (
-        (candidate.configuration.attention, candidate.attention_learning_rate),
-        (candidate.configuration.ffn, candidate.ffn_learning_rate),
-    ):
-        if edits and rate is not None:
-            score += 0.03 + 0.03 * (edits[0].form.name == "lowrank") - 0.01 * abs(math.log(rate / 4e-3))
+    for edits in (candidate.configuration.attention, candidate.configuration.ffn):
+        if edits:
+            form = edits[0].form.name
+            searched = float(candidate.parameters[f"learning_rate.{form}"])
+            score += 0.03 + 0.03 * (form == "lowrank") - 0.01 * abs(math.log(searched / 4e-3))
     return score + 0.002 * math.sin(1e4 * candidate.counts.stored)
 
 

@@ -52,7 +52,7 @@ def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta: Backbo
     scaled, fixed = (space.suggest_published(name, GivenTrial(RATES)) for name in ("lora_qv", "lora_qv:s=4"))
     assert scaled.attention_learning_rate == 8e-3 / 2
     assert fixed.attention_learning_rate == 8e-3 / 4
-    assert space.rate_range(fixed.configuration.attention) == (1e-3 / 4, 1.2e-2 / 4)
+    assert space.rate_range(fixed.configuration.attention) == (1e-3 / 4, 1.5e-2 / 4)
     mam = space.suggest_published("mam_adapter", GivenTrial(RATES))
     assert (mam.attention_learning_rate, mam.ffn_learning_rate) == (1e-2, 6e-3 / 2)
 

@@ -124,14 +124,14 @@ def test_published_methods_are_tried_at_rates_that_promise_most(space, history):
     places = [relative_rate(rate, low, high) for rate in rates]
     assert abs(np.mean(places) - BEST_RATE) < 0.15
     assert 0.1 < np.std(places) < 0.4
-    high_is_good = [
-        replace(one, readings=(Measured(fraction=1.0, score=0.4 + 0.1 * place, time=one.number),))
+    low_is_good = [
+        replace(one, readings=(Measured(fraction=1.0, score=0.4 - 0.1 * place, time=one.number),))
         for one in history(40)
         for place in [relative_rate(one.attention_learning_rate or low, low, high)]
     ]
-    told = [search.published(high_is_good, "lora_qv", number=number) for number in range(40, 60)]
+    told = [search.published(low_is_good, "lora_qv", number=number) for number in range(40, 60)]
     later = [relative_rate(one.attention_learning_rate, low, high) for one in told]
-    assert np.mean(later) > np.mean(places) + 0.2
+    assert np.mean(later) < np.mean(places) - 0.2
 
 
 def test_two_good_sides_are_joined(space):
@@ -213,7 +213,9 @@ def test_an_objective_may_ask_published_methods_first(space):
     for _ in range(5):
         trial = study.ask()
         candidate = space.suggest_published("prefix_tuning", trial)
-        assert abs(relative_rate(candidate.attention_learning_rate, low, high) - BEST_RATE) <= 0.3 + 1e-9
+        place = relative_rate(candidate.attention_learning_rate, low, high)
+        is_proposed = trial.relative_params.get("attention.form") == "softmax_memory"
+        assert is_proposed or abs(place - BEST_RATE) <= 0.3 + 1e-9
         study.tell(trial, score_of(candidate))
 
 
