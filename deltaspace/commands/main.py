@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "dashboard": "Show studies in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
     "ablate": "Train the differences between a published method and a trial, one after another, on the test split.",
+    "report": "Write all that is known of a study to one HTML file.",
     "verify": "Check that a study is whole: its records, its proposals, its files.",
     "export": "Take a trial away: trained weights, what they are, a model card.",
     "train": "Train one configuration without a search.",

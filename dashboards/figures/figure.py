@@ -1,0 +1,141 @@
+"""What a figure is, and how all of them look."""
+
+import html
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Traces = Sequence[Mapping[str, Any]]
+
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#8C8C8C",
+)
+"""Colours that people who see few of them tell apart (Okabe and Ito 2008), on light and on dark ground."""
+
+RESOLVED, UNRESOLVED, PUBLISHED, DISCOVERED = BLUE, GREY, ORANGE, BLUE
+
+_ROW_PIXELS, _LINE_PIXELS = 44, 18
+_LEAST_PIXELS = 150
+_LINE, _LINES = 44, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure of Plotly without a theme.
+
+    Attributes:
+        name: Of its file and its place in a page: letters, digits and ``-``.
+        title: One line above it.
+        says: What it shows, for people who do not see it.
+        data: Traces, SVG ones only.
+        layout: Axes with units, and what is drawn beside the traces.
+    """
+
+    name: str
+    title: str
+    says: str
+    data: Traces
+    layout: Mapping[str, Any]
+
+    def themed(self, theme: str = "light") -> dict[str, Any]:
+        """All that Plotly is told, in the colours of a theme of `TEMPLATES`."""
+        return {"data": list(self.data), "layout": {**self.layout, "template": TEMPLATES[theme]}}
+
+
+def _template(ink: str, ground: str, lines: str) -> dict[str, Any]:
+    axis = {
+        "gridcolor": lines,
+        "linecolor": lines,
+        "zerolinecolor": ink,
+        "zerolinewidth": 1,
+        "ticks": "outside",
+        "tickcolor": lines,
+        "automargin": True,
+        "title": {"standoff": 8},
+    }
+    return {
+        "layout": {
+            "font": {"family": "system-ui, sans-serif", "size": 13, "color": ink},
+            "paper_bgcolor": ground,
+            "plot_bgcolor": ground,
+            "colorway": [BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY],
+            "colorscale": {"sequential": "Viridis", "diverging": "RdBu"},
+            "xaxis": axis,
+            "yaxis": axis,
+            "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+            "margin": {"l": 16, "r": 16, "t": 36, "b": 48},
+            "hoverlabel": {"align": "left", "namelength": -1},
+            "annotationdefaults": {"font": {"color": ink}},
+        }
+    }
+
+
+TEMPLATES: Mapping[str, Mapping[str, Any]] = {
+    "light": _template("#1b1b1b", "#ffffff", "#dddddd"),
+    "dark": _template("#e8e8e8", "#16181c", "#3a3d42"),
+}
+"""By theme."""
+
+
+def plain(text: object) -> str:
+    """A text that Plotly shows as it is: it takes ``<b>``, ``<a>`` and the like for markup."""
+    shown = "".join(one if one.isprintable() else " " for one in str(text))
+    return html.escape(shown, quote=False)
+
+
+def wrapped(text: object) -> list[str]:
+    """A text in lines that a phone has room for, to be shown as they are; of a long one the beginning."""
+    lines = textwrap.wrap(str(text), _LINE, max_lines=_LINES, placeholder=" …") or [""]
+    return [plain(line) for line in lines]
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis with what it measures, unit included."""
+    return {"title": {"text": plain(title)}, **more}
+
+
+def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, Any]:
+    """A layout of rows, the first on top, each with its label above it, so that long ones fit on a phone.
+
+    Args:
+        labels: Of the rows; row i is at y = -i.
+        across: What the horizontal axis measures.
+        more: Keys of the layout.
+    """
+    lines = [wrapped(label) for label in labels]
+    most = max(map(len, lines), default=1)
+    notes = [
+        {
+            "text": "<br>".join(some),
+            "xref": "paper",
+            "x": 0,
+            "xanchor": "left",
+            "y": -row,
+            "yanchor": "bottom",
+            "yshift": 5,
+            "showarrow": False,
+            "align": "left",
+        }
+        for row, some in enumerate(lines)
+    ]
+    return {
+        "xaxis": axis(across, zeroline=False),
+        "yaxis": {"visible": False, "range": [-len(labels) + 0.5, 0.9], "fixedrange": True},
+        "annotations": notes,
+        "height": max(_LEAST_PIXELS, 110 + (_ROW_PIXELS + _LINE_PIXELS * (most - 1)) * len(labels)),
+        "showlegend": False,
+        **more,
+    }
+
+
+def zero_line() -> dict[str, Any]:
+    """A vertical line where nothing is gained or lost."""
+    line = {"color": GREY, "width": 1, "dash": "dot"}
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": line}

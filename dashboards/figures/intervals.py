@@ -1,0 +1,70 @@
+"""Rows with a value and a 90% interval, one below the other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from dashboards.figures.figure import RESOLVED, UNRESOLVED, Figure, plain, rows_layout, zero_line
+from studies.queries.discover import Answer, Finding
+
+MOST_ROWS = 24
+
+_COMMON = {field.name for field in fields(Finding)}
+
+
+def intervals(answer: Answer, *, across: str, name: str | None = None, title: str | None = None) -> Figure:
+    """The findings of an answer; those that are not resolved are grey.
+
+    Args:
+        answer: Of at least one row.
+        across: What the values are, with their unit.
+        name: Of the figure; that of the view without.
+        title: The question without.
+    """
+    rows = answer.rows[:MOST_ROWS]
+    labels = [label_of(row) for row in rows]
+    left_out = f"; the first {len(rows)} of {len(answer.rows)}" if len(rows) < len(answer.rows) else ""
+    resolved = sum(row.is_resolved for row in rows)
+    return Figure(
+        name=name or answer.view.lower(),
+        title=f"{title or answer.question}{left_out}",
+        says=f"{len(rows)} values with 90% intervals, {resolved} of them resolved. The table holds the numbers.",
+        data=[interval_trace(rows, labels)],
+        layout=rows_layout(labels, across, shapes=[zero_line()]),
+    )
+
+
+def interval_trace(rows: Sequence[Finding], labels: Sequence[str]) -> Mapping[str, Any]:
+    """Points with their intervals, the first row on top."""
+    colours = [RESOLVED if row.is_resolved else UNRESOLVED for row in rows]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [row.value for row in rows],
+        "y": [-place for place in range(len(rows))],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [row.high - row.value for row in rows],
+            "arrayminus": [row.value - row.low for row in rows],
+            "color": UNRESOLVED,
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "marker": {
+            "color": colours,
+            "size": 9,
+            "symbol": ["circle" if row.is_resolved else "circle-open" for row in rows],
+        },
+        "text": [
+            plain(f"{label}: {row.value:+.4f} ({row.low:+.4f} to {row.high:+.4f})")
+            for label, row in zip(labels, rows, strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def label_of(row: Finding) -> str:
+    """What a row is of: its own texts and whole numbers, in their order."""
+    own = (getattr(row, field.name) for field in fields(row) if field.name not in _COMMON)
+    return " · ".join(str(value) for value in own if isinstance(value, str) and value)

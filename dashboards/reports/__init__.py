@@ -1,0 +1,9 @@
+"""A study as one file, for a paper's appendix: text, figures and tables, nothing of it from a network.
+
+::
+
+    report.py       what a report holds
+    page.py         it as one HTML file
+    images.py       its figures as files of their own
+    tables.py       its tables as files of their own
+"""

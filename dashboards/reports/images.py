@@ -1,0 +1,60 @@
+"""The figures of a report as files of their own."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from dashboards.errors import DashboardError
+from dashboards.figures.figure import Figure
+
+ImageFormat = Literal["svg", "png"]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+"""Commands that Kaleido can draw with."""
+_WIDTH, _HEIGHT, _SCALE = 900, 450, 2
+
+
+def write_images(figures: Sequence[Figure], folder: Path, form: ImageFormat) -> list[Path]:
+    """One file a figure, on white ground.
+
+    Raises:
+        DashboardError: If Kaleido or a browser for it is missing, or the folder cannot be written.
+    """
+    try:
+        import kaleido
+    except ModuleNotFoundError:
+        raise DashboardError(
+            "images of figures need the package kaleido, which is not installed. Install it: "
+            "pip install 'deltaspace[figures]'."
+        ) from None
+    browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise DashboardError(
+            f"images of figures need a browser; none of {', '.join(BROWSERS)} is on the path. "
+            "Install Chromium, or name one with BROWSER_PATH."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [(figure, folder / f"{figure.name}.{form}") for figure in figures]
+    todo = [
+        {
+            "fig": _titled(figure),
+            "path": path,
+            "opts": {
+                "format": form,
+                "width": _WIDTH,
+                "height": figure.layout.get("height", _HEIGHT),
+                "scale": _SCALE if form == "png" else 1,
+            },
+        }
+        for figure, path in wanted
+    ]
+    kaleido.write_fig_from_object_sync(todo, kopts={"path": browser})
+    return [path for _, path in wanted]
+
+
+def _titled(figure: Figure) -> dict[str, object]:
+    themed = figure.themed("light")
+    layout = {**themed["layout"], "title": {"text": figure.title, "font": {"size": 15}, "x": 0.02}, "margin": {"t": 84}}
+    return {**themed, "layout": layout}

@@ -1,0 +1,96 @@
+"""A report as one HTML file that loads nothing."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from dashboards.errors import DashboardError
+from dashboards.figures.figure import TEMPLATES
+from dashboards.reports.report import Report
+from studies.queries.table import Table
+
+_MOST_SENTENCES = 6
+_MOST_OPEN = 12
+_LONG = 40
+_SENTENCE = "sentence"
+
+
+def report_page(report: Report) -> str:
+    """The file's text. What a study is called, and all that it holds, is text in it, never markup.
+
+    Raises:
+        DashboardError: If Plotly is not installed.
+    """
+    environment = Environment(
+        loader=PackageLoader("dashboards.reports", "."), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("report.html").render(
+        report=report,
+        most_sentences=_MOST_SENTENCES,
+        most_open=_MOST_OPEN,
+        columns=_columns,
+        cells=_cells,
+        figures=Markup(_figures(report)),
+        plotly=Markup(plotly_script()),
+    )
+
+
+def plotly_script() -> str:
+    """The script of Plotly, from its Python wheel.
+
+    Raises:
+        DashboardError: If that is not installed.
+    """
+    try:
+        found = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
+    except ModuleNotFoundError:
+        raise DashboardError(
+            "figures need the package plotly, which is not installed. Install it: pip install 'deltaspace[dashboard]'."
+        ) from None
+    return found.read_text(encoding="utf-8")
+
+
+def _figures(report: Report) -> str:
+    """All figures as JSON in which no text can end the element that holds it."""
+    found = [
+        {"name": figure.name, "data": list(figure.data), "layout": dict(figure.layout)}
+        for section in report.sections
+        for figure in section.figures
+    ]
+    text = json.dumps({"figures": found, "templates": TEMPLATES}, ensure_ascii=False, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _columns(table: Table) -> list[tuple[str, str]]:
+    """Names with the kind of what is in them; sentences stand above the table."""
+    return [(name, _kind(table.column(name))) for name in table.columns if name != _SENTENCE or len(table.columns) < 2]
+
+
+def _cells(table: Table) -> Iterator[list[tuple[str, str]]]:
+    shown = [(table.columns.index(name), kind) for name, kind in _columns(table)]
+    for row in table.rows:
+        yield [(_text(row[place]), kind) for place, kind in shown]
+
+
+def _kind(values: tuple[object, ...]) -> str:
+    given = [value for value in values if value is not None]
+    if given and all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
+        return "number"
+    return "long" if any(isinstance(value, str) and len(value) > _LONG for value in given) else ""
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1 else f"{value:,.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else str(value)

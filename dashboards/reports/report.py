@@ -1,0 +1,134 @@
+"""What a report of a study holds, in its order."""
+
+from dataclasses import dataclass
+
+from dashboards.figures.boards import curves_figure, leaderboard_figure
+from dashboards.figures.figure import Figure
+from dashboards.figures.views import figures_of
+from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
+from studies.confirming.results import ConfirmationResult, confirmation_results, verdict_sentences
+from studies.confirming.wording import notes
+from studies.queries.discover import Knowledge, discovered
+from studies.queries.discover.pruned import curves
+from studies.queries.leaderboard import Leaderboard, leaderboard
+from studies.queries.summaries import StudySummary
+from studies.queries.table import Table
+from studies.store.ledger import Ledger
+
+_LEADERBOARD_COLUMNS = (
+    "place",
+    "number",
+    "method",
+    "sentence",
+    "state",
+    "estimate",
+    "estimate_low",
+    "estimate_high",
+    "score",
+    "seeds",
+    "parameters",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One question and its answer.
+
+    Attributes:
+        name: Of its files: letters, digits and ``-``.
+        title: The question.
+        sentences: The answer in words.
+        figures: May be none.
+        table: The numbers; None without.
+        note: How to read them; empty for nothing.
+    """
+
+    name: str
+    title: str
+    sentences: tuple[str, ...]
+    figures: tuple[Figure, ...] = ()
+    table: Table | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A study to be read.
+
+    Attributes:
+        summary: How it stands.
+        sentences: What a person can quote.
+        sections: In their order.
+    """
+
+    summary: StudySummary
+    sentences: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def report_of(ledger: Ledger, name: str, knowledge: Knowledge) -> Report:
+    """All that is known of a study.
+
+    Args:
+        ledger: Where it is.
+        name: Of the study.
+        knowledge: What it has taught.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        StudiesError: If it cannot be asked what it has taught.
+    """
+    board = leaderboard(ledger, name)
+    answers = discovered(knowledge)
+    sections = [_leaderboard(board)]
+    sections += [
+        Section(
+            name=answer.view.lower(),
+            title=answer.question,
+            sentences=answer.sentences,
+            figures=figures_of(knowledge, answer),
+            table=answer.table(),
+            note=answer.note,
+        )
+        for answer in answers
+    ]
+    sections.append(_curves(knowledge))
+    sections += [_confirmation(ledger, result) for result in confirmation_results(ledger, name)]
+    return Report(summary=board.summary, sentences=(board.verdict,) if board.verdict else (), sections=tuple(sections))
+
+
+def _leaderboard(board: Leaderboard) -> Section:
+    whole = board.table()
+    places = [whole.columns.index(one) for one in _LEADERBOARD_COLUMNS]
+    rows = tuple(tuple(row[place] for place in places) for row in whole.rows)
+    names = tuple("what it is" if one == "sentence" else one for one in _LEADERBOARD_COLUMNS)
+    return Section(
+        name="leaderboard",
+        title="Leaderboard",
+        sentences=(board.verdict,) if board.verdict else (),
+        figures=(leaderboard_figure(board),) if board.rows else (),
+        table=Table(columns=names, rows=rows),
+        note="Complete trials by what they are expected to score if they are trained again, with 95% intervals.",
+    )
+
+
+def _curves(knowledge: Knowledge) -> Section:
+    table = curves(knowledge)
+    return Section(
+        name="curves",
+        title="What was read of every trial",
+        sentences=(),
+        figures=(curves_figure(table, knowledge.metric),),
+        table=table,
+    )
+
+
+def _confirmation(ledger: Ledger, result: ConfirmationResult) -> Section:
+    if is_ablation(ledger, result.name):
+        path = path_of(result)
+        said, remarks, table = path_sentences(path), path_notes(path), path.table()
+    else:
+        said, remarks, table = verdict_sentences(result), notes(result), result.table()
+    return Section(
+        name=result.name, title=f"On the test split: {result.name}", sentences=said, table=table, note=" ".join(remarks)
+    )

@@ -1,0 +1,62 @@
+"""``deltaspace report``."""
+
+from pathlib import Path
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import storage_option
+
+
+@click.command(
+    "report",
+    epilog=examples(
+        "deltaspace report docstrings report.html",
+        "deltaspace report docstrings report.html --figures figures --format svg --data data",
+    ),
+)
+@click.argument("study")
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--figures", type=click.Path(path_type=Path, file_okay=False), help="A folder for every figure as a file."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["svg", "png"]),
+    default="svg",
+    show_default=True,
+    help="Of the figures; a browser such as Chromium draws them.",
+)
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="A folder for every table as a file.")
+@click.option(
+    "--data-format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
+)
+@storage_option
+def command(  # noqa: PLR0913 - one argument per option
+    study: str, output: Path, figures: Path | None, form: str, data: Path | None, data_format: str, storage: str
+) -> None:
+    """Write all that is known of a study to one HTML file that needs no network.
+
+    It holds the leaderboard, every question of 'deltaspace discover' with its figures, numbers and sentences, and
+    what confirmations and ablations have shown: for the appendix of a paper.
+    """
+    from dashboards.reports.images import write_images
+    from dashboards.reports.page import report_page
+    from dashboards.reports.report import report_of
+    from dashboards.reports.tables import write_tables
+    from studies.queries.discover import knowledge_of
+    from studies.specification.recorded import recorded_space
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        report = report_of(ledger, study, knowledge_of(ledger, study, recorded_space))
+    output.write_text(report_page(report), encoding="utf-8")
+    click.echo(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
+    if data is not None:
+        written = write_tables(report, data, "csv" if data_format == "csv" else "parquet")
+        click.echo(f"{study}: wrote {len(written)} tables to {data}.", err=True)
+    if figures is not None:
+        drawn = [figure for section in report.sections for figure in section.figures]
+        images = write_images(drawn, figures, "svg" if form == "svg" else "png")
+        click.echo(f"{study}: wrote {len(images)} figures to {figures}.", err=True)

@@ -1,0 +1,111 @@
+"""A report: one file that loads nothing, in which nothing of a study is markup; its figures and tables as files."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas
+import pytest
+from support.factored_search import drawn
+from support.planted_ledger import Planted
+
+from dashboards.errors import DashboardError
+from dashboards.reports import images
+from dashboards.reports.images import write_images
+from dashboards.reports.page import plotly_script, report_page
+from dashboards.reports.report import Report, Section, report_of
+from dashboards.reports.tables import write_tables
+from studies.queries.discover import Knowledge
+from studies.queries.table import Table
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    planted = Planted(f"sqlite:///{tmp_path_factory.mktemp('report') / 'ledger.db'}", 16, noise=0.01)
+    return report_of(planted.ledger, "planted", Knowledge(planted.space, drawn(planted.space, 20), metric="accuracy"))
+
+
+def own_markup(page: str) -> str:
+    """A page without the script of Plotly."""
+    return page.replace(plotly_script(), "")
+
+
+def test_a_report_holds_every_question_once(report: Report) -> None:
+    names = [section.name for section in report.sections]
+    assert len(set(names)) == len(names)
+    assert {"leaderboard", "v2", "v4", "v5", "v8", "curves"} <= set(names)
+    page = own_markup(report_page(report))
+    for section in report.sections:
+        assert f'<section id="{section.name}"' in page
+        for figure in section.figures:
+            assert f'id="figure-{figure.name}"' in page
+
+
+def test_the_page_loads_nothing(report: Report) -> None:
+    page = report_page(report)
+    assert "default-src 'none'" in page
+    own = own_markup(page)
+    assert not re.search(r"https?://|//cdn|<link|<img|@import|src=", own)
+    assert len(page) > 1_000_000  # Plotly is in it
+
+
+def test_figures_can_be_read_back_and_cannot_end_their_element(report: Report) -> None:
+    own = own_markup(report_page(report))
+    (text,) = re.findall(r'<script id="figures" type="application/json">(.*?)</script>', own, re.DOTALL)
+    assert "<" not in text
+    held = json.loads(text)
+    drawn_there = [one["name"] for one in held["figures"]]
+    assert drawn_there == [figure.name for section in report.sections for figure in section.figures]
+    assert set(held["templates"]) == {"light", "dark"}
+
+
+def test_hostile_names_and_values_are_text(report: Report) -> None:
+    table = Table(columns=(HOSTILE, "value"), rows=((HOSTILE, 1.0),))
+    section = Section(name="hostile", title=HOSTILE, sentences=(HOSTILE,), table=table, note=HOSTILE)
+    summary = replace(report.summary, name=HOSTILE, task=HOSTILE, backbone=HOSTILE, metric=HOSTILE)
+    page = own_markup(report_page(Report(summary=summary, sentences=(HOSTILE,), sections=(section,))))
+    assert "<img" not in page
+    assert page.count("&lt;img src=x onerror=alert(1)&gt;") >= 8
+    assert page.count("</script>") == 3
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_tables_are_files_with_all_digits(report: Report, tmp_path: Path, form: str) -> None:
+    written = write_tables(report, tmp_path / "data", form)  # type: ignore[arg-type]
+    tables = {section.name: section.table for section in report.sections if section.table is not None}
+    assert {path.stem for path in written} == set(tables)
+    path = tmp_path / "data" / f"v4.{form}"
+    frame = pandas.read_csv(path) if form == "csv" else pandas.read_parquet(path)
+    assert list(frame["value"]) == pytest.approx(list(tables["v4"].column("value")), rel=1e-12)  # type: ignore[arg-type]
+
+
+def test_images_without_a_browser_are_refused_in_one_line(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BROWSER_PATH", raising=False)
+    monkeypatch.setattr(images.shutil, "which", lambda name: None)
+    with pytest.raises(DashboardError, match="images of figures need a browser") as refused:
+        write_images(report.sections[0].figures, tmp_path, "svg")
+    assert "\n" not in str(refused.value)
+
+
+def test_images_without_kaleido_are_refused_in_one_line(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kaleido", None)
+    with pytest.raises(DashboardError, match=r"need the package kaleido.*deltaspace\[figures\]"):
+        write_images(report.sections[0].figures, tmp_path, "png")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(map(images.shutil.which, images.BROWSERS)), reason="there is no browser")
+@pytest.mark.filterwarnings("ignore")  # of Kaleido and of the browser it starts
+def test_figures_are_files(report: Report, tmp_path: Path) -> None:
+    figures = report.sections[1].figures
+    drawn_files = write_images(figures, tmp_path / "figures", "svg")
+    assert [path.name for path in drawn_files] == [f"{figure.name}.svg" for figure in figures]
+    assert all("<svg" in path.read_text() for path in drawn_files)
