@@ -98,7 +98,8 @@ def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]
 def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
     score = score_text(row.score, row.state, row.steps, early_by_loss=row.scored_by != metric)
     if row.state is not TrialState.COMPLETE:
-        score = f"{state_text(row.state)} {score}" if row.score is not None else state_text(row.state)
+        state = state_text(row.state, row.reason)
+        score = f"{state} {score}" if row.score is not None else state
     return {
         "place": str(row.place),
         "trial": str(row.number),

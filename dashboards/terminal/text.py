@@ -1,5 +1,6 @@
 """Numbers and times as people read them."""
 
+from studies.search.collapse import has_collapsed
 from studies.store.records import TrialState
 
 _STATE_STYLES = {
@@ -52,9 +53,9 @@ def estimate_text(estimate: float | None, high: float | None) -> str:
     return "-" if estimate is None or high is None else f"{estimate:.4f} ± {high - estimate:.4f}"
 
 
-def state_text(state: TrialState) -> str:
-    """A state in its colour, as rich markup."""
-    return f"[{_STATE_STYLES[state]}]{state.value}[/]"
+def state_text(state: TrialState, reason: str | None = None) -> str:
+    """A state in its colour, as rich markup; of a pruned trial that collapsed, that it did."""
+    return f"[{_STATE_STYLES[state]}]{'collapsed' if has_collapsed(reason) else state.value}[/]"
 
 
 def states_text(counts: dict[TrialState, int]) -> str:

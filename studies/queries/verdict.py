@@ -2,7 +2,11 @@
 
 from studies.queries.estimates import Lead
 from studies.queries.ranking import Ranking
+from studies.search.collapse import has_collapsed
 from studies.store.records import TrialRecord, TrialState
+
+_ALIKE = 3
+"""Trials with one score, to the last digit, before it is said that they learned nothing."""
 
 
 def verdict(ranking: Ranking, metric: str) -> str:
@@ -12,7 +16,16 @@ def verdict(ranking: Ranking, metric: str) -> str:
         ranking: Of the study's trials.
         metric: What is maximised.
     """
+    said = _of_the_best(ranking, metric)
+    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
+    return f"{said} {collapsed} of {len(ranking.trials)} trials collapsed." if said and collapsed else said
+
+
+def _of_the_best(ranking: Ranking, metric: str) -> str:
     complete = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
+    if len(complete) >= _ALIKE and len({trial.score for trial in complete}) == 1:
+        alike = f"all {len(complete)} trials that ran to the end have the same {metric}, {complete[0].score:.4f}"
+        return f"Nothing was learned: {alike}, as constant predictions have."
     discovered = next((trial for trial in complete if trial.method is None), None)
     published = next((trial for trial in complete if trial.method is not None), None)
     if published is None:

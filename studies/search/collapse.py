@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_WORD = "collapsed: "
+
 FEWEST = 4
 """Others that were measured after as many steps, before a trial is said to learn nothing."""
 
@@ -52,11 +54,16 @@ def collapse(
     return reason if len(known) >= FEWEST and 2 * sum(known) > len(known) else None
 
 
+def has_collapsed(reason: str | None) -> bool:
+    """Whether a trial was stopped for it, by the reason in the ledger."""
+    return reason is not None and _WORD in reason
+
+
 def _reason(now: Losses, first: Losses | None, guessing: float | None) -> str | None:
     if not math.isfinite(now.train + now.validation):
         return None
     if guessing is not None and now.is_a_guess(guessing):
-        return f"collapsed: its loss {now.validation:.4g} is no better than guessing, which has {guessing:.4g}"
+        return f"{_WORD}its loss {now.validation:.4g} is no better than guessing, which has {guessing:.4g}"
     if first is not None and now.has_risen(first):
-        return f"collapsed: its training loss has risen from {first.train:.4g} to {now.train:.4g}"
+        return f"{_WORD}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
     return None

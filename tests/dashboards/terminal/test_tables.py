@@ -16,6 +16,7 @@ from studies.queries.readings import trial_page
 from studies.queries.summaries import study_summaries
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
+from studies.store.records import TrialState
 
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 
@@ -111,6 +112,13 @@ def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> 
     text = printed(leaderboard_table(replace(board, rows=rows)))
     assert "pruned loss 0.5500 @ 25" in text
     assert "-0.8500" in text
+
+
+def test_a_trial_that_collapsed_says_so(ledger: Ledger) -> None:
+    board = leaderboard(ledger, "sample")
+    reason = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
+    rows = tuple(replace(row, reason=reason) if row.state is TrialState.PRUNED else row for row in board.rows)
+    assert "collapsed 0.5500 @ 25" in printed(leaderboard_table(replace(board, rows=rows)))
 
 
 def test_readings_say_whether_a_score_is_the_loss(ledger: Ledger) -> None:
