@@ -31,6 +31,7 @@ from search_space.rules import RULES
 from studies.specification import Specification
 from studies.store import records
 from studies.store.tables import Base
+from studies.store.views import VIEWS, View
 
 FOLDER = Path(__file__).parent / "reference"
 README = Path(__file__).parents[1] / "README.md"
@@ -249,8 +250,17 @@ def database() -> str:
             )
         doc = next((summary(one.class_) for one in Base.registry.mappers if one.local_table is each), "")
         parts.append(f"## `{each.name}`\n\n{doc}\n\n{table(('column', 'type', 'may be null', '', 'meaning'), rows)}")
-    about = "The same tables stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them."
-    return page("The database", about, *parts)
+    about = (
+        "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
+        "[twenty questions](../how-to/ask-the-database.md)."
+    )
+    tables = "The tables hold what was recorded; a later version of the program brings them up to date."
+    return page("The database", about, "# Views", *map(_view, VIEWS), f"# Tables\n\n{tables}", *parts)
+
+
+def _view(view: View) -> str:
+    rows = ((f"`{name}`", meaning) for name, meaning in view.columns.items())
+    return f"## `{view.name}` (view)\n\n{view.about}\n\n{table(('column', 'meaning'), rows)}"
 
 
 def _meanings(table_name: str) -> dict[str, str]:

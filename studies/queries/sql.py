@@ -16,6 +16,7 @@ from studies.store.address import StorageAddress
 from studies.store.engine import Access, open_engine
 from studies.store.failures import explained
 from studies.store.tables import METADATA
+from studies.store.views import VIEWS
 
 _COMMENT = re.compile(r"\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\(", re.DOTALL)
 _READING = ("select", "with", "values", "explain")
@@ -108,8 +109,13 @@ def _refused(message: str) -> str:
     if any(sign in line for sign in ("not authorized", "readonly", "read-only")):
         return f"a query must only read; the database refuses this one ({line})."
     if "no such table" in line or ("relation" in line and "does not exist" in line):
-        return f"the database refuses the query: {line}. Its tables: {', '.join(sorted(METADATA.tables))}."
+        return f"the database refuses the query: {line}. {_known()}"
     return f"the database refuses the query: {line}."
+
+
+def _known() -> str:
+    views = ", ".join(view.name for view in VIEWS)
+    return f"Its views: {views}. Its tables: {', '.join(sorted(METADATA.tables))}."
 
 
 def _plain(value: Any) -> object:

@@ -2,7 +2,8 @@
 
 An empty database gets today's tables at once and is marked with the newest version. An older one gets the steps above
 its own version, in order, in one transaction. So a step, once released, must not change, and from the second on it is
-written out in SQL rather than in terms of today's mapping. To change a table: change the mapping, add a step.
+written out in SQL rather than in terms of today's mapping. To change a table: change the mapping, add a step. Views
+hold nothing: they are made anew after the steps, so one that changes needs a step that does nothing.
 
 The version is kept in a table of our own, because other programs that use the same database have theirs.
 """
@@ -15,6 +16,7 @@ from sqlalchemy import JSON, Connection, bindparam, func, insert, inspect, selec
 
 from studies.errors import SchemaVersionError, StorageError
 from studies.store.tables import METADATA, SCHEMA
+from studies.store.views import VIEWS, create_views, drop_views
 
 # Any constant: two processes that create the same database take turns.
 _ADVISORY_LOCK = 0x64656C7461
@@ -162,7 +164,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="confirmations have a table of their own; examples of readings; replicates",
         apply=_prepare_for_estimates,
     ),
-    Migration(version=4, description="times of readings; extra FLOPs of trials", apply=_prepare_for_questions),
+    Migration(version=4, description="times of readings; extra FLOPs of trials; views", apply=_prepare_for_questions),
 )
 
 
@@ -206,10 +208,12 @@ def bring_up_to_date(connection: Connection, shown: str) -> int:
     steps = [step for step in MIGRATIONS if step.version > found]
     if found == 0:
         _refuse_other_programs(connection, shown)
-    for step in steps[:1] if found == 0 else steps:
-        step.apply(connection)
-    now = datetime.now(UTC)
     if steps:
+        drop_views(connection)
+        for step in steps[:1] if found == 0 else steps:
+            step.apply(connection)
+        create_views(connection)
+        now = datetime.now(UTC)
         connection.execute(insert(SCHEMA), [{"version": step.version, "applied_at": now} for step in steps])
     return found
 
@@ -223,7 +227,9 @@ def _newer(found: int, known: int, shown: str) -> SchemaVersionError:
 
 def _refuse_other_programs(connection: Connection, shown: str) -> None:
     """Optuna, for one, has tables of the same names."""
-    taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+    seen = inspect(connection)
+    ours = {*METADATA.tables, *(view.name for view in VIEWS)}
+    taken = sorted({*seen.get_table_names(), *seen.get_view_names()} & ours)
     if taken:
         raise StorageError(
             f"{shown} must be empty or hold studies of deltaspace; it holds tables of another program "

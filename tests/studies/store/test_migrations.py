@@ -17,6 +17,7 @@ from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS, Migration
 from studies.store.records import Contender, StudyKind
 from studies.store.tables import METADATA
+from studies.store.views import statements
 
 GOLDEN = Path(__file__).parent / "schemas"
 DIALECTS = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}
@@ -132,6 +133,7 @@ def schema(dialect):
         parts.append(str(CreateTable(table).compile(dialect=DIALECTS[dialect])).strip())
         indexes = sorted(table.indexes, key=lambda index: index.name)
         parts += [str(CreateIndex(index).compile(dialect=DIALECTS[dialect])).strip() for index in indexes]
+    parts += statements(dialect)
     return ";\n\n".join(line.replace(" \n", "\n").replace("\t", "    ") for line in parts) + ";\n"
 
 
@@ -171,7 +173,7 @@ def shape(ledger):
                 sorted(index["name"] for index in seen.get_indexes(name)),
             )
             for name in sorted(seen.get_table_names())
-        }
+        } | {name: seen.get_view_definition(name) for name in seen.get_view_names()}
 
     return ledger.read(look)
 

@@ -113,7 +113,8 @@ def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
     assert refusal(storage_url, "SELECT FROM WHERE").startswith("the database refuses the query: ")
     message = refusal(storage_url, "SELECT * FROM experiments")
     tables = "artefacts, attempts, confirmations, deltaspace_schema, events, examples, readings, studies, trials"
-    assert message.endswith(f"Its tables: {tables}.")
+    views = "leaderboard, configurations, curves, budget_use, confirmation_results, fronts"
+    assert message.endswith(f"Its views: {views}. Its tables: {tables}.")
 
 
 def test_a_missing_database_is_not_created(tmp_path):

@@ -1,0 +1,33 @@
+"""A small ledger that never changes: two searches and a confirmation that the last release before version 4 has run."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import create_engine, insert, select
+
+from studies.store.address import StorageAddress
+from studies.store.ledger import Ledger
+from studies.store.tables import METADATA, SCHEMA
+
+SCRIPT = Path(__file__).parents[1] / "data" / "ledgers" / "version_3" / "ledger.sql"
+
+
+def fixed_ledger(url: str, folder: Path) -> None:
+    """Put it into a storage that does not exist yet (SQLite) or is empty (PostgreSQL), and bring it up to date."""
+    is_file = url.startswith("sqlite")
+    file = Path(url.removeprefix("sqlite:///")) if is_file else folder / "fixed.db"
+    with closing(sqlite3.connect(file)) as link:
+        link.executescript(SCRIPT.read_text())
+    Ledger.open(f"sqlite:///{file}").close()
+    if is_file:
+        return
+    Ledger.open(url).close()
+    source, target = (create_engine(StorageAddress.parse(one).url) for one in (f"sqlite:///{file}", url))
+    with source.connect() as reading, target.begin() as writing:
+        for table in METADATA.sorted_tables:
+            rows = [dict(row._mapping) for row in reading.execute(select(table))]
+            if rows and table is not SCHEMA:
+                writing.execute(insert(table), rows)
+    source.dispose()
+    target.dispose()
