@@ -3,10 +3,13 @@
 ::
 
     figure.py       what a figure is; colours and templates, light and dark
-    intervals.py    rows with a value and an interval: the answers to V1, V2, V6 to V8 and the leaderboard
+    intervals.py    rows with a value and an interval: V8, and what has no figure of its own
+    importance.py   V1: total and first-order shares
     path.py         V2: the greedy path as a waterfall
+    cells.py        V3: heat maps
     sizes.py        V4: score against parameters
     pruning.py      V5: curves, cuts and forecasts
+    curves.py       V6 and V7: along the share of attention, and along learning rates
     boards.py       the leaderboard, and the curves of trials
     views.py        which figures an answer has
 """

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from dashboards.figures.cells import cells_figures
+from dashboards.figures.curves import rate_figures, share_figure
 from dashboards.figures.figure import Figure
+from dashboards.figures.importance import importance_figure
 from dashboards.figures.intervals import intervals
 from dashboards.figures.path import differences_figures
 from dashboards.figures.pruning import pruning_figure
@@ -31,9 +34,13 @@ def _of_pruned(knowledge: Knowledge, answer: Answer) -> tuple[Figure, ...]:
 
 
 FIGURES: Mapping[str, Figures] = {
+    "V1": lambda _, answer: (importance_figure(answer.table()),),
     "V2": _of_path,
+    "V3": lambda knowledge, answer: cells_figures(answer.table(), knowledge.metric),
     "V4": _of_sizes,
     "V5": _of_pruned,
+    "V6": lambda knowledge, answer: (share_figure(answer.table(), knowledge.metric),),
+    "V7": lambda knowledge, answer: rate_figures(answer.table(), knowledge.metric),
 }
 """By view; others are shown as rows with intervals."""
 
