@@ -40,7 +40,7 @@ def _heat_map(kind: str, place: int, entries: list[dict[str, object]], metric: s
                 "texttemplate": "%{text}",
                 "hovertemplate": "%{y} × %{x}: %{z:.4f}<extra></extra>",
                 "colorscale": "Cividis",
-                "colorbar": {"title": {"text": plain(metric)}, "thickness": 12},
+                "showscale": False,  # the numbers are in the cells, and a phone has no room for both
                 "xgap": 2,
                 "ygap": 2,
             }
