@@ -5,6 +5,7 @@
     python benchmarks/search.py --rugged               what no dimension explains weighs 1.5 points instead of 0.4
     python benchmarks/search.py --results FILE         continues what the file holds, and adds to it
     python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
+    python benchmarks/search.py --part transfer --seeds 8 --trials 100     what earlier studies are worth, by family
     python benchmarks/search.py --part time            how long a proposal takes after up to 20,000 trials
 
 The proposer and the rungs are those of the search, on the whole space of a backbone of RoBERTa-base's shape at half a
@@ -27,6 +28,7 @@ from search_arms.pruning import pruning_lines
 from search_arms.simulation import Recommended, Setting, Study, simulated
 from search_arms.tables import table_lines
 from search_arms.timing import time_lines
+from search_arms.transfer import transfer_lines
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -50,7 +52,12 @@ _NOISES = (2.2, 1.1)
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--part", choices=("arms", "pruning", "time"), default="arms", help="what is measured (default arms)")
+    add(
+        "--part",
+        choices=("arms", "pruning", "transfer", "time"),
+        default="arms",
+        help="what is measured (default arms)",
+    )
     add("--seeds", type=int, default=50, help="tasks, each with a study of every arm (default 50)")
     add("--first-seed", type=int, default=0, help="default 0")
     add("--trials", type=int, default=200, help="of a study (default 200)")
@@ -132,6 +139,9 @@ def main() -> None:
         case "pruning":
             seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             _print(pruning_lines(setting_of(arguments), seeds, _NOISES))
+        case "transfer":
+            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+            _print(transfer_lines(setting_of(arguments), seeds))
         case "time":
             _print(time_lines(whole_space()))
         case _:

@@ -1,5 +1,6 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -7,6 +8,7 @@ from pydantic import ValidationError
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
+from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError, SchemaVersionError, StorageError, StudyChangedError, UnknownStudyError
 from studies.fleet import BACKENDS
@@ -17,6 +19,7 @@ from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.keeping.replicates import replicate_count
+from studies.outlook import outlook
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
@@ -24,6 +27,8 @@ from studies.store.records import NewStudy, StudyKind, StudyRecord
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared
+
+Announce = Callable[[Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,7 @@ def launch(
     *,
     storage_url: str,
     observer: Observer | None = None,
+    announce: Announce | None = None,
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> LaunchResult:
@@ -56,6 +62,7 @@ def launch(
 
     Args:
         observer: Shown the progress about twice a second.
+        announce: Told once, before any work begins, what is worth knowing of the study (see `studies.outlook`).
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
 
@@ -73,6 +80,7 @@ def launch(
     task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), _example_count(task, specification))
     with Ledger.open(storage_url) as ledger:
+        specification = taught(specification, ledger, space)
         study = _create_or_continue(specification, ledger, shape)
         counts = ledger.state_counts(study.id)
     ended = sum(count for state, count in counts.items() if state.is_terminal)
@@ -81,7 +89,35 @@ def launch(
     plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
     rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
     plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds)
+    if task is not None and not task.labels and isinstance(specification.search.published, str):
+        # texts have no task head that could be trained alone
+        plan = replace(plan, opening=plan.opening.without(HEAD_ONLY.name))
+    if announce is not None:
+        announce(outlook(space, plan.opening, trials=specification.trials))
     return run_fleet(specification, study, plan, factory=factory, observer=observer)
+
+
+def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> Specification:
+    """The study file of a study that is begun, with what it learns from earlier ones of a ledger.
+
+    What it has learned already stays, whatever has become of them.
+
+    Raises:
+        UnknownStudyError: If there is no study of a name that it should learn from.
+        LaunchError: If one of them cannot be learned from.
+    """
+    search = specification.search
+    if search.learn_from == "none" or search.lessons is not None:
+        return specification
+    from studies.queries.sources import named_sources, related_sources
+    from studies.search.learning import lessons_of
+
+    if isinstance(search.learn_from, str):
+        sources = related_sources(ledger, family=space.shape.family, metric=specification.task.metric)
+    else:
+        sources = named_sources(ledger, search.learn_from)
+    lessons = lessons_of(sources, space, replaceable=search.replaceable)
+    return specification.model_copy(update={"search": replace(search, lessons=lessons)})
 
 
 def absolute_url(storage_url: str) -> str:

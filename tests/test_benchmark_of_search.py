@@ -260,3 +260,37 @@ def test_an_arm_that_is_not_there_is_refused_in_a_line(
     with pytest.raises(SystemExit, match="2"):
         importlib.import_module("search").arguments_of(["--arms", "luck"])
     assert "must be among random per decision" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_tasks_of_a_family_are_alike_and_an_opposite_one_is_the_other_way_round(arms: Any, space: SearchSpace) -> None:
+    transfer = arms("transfer")
+    candidates = drawn(space, 150)
+
+    def scores(seed: int, family: int, *, is_opposite: bool = False) -> list[float]:
+        truth = transfer.RelatedTruth(space, seed, family=family, is_opposite=is_opposite)
+        return [truth.tuned(one.configuration) for one in candidates]
+
+    pairs = [(scores(100 * family, family), family) for family in range(4)]
+    alike = [spearmanr(one, scores(100 * family + 1, family)).statistic for one, family in pairs]
+    strange = [spearmanr(one, scores(100 * family + 901, family + 9)).statistic for one, family in pairs]
+    opposite = [spearmanr(one, scores(100 * family + 1, family, is_opposite=True)).statistic for one, family in pairs]
+    assert sum(alike) / 4 > 0.5
+    assert sum(alike) > sum(strange) + 0.4
+    assert sum(opposite) < sum(strange) - 0.3
+
+
+def test_what_a_family_is_worth_is_told_by_task(arms: Any, space: SearchSpace) -> None:
+    transfer = arms("transfer")
+    setting = setting_of(arms, space, trials=14, checkpoints=(14,))
+    found = transfer.transfers(setting, 0)
+    assert [(one.task, one.learned_from) for one in found[:6]] == [
+        *((task, "none") for task in range(4)),
+        (0, "family"),
+        (0, "opposite"),
+    ]
+    assert len(found) == 4 * 4
+    assert all(one.starts >= 1 for one in found[4:])
+    assert all(40 < one.truths[0] < 60 for one in found)
+    lines = list(transfer.table_of(found, (14,)))
+    gains = [one.truths[0] - found[one.task].truths[0] for one in found if one.learned_from == "family"]
+    assert f"{sum(gains) / 4:+.2f}" in lines[2]

@@ -7,6 +7,7 @@
 ``arms``         who proposes, and where trials are compared
 ``rivals``       evolution and a forest with the moves of the factored sampler
 ``pruning``      which trials a rule of pruning lets through
+``transfer``     what earlier studies of related tasks are worth
 ``statistics``   shares, times and differences with their intervals
 ``tables``       what is printed
 ===============  ==================================================================

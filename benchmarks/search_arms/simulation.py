@@ -11,6 +11,7 @@ from search_arms.readings import Measurements, Reading
 from search_arms.truth import COLLAPSED, PlantedTruth
 from search_space.published import COMPARED
 from search_space.space.space import Candidate, SearchSpace
+from studies.search.direct import Course
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.opening import Opening
@@ -161,19 +162,40 @@ def best_estimate(ended: Sequence[Ended], history: Sequence[Observation], space:
     return None
 
 
-class _Run:
+_COMPARED = Opening(published=COMPARED, has_expected_rates=True)
+
+
+class Run:
     """A study as it runs: one trial after another."""
 
-    def __init__(self, arm: Arm, setting: Setting, seed: int) -> None:
-        self.arm, self.setting = arm, setting
-        self.truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
+    def __init__(
+        self,
+        arm: Arm,
+        setting: Setting,
+        seed: int,
+        *,
+        truth: PlantedTruth | None = None,
+        opening: Opening = _COMPARED,
+    ) -> None:
+        """Begin a study.
+
+        Args:
+            arm: Who proposes and what is recommended.
+            setting: What all arms share.
+            seed: Of the study and, unless there is a truth, of the task.
+            truth: The task.
+            opening: What comes first.
+        """
+        self.arm, self.setting, self.opening = arm, setting, opening
+        self.truth = truth or PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
         self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
         self.proposer = Proposer(
             setting.space,
             sampler=arm.sampler(self.truth),
             seed=seed,
-            opening=Opening(published=COMPARED, has_expected_rates=True),
+            opening=opening,
             over_structures=arm.over_structures,
+            course=Course(steps=STEPS, examples=self.measurements.examples),
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)
         self.published = len(setting.space.published_that_fit())
@@ -244,7 +266,7 @@ class _Run:
 
 def simulated(arm: Arm, setting: Setting, seed: int) -> Study:
     """Run a study of an arm on the task of a seed."""
-    run = _Run(arm, setting, seed)
+    run = Run(arm, setting, seed)
     tuned = run.truth.best_published()
     recommended: list[Recommended] = []
     found_trial = None

@@ -128,9 +128,13 @@ class PlantedTruth:
 
     def rates(self, form: str) -> Rates:
         """The response of a form to its rate."""
-        best = min(max(drawn(self.seed, "rate", form, mean=-0.2, spread=0.35), -0.8), 0.6)
-        edge = max(drawn(self.seed, "edge", form, mean=0.88, spread=0.12), best + 0.3)
+        best = min(max(self._drawn("rate", form, mean=-0.2, spread=0.35), -0.8), 0.6)
+        edge = max(self._drawn("edge", form, mean=0.88, spread=0.12), best + 0.3)
         return Rates(best=best, edge=edge)
+
+    def _drawn(self, *parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
+        """A normal number of the task's own."""
+        return drawn(self.seed, *parts, mean=mean, spread=spread)
 
     def _at(self, configuration: Configuration, zs: Sequence[float]) -> float:
         gains, keys = [], []
@@ -143,7 +147,7 @@ class PlantedTruth:
             gain, key = self._gain(side, edits)
             gains.append(gain - rates.cost(z))
             keys.append(key)
-        pair = drawn(self.seed, "pair", *keys, spread=self.ruggedness) if len(keys) > 1 else 0.0
+        pair = self._drawn("pair", *keys, spread=self.ruggedness) if len(keys) > 1 else 0.0
         return HEAD_ALONE + _saturated(sum(gains)) + pair
 
     def _structure_gain(self, side: str, edits: tuple[Edit, ...]) -> tuple[float, str]:
@@ -153,7 +157,7 @@ class PlantedTruth:
             return 0.0, ""
         effects = sum(self._effect(side, name, value) for name, value in _dimensions(view))
         key = f"{side} {'/'.join(f'{name}={value}' for name, value in _dimensions(view))} {view.variant} {view.layers}"
-        own = drawn(self.seed, "structure", key, spread=self.ruggedness)
+        own = self._drawn("structure", key, spread=self.ruggedness)
         share = count_edits(edits, self.space.shape).stored / self.space.budget
         gain = _SIDE[side] + effects + own
         # a gain shrinks with the budget, a loss does not
@@ -164,8 +168,7 @@ class PlantedTruth:
         words = value.split("+")
         spread = _SPREADS[dimension]
         return fmean(
-            drawn(
-                self.seed,
+            self._drawn(
                 side,
                 dimension,
                 word,

@@ -29,7 +29,7 @@ _MIDDLE_WIDTH, _FULL_WIDTH = 132, 150
 
 
 def summary_text(summary: StudySummary) -> Text:
-    """Three lines on how a study stands."""
+    """A few lines on how a study stands."""
     share = share_text(summary.budget_parameters / summary.backbone_parameters, digits=3)
     confirms = f"confirms {escape(summary.confirms)} on the test split, " if summary.confirms else ""
     lines = [
@@ -37,6 +37,8 @@ def summary_text(summary: StudySummary) -> Text:
         f"budget {summary.budget_parameters:,} parameters ({share} of {summary.backbone_parameters:,})",
         f"trials: {states_text(dict(summary.counts))}",
     ]
+    if summary.learned_from:
+        lines.append(f"learned from {escape(', '.join(summary.learned_from))}")
     if summary.best is not None:
         best = summary.best
         lines.append(

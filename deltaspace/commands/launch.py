@@ -1,6 +1,7 @@
 """``deltaspace launch``."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -90,7 +91,7 @@ def command(
             show_progress(progress)
 
         try:
-            result = launch(specification, storage_url=storage, observer=observe)
+            result = launch(specification, storage_url=storage, observer=observe, announce=None if quiet else _announce)
         except (SearchSpaceError, RunnerError, StudiesError) as error:
             if has_begun:
                 raise
@@ -98,6 +99,11 @@ def command(
             return _EXIT_MISUSED
     _report(result, storage, as_json=as_json)
     return exit_code(result)
+
+
+def _announce(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(line, err=True)
 
 
 def exit_code(result: "LaunchResult") -> int:

@@ -366,10 +366,14 @@ class SearchSpace:
         """
         return self._candidate(self._published(PublishedPoint(name)), Recorder(trial, self._parameters), method=name)
 
-    def published_that_fit(self) -> tuple[str, ...]:
-        """The published methods and points of the options that are valid on the backbone and fit the budget."""
+    def published_that_fit(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The published methods and points that are valid on the backbone and fit the budget.
+
+        Args:
+            names: Among which; None for those of the options.
+        """
         fitting = []
-        for name in self.options.published_points:
+        for name in map(PublishedPoint, self.options.published_points if names is None else names):
             try:
                 self._published(name)
             except (BudgetError, InvalidEditError):

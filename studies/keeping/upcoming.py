@@ -55,7 +55,7 @@ class Upcoming:
         """
         found: list[NewTrial] = []
         while len(found) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
-            one = None if self._proposer.has_published_left else round_of(self._proposer.next_number, self._rounds)
+            one = None if self._proposer.is_opening else round_of(self._proposer.next_number, self._rounds)
             open_trials = chain(before, (trial.number for trial in found))
             if one is not None and any(number < one.begins_at for number in open_trials):
                 break

@@ -17,7 +17,9 @@ from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.from_ledger import observations, share_error
 from studies.search.factored.observation import Observation
+from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
+from studies.search.lessons import lessons_from_json
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.metrics.classes import ACCURACY
@@ -95,11 +97,15 @@ def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecor
         study: Its record.
         trials: All of its trials.
     """
-    if study.kind is not StudyKind.SEARCH or sum(trial.steps > 0 for trial in trials) < FEWEST:
-        return None
-    if sum(trial.state is TrialState.COMPLETE for trial in trials) < _FEWEST_COMPLETE:
+    if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return None
     return _remembered(_Asked(ledger=ledger, study=study, trials=tuple(trials)))
+
+
+def are_enough(trials: Sequence[TrialRecord]) -> bool:
+    """Whether trials tell enough for estimates."""
+    complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
+    return complete >= _FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,16 +130,18 @@ class _Asked:
 @lru_cache(maxsize=64)
 def _remembered(asked: _Asked) -> Estimates | None:
     study = asked.study
-    readings: dict[int, list[ReadingRecord]] = {}
-    for reading in asked.ledger.readings(study.id):
-        readings.setdefault(reading.trial, []).append(reading)
-    examples = asked.ledger.example_count(study.id) if study.metric == ACCURACY.name else None
-    error = None if examples is None else share_error(examples)
+    readings = asked.ledger.readings_by_trial(study.id)
     try:
-        return estimated(study, asked.trials, readings, standard_error=error)
+        return estimated(study, asked.trials, readings, standard_error=recorded_error(asked.ledger, study))
     except SearchSpaceError:
         # a configuration that this installation cannot read, such as a form of a package that is not there
         return None
+
+
+def recorded_error(ledger: Ledger, study: StudyRecord) -> Callable[[float], float] | None:
+    """The standard error of a score of a study; None where it is not known."""
+    examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
+    return None if examples is None else share_error(examples)
 
 
 def estimated(
@@ -178,10 +186,10 @@ class _Model:
         readings: Mapping[int, Sequence[ReadingRecord]],
         standard_error: Callable[[float], float] | None,
     ) -> None:
-        steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
         self._trials = trials
-        self._history = observations(trials, readings, steps=steps, standard_error=standard_error)
-        self._believer = Believer(_RecordedViews(study, trials))
+        self._history = history_of(trials, readings, standard_error)
+        views = RecordedViews(study, trials)
+        self._believer = Believer(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
 
     def estimates(self) -> dict[int, Estimate]:
@@ -208,14 +216,43 @@ class _Model:
         return Estimate(mean=mean, deviation=deviation)
 
 
-class _RecordedViews:
-    """What the model sees of trials of a ledger, whose backbone may not be at hand."""
+def history_of(
+    trials: Sequence[TrialRecord],
+    readings: Mapping[int, Sequence[ReadingRecord]],
+    standard_error: Callable[[float], float] | None,
+) -> list[Observation]:
+    """Trials of which at least one is complete as the model is told of them."""
+    steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
+    return observations(trials, readings, steps=steps, standard_error=standard_error)
+
+
+def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
+    """Where the best rates of forms were expected from what the study learned of earlier ones."""
+    search = study.specification.get("search")
+    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+    return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
+
+
+class RecordedViews:
+    """What the model sees of trials of a ledger, whose backbone may not be at hand.
+
+    Attributes:
+        ranges: Lowest and highest learning rate of every form.
+        is_of_output: Whether these are of what a step does to the output; else of the rate itself.
+    """
 
     def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
+        """Read the ranges of a study that are in force.
+
+        Args:
+            study: Its record.
+            trials: All of its trials.
+        """
         search = study.specification.get("search")
         given = search.get("learning_rates") if isinstance(search, Mapping) else None
-        self._ranges: Mapping[str, Sequence[float]] = LEARNING_RATES | dict(given or {})
-        self._is_of_output = isinstance(search, Mapping) and search.get("learning_rates_of") == "output"
+        ranges = LEARNING_RATES | dict(given or {})
+        self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
+        self.is_of_output = isinstance(search, Mapping) and search.get("learning_rates_of") == "output"
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}
 
@@ -233,7 +270,7 @@ class _RecordedViews:
         if not edits or rate is None:
             return None
         form = edits[0].form.name
-        if self._is_of_output:
+        if self.is_of_output:
             rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
-        low, high = self._ranges.get(form, (rate, rate))
+        low, high = self.ranges.get(form, (rate, rate))
         return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

@@ -26,6 +26,7 @@ class StudySummary:
         best: The best complete trial, see `studies.queries.ranking`; None before one is complete.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
+        learned_from: The earlier studies that it learned from when it was begun.
     """
 
     name: str
@@ -39,6 +40,7 @@ class StudySummary:
     best: TrialRecord | None
     created_at: datetime
     confirms: str | None
+    learned_from: tuple[str, ...] = ()
 
     @property
     def trials(self) -> int:
@@ -105,6 +107,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         counts={state: counts.get(state, 0) for state in TrialState},
         best=(ranking or ranking_of(ledger, study)).best,
         created_at=study.created_at,
+        learned_from=_sources(study.specification.get("search")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
@@ -114,3 +117,8 @@ def task_name(study: StudyRecord) -> str:
     task = study.specification.get("task")
     entries = task if isinstance(task, Mapping) else {}
     return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+
+
+def _sources(search: object) -> tuple[str, ...]:
+    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+    return tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else ()

@@ -1,10 +1,11 @@
 """The first trials of a study: which they are, and at which rates, before a sampler is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import absolute_rate
+from studies.search.lessons import Lessons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,13 +13,19 @@ class Opening:
     """How a study begins.
 
     Attributes:
-        published: Published methods, tried in this order.
+        published: Published methods, tried in this order after what was learned.
         has_expected_rates: Whether each is tried first at the rates that are expected to be best, so that its place in
             the list says nothing of its rates; else the sampler draws them, one method after another.
+        lessons: What was learned from earlier studies.
     """
 
     published: tuple[str, ...] = ()
     has_expected_rates: bool = False
+    lessons: Lessons = Lessons()  # noqa: RUF009 - frozen
+
+    def without(self, method: str) -> "Opening":
+        """The same without a published method."""
+        return replace(self, published=tuple(one for one in self.published if one != method))
 
     def rates(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, float]:
         """The rate at which a form is tried first, by the name of its parameter.
@@ -26,4 +33,6 @@ class Opening:
         Args:
             ranges: Lowest and highest rate by form.
         """
-        return {f"learning_rate.{form}": absolute_rate(BEST_RATE, *bounds) for form, bounds in ranges.items()}
+        places = self.lessons.places(ranges)
+        best = {form: places[form].mean if form in places else BEST_RATE for form in ranges}
+        return {f"learning_rate.{form}": absolute_rate(best[form], *bounds) for form, bounds in ranges.items()}

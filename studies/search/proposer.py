@@ -97,7 +97,7 @@ class Proposer:
         self._seed = seed
         self._over_structures = over_structures
         search = self._sampler.search
-        self._direct = None if search is None else DirectSearch(search(space, seed), course)
+        self._direct = None if search is None else DirectSearch(search(space, seed, opening.lessons), course)
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():
@@ -107,6 +107,8 @@ class Proposer:
         self._study_id = self._storage.get_study_id_from_name(self._study.study_name)
         self._ids: list[int] = []
         self._fingerprints: set[str] = set()
+        starts = [space.suggest(GivenTrial(start.proposal)) for start in opening.lessons.starts]
+        self._starts = {candidate.fingerprint: candidate for candidate in starts}
         self._published = list(opening.published)
         self._first_rates = opening.rates(space.options.learning_rates) if opening.has_expected_rates else None
         self.left_out: dict[str, str] = {}
@@ -117,9 +119,9 @@ class Proposer:
         return len(self._ids)
 
     @property
-    def has_published_left(self) -> bool:
-        """Whether published methods have not all been proposed."""
-        return bool(self._published)
+    def is_opening(self) -> bool:
+        """Whether what comes first has not all been proposed."""
+        return bool(self._starts or self._published)
 
     def history(self) -> list[FrozenTrial]:
         """What Optuna knows, one entry per trial in number order."""
@@ -185,6 +187,8 @@ class Proposer:
                 there is.
         """
         number = self.next_number
+        if self._starts:
+            return Proposal(number=number, candidate=self._taken(next(iter(self._starts.values()))))
         while self._published:
             method = self._published[0]
             try:
@@ -248,9 +252,13 @@ class Proposer:
         candidate = self._space.suggest_published(method, GivenTrial(self._first_rates))
         if candidate.fingerprint in self._fingerprints:
             raise SpaceExhausted("another trial is the same.")
+        return self._taken(candidate)
+
+    def _taken(self, candidate: Candidate) -> Candidate:
+        """A candidate that no sampler was asked for, known as the next trial."""
         if self._direct is not None:
             self._direct.take(candidate)
-        self._take(candidate, method)
+        self._take(candidate, candidate.method)
         return candidate
 
     def _ask(self, number: int, method: str | None) -> Candidate:
@@ -344,8 +352,14 @@ class Proposer:
 
     def _note(self, fingerprint: str, method: str | None) -> None:
         self._fingerprints.add(fingerprint)
-        if method in self._published:
+        if fingerprint in self._starts:
+            del self._starts[fingerprint]
+        elif method in self._published:
             self._published.remove(method)
+        elif method is None:
+            # what is left of the opening could not be tried
+            self._starts.clear()
+            self._published.clear()
 
 
 class _Generations:

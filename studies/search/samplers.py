@@ -27,6 +27,8 @@ from studies.errors import LaunchError
 from studies.search.direct import AskedSearch
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.settings import FactoredSettings
+from studies.search.lessons import Lessons
 from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 
@@ -136,7 +138,8 @@ class Sampler:
         knows_published: Whether it knows what a published method is, from the trial's attribute ``method``; then it is
             shown all of them, whatever the two above say.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
-        search: What is asked in place of Optuna, for a space and the seed of a study; None if Optuna is asked.
+        search: What is asked in place of Optuna, for a space, the seed of a study and what it learned from earlier
+            ones; None if Optuna is asked.
     """
 
     make: Callable[[Turn], BaseSampler]
@@ -144,7 +147,7 @@ class Sampler:
     sees_whole_paths: bool = True
     knows_published: bool = False
     population: int | None = None
-    search: Callable[[SearchSpace, int], AskedSearch] | None = None
+    search: Callable[[SearchSpace, int, Lessons], AskedSearch] | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
@@ -195,8 +198,9 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
-def _factored_search(space: SearchSpace, seed: int) -> AskedSearch:
-    return FactoredSearch(space, seed=seed)
+def _factored_search(space: SearchSpace, seed: int, lessons: Lessons) -> AskedSearch:
+    settings = FactoredSettings(places=lessons.places(space.options.learning_rates))
+    return FactoredSearch(space, seed=seed, settings=settings)
 
 
 def _factored(turn: Turn) -> BaseSampler:

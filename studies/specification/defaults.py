@@ -10,6 +10,8 @@ EARLIER: Mapping[str, Any] = {
         "draws": "decisions",
         "replicates": 0,
         "first_rates": "drawn",
+        "learn_from": "none",
+        "lessons": None,
         "learning_rates_of": "weights",
         "learning_rates": {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]},
     },
@@ -40,7 +42,7 @@ def _absent(given: object, earlier: Mapping[str, Any]) -> Iterator[tuple[str, ..
         there = None if given is None else given.get(key)
         if isinstance(value, Mapping):
             yield from ((key, *below) for below in _absent(there, value))
-        elif given is None or key not in given:
+        elif there is None:
             yield (key,)
 
 

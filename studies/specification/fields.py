@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-from search_space.checked import choice
+from search_space.checked import choice, distinct
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
 
@@ -82,6 +82,20 @@ def auto_count_or_zero(value: object) -> object:
         raise ValueError("must be auto or a whole number from 0") from error
 
 
+LEARN_FROM = ("auto", "none")
+"""Words that stand for earlier studies; others are their names."""
+
+
+def _learn_from(value: object) -> str | tuple[str, ...]:
+    """``auto``, ``none``, or the names of earlier studies; one name may stand alone."""
+    if isinstance(value, str) and value in LEARN_FROM:
+        return value
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("must be auto, none, or a list of the names of earlier studies")
+    return distinct(tuple(names))
+
+
 def _sampler_name(value: str) -> str:
     if value in OWN_SAMPLERS:
         return value
@@ -92,4 +106,5 @@ def _sampler_name(value: str) -> str:
 
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
+LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
 SamplerName = Annotated[str, AfterValidator(_sampler_name)]

@@ -7,10 +7,13 @@ from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
+from studies.search.lessons import Lessons
 from studies.search.opening import Opening
 from studies.search.rungs import Rule
 from studies.specification.fields import (
+    OWN_SAMPLERS,
     Duration,
+    LearnFrom,
     SamplerName,
     Section,
     auto_count_or_none,
@@ -55,11 +58,19 @@ class Search(SpaceOptions):
             its place among the others, or as they are ``drawn`` for one after another.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
+        learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
+            ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
+            kind. Their best configurations come first, in the places of the weakest published methods unless those are
+            listed one by one, and rates are drawn where theirs were best.
+        lessons: What was learned, which the launch that begins the study writes; continuing it changes nothing in it,
+            whatever has become of the earlier studies.
     """
 
     sampler: SamplerName = "factored"
     draws: Literal["decisions", "structures"] = "structures"
     first_rates: Literal["expected", "drawn"] = "expected"
+    learn_from: LearnFrom = "none"
+    lessons: Lessons | None = None
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
 
     @model_validator(mode="after")
@@ -70,10 +81,26 @@ class Search(SpaceOptions):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_who_learns(self) -> Self:
+        if self.learn_from != "none" and self.sampler in OWN_SAMPLERS and self.sampler != "factored":
+            raise ValueError(f"must learn from no earlier study unless the sampler is factored; got {self.sampler}")
+        return self
+
     @property
     def opening(self) -> Opening:
         """How a study begins."""
-        return Opening(published=self.published_points, has_expected_rates=self.first_rates == "expected")
+        lessons = self.lessons or Lessons()
+        return Opening(
+            published=tuple(point for point in self.published_points if point not in lessons.replaced),
+            has_expected_rates=self.first_rates == "expected",
+            lessons=lessons,
+        )
+
+    @property
+    def replaceable(self) -> tuple[str, ...]:
+        """The published methods that may make room for what was learned: those that nobody has listed."""
+        return self.published_points if isinstance(self.published, str) else ()
 
 
 class Fleet(Section):

@@ -14,6 +14,7 @@ from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.process import Process, Readings, fitted
 from studies.search.factored.standard import Scale, standardised
+from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import View
 
 FIRST_CHECKPOINT = 12
@@ -72,14 +73,16 @@ class Viewer(Protocol):
 class Believer:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
-    def __init__(self, viewer: Viewer, *, trusts_papers: bool = True) -> None:
+    def __init__(self, viewer: Viewer, *, trusts_papers: bool = True, places: Places = NO_PLACES) -> None:
         """Begin with nothing remembered.
 
         Args:
             viewer: Of the trials.
             trusts_papers: Whether configurations that the papers would bet on are expected to be better.
+            places: Where the rates of some forms are expected to be best.
         """
         self._trusts_papers = trusts_papers
+        self._places = places
         self._viewer = viewer
         self._structures = Structures()
         self._views: dict[str, View] = {}
@@ -118,7 +121,7 @@ class Believer:
 
     def points(self, views: Sequence[View]) -> Points:
         """Views as arrays."""
-        found = Points.of(views, self._structures)
+        found = Points.of(views, self._structures, self._places)
         return found if self._trusts_papers else found.without_papers()
 
     def _values(self, heard: Heard, history: Sequence[Observation]) -> Hyperparameters:

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from search_space.layers import Layers
 from search_space.space.points import FFN
-from studies.search.factored.genes import Genes, SideGenes, SideStructureGenes
+from studies.search.factored.genes import Genes, SideGenes, SideStructureGenes, reflected
 from studies.search.factored.genome import Genome
+from studies.search.factored.trends import NO_PLACES, Places
 
 BOTH_SIDES = 0.7
 """Share of draws that edit attention and the FFN."""
@@ -23,6 +24,9 @@ UNSIZED = 0.1
 MARKED = 0.5
 """Share of the draws of a size that are the largest, its half, its quarter, …"""
 
+ANYWHERE = 0.2
+"""Share of rates that are drawn anywhere in their ranges where it is expected which are best."""
+
 _ROUNDING = 1e-9
 _PATIENCE = 20
 
@@ -32,9 +36,15 @@ Cell = tuple[str | None, str | None]
 class Drawer:
     """Draws genes of a space."""
 
-    def __init__(self, genome: Genome) -> None:
-        """Sort the placements by the sides that they edit."""
+    def __init__(self, genome: Genome, places: Places = NO_PLACES) -> None:
+        """Sort the placements by the sides that they edit.
+
+        Args:
+            genome: Of the space.
+            places: Where the rates of some forms are expected to be best; others are drawn anywhere in their ranges.
+        """
         self._genome = genome
+        self._places = places
         self._both: list[tuple[str, ...]] = []
         self._single: list[tuple[str, ...]] = []
         for parts in genome.space.placements.values():
@@ -93,11 +103,18 @@ class Drawer:
             by_form = self._genome.parts[part].by_form
             known = by_form[form] if form in by_form and part == parts[0] else by_form[draw.choice([*by_form])]
             numbers.append((part, draw.choice(known)))
-        side = SideGenes(SideStructureGenes(tuple(numbers), self.layers(draw)), draw.uniform(-1, 1))
+        side = SideGenes(SideStructureGenes(tuple(numbers), self.layers(draw)), self._rate(draw, form))
         for part in parts:
             if part in self._genome.space.pairs and draw.random() < TWO_EDITS:
                 side = self.with_second(draw, side, part) or side
         return side
+
+    def _rate(self, draw: random.Random, form: str | None) -> float:
+        """A relative rate; one in five is drawn anywhere, whatever is expected."""
+        place = None if form is None else self._places.get(form)
+        if place is None or draw.random() < ANYWHERE:
+            return draw.uniform(-1, 1)
+        return reflected(draw.gauss(place.mean, place.deviation), -1, 1)
 
     def with_second(self, draw: random.Random, side: SideGenes, part: str) -> SideGenes | None:
         """A side with a second edit at a part that has one: a form, and then a structure; None if none was legal."""

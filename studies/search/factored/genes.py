@@ -55,3 +55,11 @@ class Genes:
     def sides(self) -> Sequence[SideGenes]:
         """Those with edits."""
         return [side for side in (self.attention, self.ffn) if side is not None]
+
+
+def reflected(number: float, low: float, high: float) -> float:
+    """A number beyond a range, thrown back into it at its ends."""
+    if low == high:
+        return low
+    place = (number - low) % (2 * (high - low))
+    return low + (place if place <= high - low else 2 * (high - low) - place)

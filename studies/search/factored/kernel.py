@@ -13,7 +13,7 @@ import numpy as np
 
 from studies.search.factored.distances import ABSENT, Array, Indices, Structures
 from studies.search.factored.hyperparameters import WEIGHTS, Hyperparameters, place
-from studies.search.factored.trends import trends
+from studies.search.factored.trends import NO_PLACES, Places, trends
 from studies.search.factored.view import TrainedSide, View
 
 SIDES = ("attention", "ffn")
@@ -36,9 +36,17 @@ class Points:
     trends: Array
 
     @classmethod
-    def of(cls, views: Sequence[View], structures: Structures) -> "Points":
-        """The arrays of some views."""
-        rows = [(*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view)) for view in views]
+    def of(cls, views: Sequence[View], structures: Structures, places: Places = NO_PLACES) -> "Points":
+        """The arrays of some views.
+
+        Args:
+            views: Of configurations.
+            structures: Numbers of their structures.
+            places: Where the rates of some forms are expected to be best.
+        """
+        rows = [
+            (*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view, places)) for view in views
+        ]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
         return cls(
             structures=table[:, 0:6:3].astype(np.int64),

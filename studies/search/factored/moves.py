@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from search_space.space.points import ATTENTION, FFN
 from studies.search.factored.draws import Drawer
-from studies.search.factored.genes import Genes, SideGenes
+from studies.search.factored.genes import Genes, SideGenes, reflected
 from studies.search.factored.genome import Genome
 
 
@@ -204,11 +204,3 @@ class Mover:
             return replace(side, structure=replace(side.structure, layers=self._drawer.layers(draw)))
         changed = (part, draw.choice(draw.choice(choices[chosen])))
         return self._genome.with_parts(side, (*parts[:place], changed, *parts[place + 1 :]))
-
-
-def reflected(number: float, low: float, high: float) -> float:
-    """A number beyond a range, thrown back into it at its ends."""
-    if low == high:
-        return low
-    place = (number - low) % (2 * (high - low))
-    return low + (place if place <= high - low else 2 * (high - low) - place)

@@ -60,9 +60,11 @@ class FactoredSearch:
         self._genome = Genome(space)
         self._seed = seed
         self._settings = settings or FactoredSettings()
-        self._drawer = Drawer(self._genome)
+        self._drawer = Drawer(self._genome, self._settings.places)
         self._mover = Mover(self._genome, self._drawer, self._settings.moves)
-        self._believer = Believer(self._genome, trusts_papers=self._settings.trusts_papers)
+        self._believer = Believer(
+            self._genome, trusts_papers=self._settings.trusts_papers, places=self._settings.places
+        )
         self._genes: dict[str, Genes | None] = {}
 
     def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:

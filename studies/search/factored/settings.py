@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from studies.search.factored.moves import Moves
+from studies.search.factored.trends import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class FactoredSettings:
         decay: Ranks over which the probability to be a parent falls by a factor of e.
         trusts_papers: Whether configurations that the papers would bet on are expected to be better, until trials tell.
         moves: How candidates are made.
+        places: Where the rates of some forms are expected to be best, from earlier studies.
     """
 
     startup: int = 10
@@ -26,3 +28,4 @@ class FactoredSettings:
     decay: float = 6.0
     trusts_papers: bool = True
     moves: Moves = field(default_factory=Moves)
+    places: Places = field(default_factory=dict)

@@ -1,20 +1,56 @@
 """What is expected of a configuration before anything was tried: of its rates, and by the rules of the papers."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
 from search_space.dimensions import Insertion, Port
 from search_space.gates import FixedScale, LearnedScale
-from studies.search.factored.view import SideStructure, View
+from studies.search.factored.view import SideStructure, TrainedSide, View
 
 BEST_RATE = 0.4
 """Where in its form's range a rate is expected to be best; on docstrings that is in the upper half."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in its form's range, from -1 to 1, a rate is expected to be best: a normal distribution.
+
+    Attributes:
+        mean: Of the place.
+        deviation: Standard deviation; above 0.
+    """
+
+    mean: float
+    deviation: float
+
+
+Places = Mapping[str, Place]
+"""By form; the others are expected to be best at `BEST_RATE`."""
+
+NO_PLACES: Places = MappingProxyType({})
 
 PARALLEL, SCALED, HEADS, FFN_EDITED, BOTH = 0.5, 0.3, 0.3, 0.5, 0.5
 """Log odds, for each rule of He et al. 2022: sections 4.3 (parallel), 4.4 (heads, FFN), 4.5 (scaled), 4.6 (both)."""
 
 
-def trends(view: View) -> tuple[float, float]:
-    """How far the rates are from where they are expected to be best, squared and negative; and the papers' log odds."""
+def trends(view: View, places: Places = NO_PLACES) -> tuple[float, float]:
+    """How far the rates are from where they are expected to be best, squared and negative; and the papers' log odds.
+
+    Args:
+        view: Of the configuration.
+        places: Where the rates of some forms are expected to be best.
+    """
     sides = [side for side in (view.attention, view.ffn) if side is not None]
-    return -sum((side.rate - BEST_RATE) ** 2 for side in sides), papers_log_odds(view)
+    return -sum((side.rate - _best_rate(side, places)) ** 2 for side in sides), papers_log_odds(view)
+
+
+def _best_rate(side: TrainedSide, places: Places) -> float:
+    """Where the rate of a side is expected to be best: in the mean over its forms."""
+    if not places:
+        return BEST_RATE
+    known = [places[form].mean if form in places else BEST_RATE for form in sorted(side.structure.form)]
+    return sum(known) / len(known)
 
 
 def papers_log_odds(view: View) -> float:

@@ -66,3 +66,19 @@ def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) ->
     rebuilt = proposer_of(space, "factored", METHODS)
     rebuilt.replay(begun, {})
     assert rebuilt.propose().candidate == lost.propose().candidate
+
+
+def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space: SearchSpace) -> None:
+    """Else the first trial after it would not be what comes next, such as a replicate."""
+    small = SearchSpace(shape=space.shape, budget=30_000)
+    lost = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    assert lost.is_opening
+    begun = [record_of(lost.propose(), small, TrialState.COMPLETE) for _ in range(2)]
+    assert [one.method for one in begun] == ["head_only", None]
+    rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    rebuilt.replay(begun[:1], {})
+    assert rebuilt.is_opening
+    rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    rebuilt.replay(begun, {})
+    assert not rebuilt.is_opening
+    assert not lost.is_opening

@@ -11,8 +11,9 @@ from search_space.counting.counts import count
 from search_space.space.space import SearchSpace, SpaceOptions
 from search_space.validity import check_on
 from studies.search.factored.draws import BOTH_SIDES, Drawer
+from studies.search.factored.genes import reflected
 from studies.search.factored.genome import Genome
-from studies.search.factored.moves import Mover, Moves, Parents, reflected
+from studies.search.factored.moves import Mover, Moves, Parents
 from studies.search.factored.observation import Observation
 
 BACKBONES = Path(__file__).parents[3] / "data" / "backbones"
