@@ -92,6 +92,9 @@ search:
   factors: [1, null]
   sharing: [own]
   near_duplicates: true
+  size: [0.125, 1]
+  max_extra_flops: 1000000
+  mergeable: true
   attention_share: [0.2, 0.4]
   split: [0.1, 0.9]
   learning_rates: {full: [1.0e-5, 1.0e-4]}
@@ -118,6 +121,9 @@ search:
         factors=(1, None),
         sharing=("own",),
         near_duplicates=True,
+        size=(0.125, 1.0),
+        max_extra_flops=1_000_000,
+        mergeable=True,
         attention_share=(0.2, 0.4),
         split=(0.1, 0.9),
         learning_rates={"full": (1e-5, 1e-4)},
