@@ -88,7 +88,8 @@ class Reading:
     Attributes:
         step: Optimiser steps done.
         score: The task's metric on the validation split; higher is better.
-        metrics: Every metric measured, the loss among them as ``validation_loss``.
+        metrics: Every metric measured, the loss among them as ``validation_loss``, and how many of the predictions are
+            the most frequent one as ``same_prediction``.
         train_loss: Mean training loss over the steps since the last reading.
         seconds: Compute time of this trial since the last reading.
     """

@@ -1,41 +1,59 @@
-"""Trials that learn nothing, or unlearn: further steps would be lost on them."""
+"""Trials that predict a constant, or unlearn: further steps would be lost on them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Self
+
+from trial_runner.tasks import SAME_PREDICTION
 
 _WORD = "collapsed: "
 
 FEWEST = 4
-"""Others that were measured after as many steps, before a trial is said to learn nothing."""
+"""Others that were measured after as many steps, before a trial is said to have collapsed."""
+
+CONSTANT = 0.99
+"""Share of the examples with one prediction from which on a trial predicts a constant."""
+
+RISE = 1.03
+"""How many times as high as at the first rung losses are that have risen; less is the luck of the batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
+class Learned:
     """What a trial had learned at a rung.
 
     Attributes:
         train: Mean training loss since the rung before.
         validation: Mean loss on the validation split; NaN where it was not measured.
+        same: Share of the validation examples that get the most frequent prediction; NaN where nothing was predicted.
     """
 
     train: float
     validation: float
+    same: float = math.nan
+
+    @classmethod
+    def of(cls, train_loss: float, metrics: Mapping[str, float]) -> Self:
+        """Of what was measured."""
+        validation, same = (metrics.get(name, math.nan) for name in ("validation_loss", SAME_PREDICTION))
+        return cls(train=train_loss, validation=validation, same=same)
 
     def is_a_guess(self, guessing: float | None) -> bool:
-        """Whether both are no better than those of guessing by the frequencies of the labels.
+        """Whether it predicts a constant, and both losses are no better than guessing by the frequencies of the labels.
 
-        A constant prediction cannot be better, however sure it is.
+        A constant prediction cannot have a better loss, however sure it is; one that begins to learn can.
         """
-        return guessing is not None and self.train >= guessing and self.validation >= guessing
+        is_no_better = guessing is None or (self.train >= guessing and self.validation >= guessing)
+        return self.same >= CONSTANT and is_no_better
 
-    def has_risen(self, first: "Losses") -> bool:
-        """Whether both are above those at the first rung; each is a mean over many steps or examples."""
-        return self.train > first.train and self.validation > first.validation
+    def has_risen(self, first: "Learned") -> bool:
+        """Whether both losses are above those at the first rung; each is a mean over many steps or examples."""
+        return self.train > RISE * first.train and self.validation > RISE * first.validation
 
 
 def collapse(
-    now: Losses, first: Losses | None, others: Iterable[tuple[Losses, Losses | None]], guessing: float | None
+    now: Learned, first: Learned | None, others: Iterable[tuple[Learned, Learned | None]], guessing: float | None
 ) -> str | None:
     """Why a trial has collapsed; None if it has not, or if nobody can tell.
 
@@ -59,11 +77,10 @@ def has_collapsed(reason: str | None) -> bool:
     return reason is not None and _WORD in reason
 
 
-def _reason(now: Losses, first: Losses | None, guessing: float | None) -> str | None:
-    if not math.isfinite(now.train + now.validation):
-        return None
-    if guessing is not None and now.is_a_guess(guessing):
-        return f"{_WORD}its loss {now.validation:.4g} is no better than guessing, which has {guessing:.4g}"
+def _reason(now: Learned, first: Learned | None, guessing: float | None) -> str | None:
+    if now.is_a_guess(guessing):
+        beside = "" if guessing is None else f", and guessing has {guessing:.4g}"
+        return f"{_WORD}{now.same:.0%} of its predictions are the same, its loss is {now.validation:.4g}{beside}"
     if first is not None and now.has_risen(first):
         return f"{_WORD}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
     return None

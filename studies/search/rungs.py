@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
-from studies.search.collapse import Losses, collapse
+from studies.search.collapse import Learned, collapse
 from studies.search.evidence import Evidence, loss_evidence
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.seeds import derived_seed
@@ -185,7 +185,7 @@ class RungBoard:
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
         self._examples: dict[tuple[int, int], ExampleLosses] = {}
-        self._losses: list[dict[int, Losses]] = [{} for _ in plan.steps]
+        self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
         for reading in readings:
             self.add(reading, (trials or {}).get(reading.trial))
 
@@ -203,7 +203,7 @@ class RungBoard:
         if trial is not None and trial.method is not None:
             self._methods[reading.trial] = trial.method
         loss = reading.metrics.get("validation_loss", math.nan)
-        self._losses[rung][reading.trial] = Losses(train=reading.train_loss, validation=loss)
+        self._learned[rung][reading.trial] = Learned.of(reading.train_loss, reading.metrics)
         lot = derived_seed(self.plan.seed, f"tie {'' if trial is None else trial.fingerprint}")
         place = _Place(-reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial)
         insort(self._ranked[rung], place)
@@ -229,8 +229,8 @@ class RungBoard:
     def _collapse(self, rung: int, trial: int) -> str | None:
         if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
             return None
-        here, first = self._losses[rung], self._losses[0] if rung else {}
-        others = [(losses, first.get(other)) for other, losses in here.items() if other != trial]
+        here, first = self._learned[rung], self._learned[0] if rung else {}
+        others = [(learned, first.get(other)) for other, learned in here.items() if other != trial]
         return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
     def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:

@@ -34,8 +34,8 @@ class Pruning(Section):
             noise of the validation examples; ``ranks`` keeps the first of all readings at a rung.
         protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
             the first rung and the task head alone; true is all of them, false none.
-        stop_collapsed: Whether a trial stops at a rung where its loss is no better than guessing, or has risen, while
-            most others learn; published methods too, but not the task head alone.
+        stop_collapsed: Whether a trial stops at a rung where it predicts a constant, or its loss has risen, while most
+            others learn; published methods too, but not the task head alone.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"

@@ -15,7 +15,7 @@ from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.objective import Measured, ObjectiveFactory, TrainingBatch
 from trial_runner.objectives.robust import RobustPredictor
 from trial_runner.stacking.stacks import by_slots
-from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute
+from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute, same_prediction
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 _GPU_TOKENS = 8
@@ -152,7 +152,7 @@ class ClassificationObjective:
         measured = []
         for own, total, found in zip(predictions, totals, losses, strict=True):
             metrics = compute(names, own, split.labels, classes=classes, groups=split.groups)
-            metrics["validation_loss"] = float(total / len(split))
+            metrics |= {"validation_loss": float(total / len(split)), **same_prediction(own.tolist())}
             correct = own == split.labels if self.metric == ACCURACY.name else None
             measured.append(Measured(metrics=metrics, examples=ExampleLosses.of(found, correct)))
         return measured

@@ -29,6 +29,7 @@ from trial_runner.tasks import (
     TextSplit,
     compute_loss,
     compute_text,
+    same_prediction,
     score_of,
 )
 
@@ -167,7 +168,7 @@ class LanguageModelObjective:
             return measured
         examples = task.splits[split]
         for each, texts in zip(measured, self.predictions(together, split), strict=True):
-            each |= compute_text(names, texts, examples.references, groups=examples.groups)
+            each |= compute_text(names, texts, examples.references, groups=examples.groups) | same_prediction(texts)
         return measured
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:

@@ -7,7 +7,16 @@ from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, Promp
 from trial_runner.tasks.groups import Grouping
 from trial_runner.tasks.kind import Prepared, TaskKind
 from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
-from trial_runner.tasks.measuring import PROXY_LOSS, compute, compute_loss, compute_text, score_of, signature
+from trial_runner.tasks.measuring import (
+    PROXY_LOSS,
+    SAME_PREDICTION,
+    compute,
+    compute_loss,
+    compute_text,
+    same_prediction,
+    score_of,
+    signature,
+)
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
 from trial_runner.tasks.task import SPLITS, Decoding, Task
@@ -17,6 +26,7 @@ __all__ = [
     "IGNORED",
     "METRICS",
     "PROXY_LOSS",
+    "SAME_PREDICTION",
     "SPLITS",
     "TASK_KINDS",
     "Batch",
@@ -40,6 +50,7 @@ __all__ = [
     "default_cache_folder",
     "kind_of",
     "prepare_task",
+    "same_prediction",
     "score_of",
     "signature",
 ]

@@ -1,6 +1,7 @@
 """Measuring predictions by metrics of `trial_runner.tasks.metrics`, on all examples and on each group of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.groups import rows_by_group
 from trial_runner.tasks.metrics import METRICS, Measures, Metric
 from trial_runner.tasks.metrics.metric import References, Texts
+
+SAME_PREDICTION = "same_prediction"
+"""Share of the examples that get the most frequent prediction, among the measurements: 1 is a constant prediction."""
 
 PROXY_LOSS = "proxy_loss"
 """A measurement that is scored by its loss in place of the task's metric has the loss under this name, too."""
@@ -96,6 +100,12 @@ def compute_text(
         len(references),
         groups,
     )
+
+
+def same_prediction(predictions: Iterable[Hashable]) -> dict[str, float]:
+    """How many predictions are the most frequent one, as a measurement; of at least one."""
+    counts = Counter(predictions)
+    return {SAME_PREDICTION: max(counts.values()) / counts.total()}
 
 
 def signature(name: str, references: References) -> str:

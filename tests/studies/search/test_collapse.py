@@ -1,57 +1,69 @@
 """Which trials stop because they learn nothing or unlearn, and which only begin slowly."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from search_space.published.whole_model import HEAD_ONLY
-from studies.search.collapse import FEWEST, Losses, collapse
+from studies.search.collapse import FEWEST, Learned, collapse
 from studies.search.rungs import Protected, RungBoard, RungPlan
 from trial_runner.requests import Reading
 from trial_runner.tasks.classification.split import PreparedTask, Split
 
 GUESSING = math.log(6)
-LEARNS = (Losses(train=1.6, validation=1.5), None)
-GUESSES = (Losses(train=GUESSING, validation=GUESSING + 0.1), None)
+LEARNS = (Learned(train=1.6, validation=1.5, same=0.4), None)
+GUESSES = (Learned(train=GUESSING, validation=GUESSING + 0.1, same=0.995), None)
+BAD = Learned(train=1.9, validation=1.8, same=1.0)
 
 
-def told(now: Losses, others: int = FEWEST, guessing_others: int = 0, first: Losses | None = None) -> str | None:
+def told(now: Learned, others: int = FEWEST, guessing_others: int = 0, first: Learned | None = None) -> str | None:
     return collapse(now, first, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
 
 
-def test_a_trial_whose_losses_are_those_of_guessing_has_collapsed() -> None:
-    said = told(Losses(train=1.9, validation=1.8))
-    assert said == "collapsed: its loss 1.8 is no better than guessing, which has 1.792"
+def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
+    said = told(BAD)
+    assert said == "collapsed: 100% of its predictions are the same, its loss is 1.8, and guessing has 1.792"
 
 
-@pytest.mark.parametrize("now", [Losses(train=1.79, validation=1.9), Losses(train=1.9, validation=1.79)])
-def test_one_loss_that_is_better_than_guessing_is_enough(now: Losses) -> None:
-    assert told(now) is None
+@pytest.mark.parametrize(
+    "better",
+    [
+        {"train": GUESSING - 0.001},
+        {"validation": GUESSING - 0.001},
+        {"same": 0.98},
+        {"same": math.nan},
+        {"validation": math.nan},
+    ],
+)
+def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better: dict[str, float]) -> None:
+    assert told(replace(BAD, **better)) is None
 
 
 @pytest.mark.parametrize(("learning", "guessing"), [(FEWEST - 1, 0), (4, 4), (3, 5), (0, 20)])
 def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning: int, guessing: int) -> None:
-    assert told(Losses(train=1.9, validation=1.9), learning, guessing) is None
+    assert told(BAD, learning, guessing) is None
 
 
 def test_a_majority_of_others_that_learn_is_enough() -> None:
-    assert told(Losses(train=1.9, validation=1.9), 5, 4) is not None
+    assert told(BAD, 5, 4) is not None
+
+
+def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not() -> None:
+    said = collapse(BAD, None, [LEARNS] * FEWEST, None)
+    assert said == "collapsed: 100% of its predictions are the same, its loss is 1.8"
 
 
 def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels() -> None:
-    first, now = Losses(train=2.5, validation=2.4), Losses(train=2.6, validation=2.5)
-    others = [(Losses(train=2.0, validation=2.0), first)] * FEWEST
+    first, now = Learned(train=2.5, validation=2.4), Learned(train=2.6, validation=2.5)
+    others = [(Learned(train=2.0, validation=2.0), first)] * FEWEST
     assert collapse(now, first, others, None) == "collapsed: its training loss has risen from 2.5 to 2.6"
-    assert collapse(Losses(train=2.6, validation=2.3), first, others, None) is None  # it generalises better
-    assert collapse(Losses(train=2.4, validation=2.9), first, others, None) is None  # it overfits
+    assert collapse(Learned(train=2.57, validation=2.5), first, others, None) is None  # by the luck of the batches
+    assert collapse(Learned(train=2.6, validation=2.3), first, others, None) is None  # it generalises better
+    assert collapse(Learned(train=2.4, validation=2.9), first, others, None) is None  # it overfits
     assert collapse(now, None, others, None) is None
     assert collapse(now, first, [(now, first)] * FEWEST, None) is None
-
-
-def test_what_was_not_measured_is_no_collapse() -> None:
-    assert told(Losses(train=1.9, validation=math.nan)) is None
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class Contestant:
 
 
 def reading(trial: int, step: int, loss: float, score: float = 0.5) -> Reading:
-    metrics = {"validation_loss": loss}
+    metrics = {"validation_loss": loss, "same_prediction": float(loss >= 1.8)}
     return Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=loss, seconds=1.0)
 
 
@@ -77,7 +89,7 @@ def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alo
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
         rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
-    said = "rung 0 (50 steps): collapsed: its loss 1.85 is no better than guessing, which has 1.8"
+    said = "rung 0 (50 steps): collapsed: 100% of its predictions are the same, its loss is 1.85, and guessing has 1.8"
     assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
 
 

@@ -215,7 +215,7 @@ def test_readings_fall_at_the_steps_of_the_plan(runner: TorchRunner) -> None:
     for reading in results:
         assert isinstance(reading, Reading)
         assert reading.score == reading.metrics["accuracy"]
-        assert {"accuracy", "f1", "matthews", "validation_loss"} == set(reading.metrics)
+        assert {"accuracy", "f1", "matthews", "validation_loss", "same_prediction"} == set(reading.metrics)
 
 
 def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner: TorchRunner) -> None:
