@@ -66,6 +66,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--rugged", action="store_true", help="1.5 points that are a structure's or a pair's alone, instead of 0.4")
     add("--jobs", type=int, default=1, help="processes (default 1)")
     add("--results", type=Path, metavar="FILE", help="lines of JSON, one a study; those there are not run again")
+    add("--tables", action="store_true", help="run nothing: print what the file of results holds")
     arguments = parser.parse_args(words)
     if min(arguments.seeds, arguments.trials, arguments.jobs) < 1:
         parser.error("--seeds, --trials and --jobs must be at least 1.")
@@ -156,15 +157,18 @@ def _print(lines: Iterable[str]) -> None:
 def _compare(arguments: argparse.Namespace) -> None:
     """Run the studies of all arms that are not known yet, and print their tables."""
     known = _read(arguments.results, arguments)
-    for study in studies(arguments, known):
+    for study in () if arguments.tables else studies(arguments, known):
         known[study.arm, study.seed] = study
         print(f"seed {study.seed}: {study.arm}", file=sys.stderr, flush=True)
         if arguments.results is not None:
             with arguments.results.open("a") as file:
                 file.write(json.dumps({"options": _options(arguments), **asdict(study)}) + "\n")
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    done = {arm: [known[arm, seed] for seed in seeds] for arm in arguments.arms}
-    words = f"{arguments.seeds} tasks, {arguments.noise} points of noise, {'rugged' if arguments.rugged else 'smooth'}"
+    done = {arm: [known[arm, seed] for seed in seeds if (arm, seed) in known] for arm in arguments.arms}
+    done = {arm: runs for arm, runs in done.items() if runs}
+    words = f"{arguments.noise} points of noise, {'rugged' if arguments.rugged else 'smooth'}; tasks: " + ", ".join(
+        f"{arm} {len(runs)}" for arm, runs in done.items()
+    )
     _print([words, *table_lines(done)])
 
 

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from search_arms.arms import RANKED, SIGNIFICANT
 from search_arms.readings import Measurements, expected_points
-from search_arms.simulation import STEPS, Setting
+from search_arms.simulation import OPENING, STEPS, Setting
 from search_arms.statistics import Interval, share
 from search_arms.truth import PlantedTruth
-from search_space.published import COMPARED
-from studies.search.opening import Opening
 from studies.search.proposer import Proposer
 from studies.search.rungs import RungBoard, RungPlan
 from studies.search.samplers import SAMPLERS
@@ -88,8 +86,7 @@ class Outcome:
 def drawn_task(setting: Setting, seed: int) -> Task:
     """Published methods and draws."""
     truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
-    opening = Opening(published=COMPARED, has_expected_rates=True)
-    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=opening, over_structures=True)
+    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=OPENING, over_structures=True)
     trials = []
     for number in range(setting.trials):
         candidate = proposer.propose().candidate

@@ -13,7 +13,7 @@ from search_arms.truth import HEAD_ALONE, drawn
 _LEARNED = {0.125: 0.4, 0.25: 0.6, 0.5: 0.85, 1.0: 1.0}
 """Share of what a trial will gain that it has gained at a share of its steps; between them, on a line."""
 
-_UNLIKE_END = {0.125: 3.1, 0.25: 2.1, 0.5: 0.3, 1.0: 0.0}
+_UNLIKE_END = {0.125: 2.3, 0.25: 2.1, 0.5: 0.3, 1.0: 0.0}
 """Standard deviation, in points, of what is quick or slow about a trial."""
 
 _BEHIND = {0.125: 8.0, 0.25: 5.0, 0.5: 2.0, 1.0: 0.0}

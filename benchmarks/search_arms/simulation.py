@@ -80,6 +80,10 @@ class Search(Protocol):
 Recommend = Callable[[Sequence[Ended], Sequence[Observation], SearchSpace], Ended | None]
 
 
+OPENING = Opening(published=COMPARED, has_expected_rates=True)
+"""How studies begin, and what the best published method is told from."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """A way to search.
@@ -90,6 +94,7 @@ class Arm:
             truth.
         search: What proposes after the published methods, for a space and a seed; None for the sampler.
         over_structures: What is random for the sampler; see `Proposer`.
+        opening: What comes first.
         rungs: Where trials are compared.
         recommend: What is recommended of the trials that have ended.
     """
@@ -98,6 +103,7 @@ class Arm:
     sampler: Callable[[PlantedTruth], Sampler]
     search: Callable[[SearchSpace, int], Search] | None = None
     over_structures: bool = False
+    opening: Opening = OPENING
     rungs: RungPlan
     recommend: Recommend
 
@@ -127,13 +133,13 @@ class Study:
         arm: Its name.
         seed: Of the task and the study.
         tuned: True score of the best published method with its rates tuned, in points.
-        tried: That of the best published method as the study tried it.
+        tried: That of the best published method at the rates at which studies try it first.
         recommended: At every checkpoint.
         found_trial: Ended trials when the first complete one was truly 0.5 points above ``tuned``; None if never.
         late_proposals: Mean true score of what was proposed after `AFTER` trials; None without any.
         above_median: Share of all proposals truly above the median published method, as tried.
         collapsed: Share of all proposals that collapse.
-        seconds: Of a proposal, in the mean.
+        seconds: Of the processor, for a proposal, in the mean.
     """
 
     arm: str
@@ -162,9 +168,6 @@ def best_estimate(ended: Sequence[Ended], history: Sequence[Observation], space:
     return None
 
 
-_COMPARED = Opening(published=COMPARED, has_expected_rates=True)
-
-
 class Run:
     """A study as it runs: one trial after another."""
 
@@ -175,7 +178,7 @@ class Run:
         seed: int,
         *,
         truth: PlantedTruth | None = None,
-        opening: Opening = _COMPARED,
+        opening: Opening | None = None,
     ) -> None:
         """Begin a study.
 
@@ -184,21 +187,21 @@ class Run:
             setting: What all arms share.
             seed: Of the study and, unless there is a truth, of the task.
             truth: The task.
-            opening: What comes first.
+            opening: What comes first; None for that of the arm.
         """
-        self.arm, self.setting, self.opening = arm, setting, opening
+        self.arm, self.setting, self.opening = arm, setting, opening or arm.opening
         self.truth = truth or PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
         self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
         self.proposer = Proposer(
             setting.space,
             sampler=arm.sampler(self.truth),
             seed=seed,
-            opening=opening,
+            opening=self.opening,
             over_structures=arm.over_structures,
             course=Course(steps=STEPS, examples=self.measurements.examples),
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)
-        self.published = len(setting.space.published_that_fit())
+        self.published = len(set(self.opening.published) & set(setting.space.published_that_fit()))
         self.history: list[Observation] = []
         self.board = RungBoard(replace(arm.rungs, examples=self.measurements.examples))
         self.ended: list[Ended] = []
@@ -206,9 +209,9 @@ class Run:
 
     def step(self) -> Ended:
         """Propose, train and end a trial."""
-        began_at = time.perf_counter()
+        began_at = time.process_time()
         proposal = self._proposal()
-        self.seconds += time.perf_counter() - began_at
+        self.seconds += time.process_time() - began_at
         truth = self.truth.score(proposal.candidate)
         readings = self._trained(proposal, truth)
         last = readings[-1]
@@ -276,8 +279,8 @@ def simulated(arm: Arm, setting: Setting, seed: int) -> Study:
             found_trial = len(run.ended)
         if len(run.ended) in setting.checkpoints:
             recommended.append(run.recommended())
-    # a search may try published methods again, at other rates; the reference is what all arms were given
-    published = [one.truth for one in run.ended[: run.published] if one.is_published]
+    # a search may try published methods again, at other rates; the reference is what studies try first
+    published = run.truth.published_as_tried(OPENING)
     proposed = [one.truth for one in run.ended if not one.is_published]
     late = [one.truth for one in run.ended[AFTER:] if not one.is_published]
     return Study(

@@ -33,7 +33,8 @@ def _gains(studies: Studies, baseline: str, checkpoints: Sequence[int]) -> Itera
     for arm, runs in studies.items():
         if arm == baseline:
             continue
-        pairs = list(zip(runs, studies[baseline], strict=True))
+        beside = {other.seed: other for other in studies[baseline]}
+        pairs = [(run, beside[run.seed]) for run in runs if run.seed in beside]
         cells = [
             _number(mean([gain(run, index) - gain(other, index) for run, other in pairs]))
             for index in range(len(checkpoints))

@@ -19,9 +19,10 @@ from statistics import NormalDist, fmean
 from search_space.configuration import Configuration
 from search_space.counting.counts import count_edits
 from search_space.edit import Edit
-from search_space.space.random_draw import RandomTrial
+from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import SideView, side_view
+from studies.search.opening import Opening
 
 HEAD_ALONE = 41.0
 """Score of the task head alone on docstrings."""
@@ -33,6 +34,11 @@ _SIDE = {"attention": 3.4, "ffn": 3.9}
 _SATURATION = 14.0
 _RATE_COST = 3.0
 """Points that a rate loses one half of its range (in logarithms) away from the optimum."""
+
+_BEST_RATE = 0.4
+"""Where in its range a form's rate is best on average: on docstrings it was in the upper half, and nothing in the range
+collapsed but near its top.
+"""
 
 _DIRECTIONS = {
     ("form", "softmax_memory"): 0.1,
@@ -126,10 +132,15 @@ class PlantedTruth:
         asked = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
         return max(self.tuned(candidate.configuration) for candidate in asked)
 
+    def published_as_tried(self, opening: Opening) -> list[float]:
+        """True scores of the published methods of a space at the rates at which studies try them first."""
+        given = GivenTrial(opening.rates(self.space.options.learning_rates))
+        return [self.score(self.space.suggest_published(name, given)) for name in self.space.published_that_fit()]
+
     def rates(self, form: str) -> Rates:
         """The response of a form to its rate."""
-        best = min(max(self._drawn("rate", form, mean=-0.2, spread=0.35), -0.8), 0.6)
-        edge = max(self._drawn("edge", form, mean=0.88, spread=0.12), best + 0.3)
+        best = min(max(self._drawn("rate", form, mean=_BEST_RATE, spread=0.35), -0.4), 0.9)
+        edge = max(self._drawn("edge", form, mean=1.05, spread=0.1), best + 0.1)
         return Rates(best=best, edge=edge)
 
     def _drawn(self, *parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
