@@ -13,7 +13,7 @@ from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
-from studies.queries.sql import run_query
+from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
@@ -257,20 +257,21 @@ class Study:
         with _opened(self.storage) as ledger:
             return leaderboard(ledger, self.name, top=top).table()
 
-    def query(self, sql: str) -> Table:
+    def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> Table:
         """The answer of the study's database to one SQL statement that only reads.
 
         Example:
-            >>> study.query("select ffn_form, max(score) from trials group by ffn_form")
+            >>> study.query("select form, gate, count(*) as edits from configurations group by form, gate")
 
         Args:
-            sql: Tables: studies, trials, attempts, readings, examples, artefacts, events; they hold all studies of the
-                storage.
+            sql: Its views and tables hold all studies of the storage; see the reference of the database.
+            limit: How many rows are taken; None for all. `Table.is_cut` tells whether there are more.
+            timeout_seconds: After which the query is stopped; None never stops it.
 
         Raises:
-            QueryError: If it is not one reading statement, or the database refuses it.
+            QueryError: If it is not one reading statement, takes too long, or the database refuses it.
         """
-        return run_query(self.storage, sql)
+        return run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds))
 
     def discover(self, *views: str, seed: int = 0) -> "list[Answer]":
         """What the study has taught: answers of the search's model over the whole space, with 90% intervals.

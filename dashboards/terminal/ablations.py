@@ -1,11 +1,11 @@
 """An ablation for the terminal, as a rich renderable."""
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
+from dashboards.terminal.text import escape
 from studies.confirming.path import AblationResult, PathStep, path_notes, path_sentences
 
 

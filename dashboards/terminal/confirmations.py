@@ -1,12 +1,11 @@
 """A confirmation for the terminal, as a rich renderable."""
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import rate_text, share_text
+from dashboards.terminal.text import escape, rate_text, share_text
 from studies.confirming.results import ConfirmationResult, ContenderResult, verdict_sentences
 from studies.confirming.verdicts import Comparison
 from studies.confirming.wording import notes

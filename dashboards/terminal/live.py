@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import duration_text, share_text
+from dashboards.terminal.layout import Terminal, plain_table
+from dashboards.terminal.text import duration_text, escape, share_text
 from studies.keeping.progress import Progress, RunningTrial
+from studies.queries.visible import visible
 from studies.store.records import TrialState
 
 LINE_SECONDS = 10.0
@@ -40,7 +40,7 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
     if quiet:
         yield lambda progress: None
     elif file.isatty():
-        console = Console(file=file, highlight=False)
+        console = Terminal(file)
         with Live(Text(_BEFORE, "dim"), console=console, refresh_per_second=4) as live:
             yield lambda progress: live.update(live_renderable(progress))
     elif _is_notebook():
@@ -82,7 +82,7 @@ class _LineObserver:
         is_due = self._written_at is None or now - self._written_at >= LINE_SECONDS
         line = progress_line(progress)
         if (is_due or progress.ended >= progress.target_trials) and line != self._last:
-            self._file.write(f"{line}\n")
+            self._file.write(f"{visible(line)}\n")
             self._file.flush()
             self._written_at, self._last = now, line
 

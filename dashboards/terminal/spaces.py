@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.configurations import EditView, view_configuration
 from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import rate_text, share_text
+from dashboards.terminal.text import escape, rate_text, share_text
 from search_space.counting.counts import Counts
 from search_space.rules import RULES
 from search_space.space.asking import Choice, FloatRange

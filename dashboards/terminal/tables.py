@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import (
     duration_text,
+    escape,
     estimate_text,
     rate_text,
     score_text,
     share_text,
     state_text,
     states_text,
+    value_text,
 )
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.readings import TrialPage, scored_by
@@ -144,10 +145,10 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
 def rows_table(answer: Rows) -> RenderableType:
     """The rows of a query."""
     table = plain_table()
-    for column in answer.columns:
-        table.add_column(escape(column), overflow="fold")
+    for column, is_number in zip(answer.columns, answer.is_numeric(), strict=True):
+        table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
     for row in answer.rows:
-        table.add_row(*(Text("-" if value is None else str(value)) for value in row))
+        table.add_row(*(Text(value_text(value)) for value in row))
     return table
 
 

@@ -6,6 +6,7 @@ from deltaspace.commands.confirm import fleet_options, launched
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import TrialNumber, json_option, storage_option
+from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
@@ -75,7 +76,7 @@ def command(  # noqa: PLR0913 - one argument per option
     found = launched(request, storage, quiet=quiet)
     report(found.study.name, storage, as_json=as_json)
     advice = "" if found.finished else " Call the command again to continue."
-    click.echo(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
+    say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
     return exit_code(found)
 
 

@@ -8,6 +8,7 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import Function, json_option, storage_option
+from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
@@ -115,7 +116,7 @@ def command(  # noqa: PLR0913 - one argument per option
     )
     warning = power_note(seeds, len(against))
     if warning is not None:
-        click.echo(f"{request.confirmation}: {warning}", err=True)
+        say(f"{request.confirmation}: {warning}", err=True)
     found = launched(request, storage, quiet=quiet)
     _report(found, storage, as_json=as_json)
     return exit_code(found)
@@ -147,4 +148,4 @@ def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
     else:
         show(confirmation_renderable(result))
     advice = "" if launched.finished else " Call the command again to continue."
-    click.echo(f"{name}: {launched.reason}.{advice} See 'deltaspace show {name}'.", err=True)
+    say(f"{name}: {launched.reason}.{advice} See 'deltaspace show {name}'.", err=True)

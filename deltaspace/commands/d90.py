@@ -8,6 +8,7 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import json_option, set_option, storage_option
+from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -109,7 +110,7 @@ def command(  # noqa: PLR0913 - one argument per option
     else:
         show(_table(outcome, sweep, specification.task.metric))
     last = results[-1]
-    click.echo(f"{last.study.name}: {last.reason}. See 'deltaspace show {last.study.name}'.", err=True)
+    say(f"{last.study.name}: {last.reason}. See 'deltaspace show {last.study.name}'.", err=True)
     return exit_code(last)
 
 

@@ -9,6 +9,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
+from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -50,14 +51,14 @@ def command(  # noqa: PLR0913
         if study is None:
             raise click.UsageError("--export must have a study; got none. Name it before the option.")
         written = export_study(storage, study, folder)
-        click.echo(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
+        say(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
     door = Door(host=host, token=token)
     path = "" if study is None else _path_of(storage, study)
     listener = bound(door, port)
     shown = address(door, listener, path)
-    click.echo(shown)
-    click.echo("Ctrl-C ends it.", err=True)
+    say(shown)
+    say("Ctrl-C ends it.", err=True)
     if opens:
         import webbrowser
 
@@ -79,7 +80,7 @@ def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
     from dashboards.web.server import beside
 
     with beside(storage) as shown:
-        click.echo(f"dashboard: {shown} (later: deltaspace dashboard)", err=True)
+        say(f"dashboard: {shown} (later: deltaspace dashboard)", err=True)
         yield
 
 

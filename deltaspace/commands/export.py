@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
     from studies.exports.exporting import Export, ExportKind
@@ -64,7 +65,7 @@ def command(  # noqa: PLR0913 - one argument per option
     if as_json:
         echo_json(done)
     else:
-        click.echo(_sentence(done))
+        say(_sentence(done))
 
 
 def _parse(target: tuple[str, ...]) -> tuple[int | Literal["best"], Path]:
@@ -78,7 +79,7 @@ def _parse(target: tuple[str, ...]) -> tuple[int | Literal["best"], Path]:
 
 
 def _tell(reading: "Reading") -> None:
-    click.echo(f"step {reading.step}: score {reading.score:.4f}", err=True)
+    say(f"step {reading.step}: score {reading.score:.4f}", err=True)
 
 
 def _export_optuna(ledger: "Ledger", study: str, file: Path, *, as_json: bool) -> None:
@@ -90,7 +91,7 @@ def _export_optuna(ledger: "Ledger", study: str, file: Path, *, as_json: bool) -
         echo_json({"file": str(file), "format": "optuna", "study": study, "trials": trials})
         return
     url = f"sqlite:///{file}"
-    click.echo(f"{trials} trials of {study} are in {file}: optuna.load_study(study_name={study!r}, storage={url!r}).")
+    say(f"{trials} trials of {study} are in {file}: optuna.load_study(study_name={study!r}, storage={url!r}).")
 
 
 def _sentence(done: "Export") -> str:

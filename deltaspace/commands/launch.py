@@ -9,6 +9,7 @@ import click
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option, storage_option
+from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
@@ -95,7 +96,7 @@ def command(
         except (SearchSpaceError, RunnerError, StudiesError) as error:
             if has_begun:
                 raise
-            click.echo(f"deltaspace: {error}", err=True)
+            say(f"deltaspace: {error}", err=True)
             return _EXIT_MISUSED
     _report(result, storage, as_json=as_json)
     return exit_code(result)
@@ -126,4 +127,4 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:
     else:
         show(leaderboard_table(board))
     advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
-    click.echo(f"{name}: {result.reason}. {advice} See 'deltaspace show {name}'.", err=True)
+    say(f"{name}: {result.reason}. {advice} See 'deltaspace show {name}'.", err=True)

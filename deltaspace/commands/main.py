@@ -9,6 +9,7 @@ import click
 
 from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
+from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from studies.errors import SpecificationError, StudiesError, StudyChangedError
 from trial_runner.errors import RunnerError
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("deltaspace: interrupted.", err=True)
+        say("deltaspace: interrupted.", err=True)
         return _EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         error.show(sys.stderr)
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"deltaspace: {message}", err=True)
+    say(f"deltaspace: {message}", err=True)
     return code
 
 

@@ -6,6 +6,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option
+from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -54,7 +55,7 @@ def command(  # noqa: PLR0913 - one argument per option
         nonlocal tenths
         if 10 * done // lines > tenths:
             tenths = 10 * done // lines
-            click.echo(f"predicted {done:,} of {lines:,}", err=True)
+            say(f"predicted {done:,} of {lines:,}", err=True)
 
     keys = () if columns is None else tuple(key.strip() for key in columns.split(","))
     options = PredictionOptions(batch_size=batch_size, backbone=backbone, columns=keys)
@@ -62,4 +63,4 @@ def command(  # noqa: PLR0913 - one argument per option
     if as_json:
         echo_json(result)
     else:
-        click.echo(f"{result.lines:,} lines with predictions are in {result.output}.")
+        say(f"{result.lines:,} lines with predictions are in {result.output}.")

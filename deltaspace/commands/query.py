@@ -1,48 +1,164 @@
 """``deltaspace query``."""
 
 import csv
+import io
+import json
 import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.saying import say
+from studies.errors import QueryError
+
+if TYPE_CHECKING:
+    from studies.queries.table import Table
+
+_FORMS = ("table", "json", "csv", "parquet")
+_SUFFIXES = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
+_ROWS_OF_A_TABLE = 1000
 
 
 @click.command(
     "query",
     epilog=examples(
-        'deltaspace query "select number, attention_form, ffn_form, score from trials order by score desc limit 5"',
+        'deltaspace query "select place, trial, description, score from leaderboard order by place limit 5"',
         'deltaspace query "select state, count(*) from trials group by state" --format csv',
+        'deltaspace query "select * from configurations" --output configurations.parquet',
     ),
 )
 @click.argument("sql")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="How to print the rows.",
+    type=click.Choice(_FORMS),
+    help="How to write the rows.  [default: by the name of the file, else table]",
 )
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the rows to a new file."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    help=f"Take so many rows.  [default: {_ROWS_OF_A_TABLE} of a table on the terminal, else all]",
+)
+@click.option("--timeout", metavar="TIME", help="Stop the query after 90s, 5m or 1h30m.  [default: never]")
 @storage_option
 @json_option
-def command(sql: str, form: str, storage: str, as_json: bool) -> None:
+def command(  # noqa: PLR0913 - one argument per option
+    sql: str, form: str | None, output: Path | None, limit: int | None, timeout: str | None, storage: str, as_json: bool
+) -> None:
     """Ask the database with SQL, read-only.
 
-    The connection cannot write. Tables: studies, trials, attempts, readings, examples, artefacts, events.
+    The connection cannot write. Views: leaderboard, configurations, curves, budget_use, confirmation_results, fronts;
+    tables: studies, confirmations, trials, attempts, readings, examples, artefacts, events. Ctrl-C stops a query.
     """
-    from deltaspace.commands.output import echo_json, show
-    from studies.queries.sql import run_query
+    from studies.queries.sql import Limits, run_query
 
-    result = run_query(storage, sql)
-    if as_json or form == "json":
-        echo_json(result.to_dicts())
-    elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(result.columns)
-        writer.writerows(result.rows)
+    chosen = _form(form, output, as_json=as_json)
+    if limit is None and chosen == "table" and output is None:
+        limit = _ROWS_OF_A_TABLE
+    answer = run_query(storage, sql, Limits(rows=limit, seconds=_seconds(timeout)))
+    if output is None:
+        _print(answer, chosen)
     else:
-        from dashboards.terminal.tables import rows_table
+        _write(answer, chosen, output)
+        say(f"{len(answer):,} rows are in {output}.", err=True)
+    if answer.is_cut:
+        say(f"there are more rows than the {limit:,} that were taken; --limit takes more.", err=True)
 
-        show(rows_table(result))
+
+def _form(form: str | None, output: Path | None, *, as_json: bool) -> str:
+    """How to write the rows, from what was said of it.
+
+    Raises:
+        UsageError: If that is a contradiction, or not enough.
+    """
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json is --format json; got --format {form} as well.")
+    if output is not None and output.exists():
+        raise click.UsageError(f"--output must be a new file; {output} is there already.")
+    chosen = "json" if as_json else form
+    if chosen is None and output is not None:
+        chosen = _SUFFIXES.get(output.suffix.lower())
+        if chosen is None:
+            known = ", ".join(_SUFFIXES)
+            raise click.UsageError(f"the name of a file must say its format, by {known}; got {output}. Give --format.")
+    if chosen == "parquet" and output is None:
+        raise click.UsageError("parquet is no text; give a file for it: --output answer.parquet.")
+    return chosen or "table"
+
+
+def _seconds(timeout: str | None) -> float | None:
+    if timeout is None:
+        return None
+    from studies.specification.fields import parse_duration
+
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise click.UsageError(f"--timeout {error}; got {timeout!r}.") from None
+
+
+def _print(answer: "Table", form: str) -> None:
+    from dashboards.terminal.tables import rows_table
+    from deltaspace.commands.output import echo_json, show
+    from studies.queries.visible import visible
+
+    if form == "json":
+        echo_json(_named(answer).to_dicts())
+    elif form == "csv":
+        text = _csv(answer)
+        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    else:
+        show(rows_table(answer))
+
+
+def _write(answer: "Table", form: str, file: Path) -> None:
+    """Write the rows to a file.
+
+    Raises:
+        QueryError: If the format cannot hold them, or the file cannot be written.
+    """
+    try:
+        if form == "parquet":
+            _named(answer).to_pandas().to_parquet(file, index=False)
+        elif form == "json":
+            rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
+            file.write_text(f"{rows}\n", encoding="utf-8")
+        else:
+            file.write_text(_csv(answer) if form == "csv" else f"{_text(answer)}\n", encoding="utf-8")
+    except (OSError, ValueError, TypeError) as error:
+        file.unlink(missing_ok=True)
+        raise QueryError(f"the rows must be written to {file}; got: {error}.") from error
+
+
+def _text(answer: "Table") -> str:
+    from dashboards.terminal.layout import plain_text
+    from dashboards.terminal.tables import rows_table
+
+    return plain_text(rows_table(answer))
+
+
+def _csv(answer: "Table") -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows(answer.rows)
+    return text.getvalue()
+
+
+def _named(answer: "Table") -> "Table":
+    """The answer, if every column has a name of its own.
+
+    Raises:
+        QueryError: If one stands twice.
+    """
+    twice = sorted(name for name, count in Counter(answer.columns).items() if count > 1)
+    if twice:
+        raise QueryError(f"columns must have names of their own; {', '.join(twice)} stands twice. Name them with AS.")
+    return answer

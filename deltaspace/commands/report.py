@@ -6,6 +6,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
+from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -52,11 +53,11 @@ def command(  # noqa: PLR0913 - one argument per option
     with Ledger.open(storage, read_only=True) as ledger:
         report = report_of(ledger, study, knowledge_of(ledger, study, recorded_space))
     output.write_text(report_page(report), encoding="utf-8")
-    click.echo(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
+    say(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
     if data is not None:
         written = write_tables(report, data, "csv" if data_format == "csv" else "parquet")
-        click.echo(f"{study}: wrote {len(written)} tables to {data}.", err=True)
+        say(f"{study}: wrote {len(written)} tables to {data}.", err=True)
     if figures is not None:
         drawn = [figure for section in report.sections for figure in section.figures]
         images = write_images(drawn, figures, "svg" if form == "svg" else "png")
-        click.echo(f"{study}: wrote {len(images)} figures to {figures}.", err=True)
+        say(f"{study}: wrote {len(images)} figures to {figures}.", err=True)

@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
+from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
     from studies.exports.training import TrainingResult
@@ -74,15 +75,13 @@ def command(
     steps = trained_specification(task, overrides).training.steps
 
     def tell(reading: "Reading") -> None:
-        click.echo(
-            f"step {reading.step} of {steps}: score {reading.score:.4f}, loss {reading.train_loss:.4f}", err=True
-        )
+        say(f"step {reading.step} of {steps}: score {reading.score:.4f}, loss {reading.train_loss:.4f}", err=True)
 
     done = train(what, task, output, learning_rate=learning_rate, overrides=overrides, progress=tell)
     if as_json:
         echo_json(_view(done))
     else:
-        click.echo(_sentence(done))
+        say(_sentence(done))
 
 
 def _view(done: "TrainingResult") -> dict[str, object]:

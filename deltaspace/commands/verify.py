@@ -4,6 +4,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.saying import say
 
 
 @click.command("verify", epilog=examples("deltaspace verify docstrings", "deltaspace verify docstrings --json"))
@@ -26,7 +27,7 @@ def command(study: str, storage: str, as_json: bool) -> int:
         echo_json({"study": study, "is_whole": not found, "violations": found})
     else:
         for line in found:
-            click.echo(line)
+            say(line)
     said = f"{len(found)} violation{'s' if len(found) != 1 else ''}" if found else "nothing is broken"
-    click.echo(f"{study}: {said}.", err=True)
+    say(f"{study}: {said}.", err=True)
     return 1 if found else 0

@@ -31,6 +31,7 @@ class Table:
         columns: Names; those of a query are the user's, so one may stand twice.
         rows: Text, numbers, booleans, times in UTC, None; one value per column.
         title: One line above it; empty for none.
+        is_cut: Whether there are more rows than were asked for.
 
     Raises:
         ValueError: If a row has not one value per column.
@@ -39,6 +40,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
     title: str = ""
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         """Check that it is a rectangle."""
@@ -96,7 +98,7 @@ class Table:
         texts = [self.columns, *([_text(value) for value in row] for row in self.rows[:_MOST_SHOWN])]
         cells = [[_on_one_line(text) for text in row] for row in texts]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        is_right = self._numeric()
+        is_right = self.is_numeric()
         lines = [
             "  ".join(
                 text.rjust(width) if right else text.ljust(width)
@@ -112,7 +114,7 @@ class Table:
         """What a notebook shows; whatever a name or a text contains is text."""
         styles = [
             f' style="text-align: {"right" if right else "left"}{"; min-width: 20em" if long else ""}"'
-            for right, long in zip(self._numeric(), self._long(), strict=True)
+            for right, long in zip(self.is_numeric(), self._long(), strict=True)
         ]
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         head = "".join(f"<th{style}>{escape(name)}</th>" for name, style in zip(self.columns, styles, strict=True))
@@ -125,7 +127,7 @@ class Table:
         rest = "".join(f"<p>{line}</p>" for line in self._rest())
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
-    def _numeric(self) -> list[bool]:
+    def is_numeric(self) -> list[bool]:
         """Of every column, whether it holds numbers."""
         return [
             any(_is_number(row[place]) for row in self.rows)
@@ -140,6 +142,8 @@ class Table:
 
     def _rest(self) -> list[str]:
         hidden = len(self.rows) - _MOST_SHOWN
+        if self.is_cut:
+            return ["… and more rows"]
         return [f"… and {hidden:,} more rows"] if hidden > 0 else []
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas
 import pytest
 
 from deltaspace.commands.main import COMMANDS, cli, main
@@ -62,6 +63,58 @@ def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
     assert [reading["score"] for reading in page["readings"]] == [0.6, 0.8]
     assert page["trial"]["configuration"]["edits"]
     assert page["attempts"][0]["started_at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "txt"])
+def test_a_query_is_written_to_a_file_by_its_name(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    file = tmp_path / f"answer.{suffix}"
+    sql = "select number, reason, score from trials where number < 2 order by number"
+    assert main(["query", sql, "--output", str(file)]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"2 rows are in {file}.\n")
+    if suffix == "parquet":
+        frame = pandas.read_parquet(file)
+        assert [str(kind) for kind in frame.dtypes] == ["Int64", "string", "float64"]
+        assert frame["score"].isna().tolist() == [False, True]
+    elif suffix == "txt":
+        assert file.read_text().splitlines()[0].split() == ["number", "reason", "score"]
+    else:
+        assert file.read_text() == run("query", sql, "--format", suffix)
+    assert main(["query", sql, "--output", str(file)]) == 2
+    assert "must be a new file" in capsys.readouterr().err
+
+
+def test_a_query_says_that_there_are_more_rows(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "select number from trials where number < 4 order by number"
+    assert main(["query", sql, "--limit", "2", "--format", "csv"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "number\n0\n1\n"
+    assert printed.err == "there are more rows than the 2 that were taken; --limit takes more.\n"
+    assert run("query", sql, "--limit", "4", "--format", "csv") == "number\n0\n1\n2\n3\n"
+
+
+def test_numbers_of_a_query_stand_right(run: Run) -> None:
+    lines = run("query", "select 1 as one, 'x' as word, 0.123456789 as part union select 100, 'yy', null").splitlines()
+    assert [line.rstrip() for line in lines] == ["one  word      part", "  1  x     0.123457", "100  yy           -"]
+
+
+HOSTILE = "\x1b[2J\x07\x9b31m\u202egnp\u2066\r"
+
+
+def test_a_terminal_obeys_nothing_that_a_query_answers(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = (
+        "select 'a' || char(27) || '[2J' || char(7, 155) || '31m' || char(8238, 8294, 13) || 'z' as " + '"\x1b]0;x\x07"'
+    )
+    raw = {"\x1b", "\x07", "\x9b", "\u202e", "\u2066", "\r"}
+    for form in ("table", "json"):
+        assert not raw & set(run("query", sql, "--format", form))
+    [row] = json.loads(run("query", sql, "--json"))
+    assert row == {"\x1b]0;x\x07": "a\x1b[2J\x07\x9b31m\u202e\u2066\rz"}
+    assert r"a\x1b[2J\x07\x9b31m\u202e\u2066\rz" in run("query", sql)
+    assert main(["show", HOSTILE]) == 1
+    assert not raw & set(capsys.readouterr().err)
 
 
 def test_a_query_prints_a_table_json_or_csv(run: Run) -> None:

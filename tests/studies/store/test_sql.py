@@ -1,12 +1,15 @@
 import json
+import os
+import signal
 import sqlite3
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from studies.errors import QueryError, StorageError
-from studies.queries.sql import run_query
+from studies.queries.sql import Limits, run_query
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 
@@ -115,6 +118,63 @@ def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
     tables = "artefacts, attempts, confirmations, deltaspace_schema, events, examples, readings, studies, trials"
     views = "leaderboard, configurations, curves, budget_use, confirmation_results, fronts"
     assert message.endswith(f"Its views: {views}. Its tables: {tables}.")
+
+
+NEVER_ENDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+FIVE = "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS five"
+
+
+@pytest.mark.parametrize(
+    "sql", [FIVE, f"{FIVE};", "VALUES (1), (2), (3), (4), (5)", f"WITH a AS ({FIVE}) SELECT * FROM a"]
+)
+@pytest.mark.parametrize("rows", [0, 3, 5, 6, None])
+def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url, sql, rows):
+    answer = run_query(storage_url, sql, Limits(rows=rows))
+    assert answer.column(answer.columns[0]) == (1, 2, 3, 4, 5)[:rows]
+    assert answer.is_cut == (rows in (0, 3))
+
+
+def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
+    sql = NEVER_ENDS.replace("max(i)", "i")
+    assert run_query(storage_url, sql, Limits(rows=4)).rows == ((1,), (2,), (3,), (4,))
+
+
+def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
+    sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
+    answer = run_query(storage_url, sql, Limits(rows=1))
+    assert (len(answer), answer.is_cut) == (1, True)
+
+
+@pytest.mark.parametrize("sql", WRITES.values(), ids=WRITES)
+def test_a_limit_lets_nothing_through(two_trials, storage_url, sql):
+    before = everything(two_trials)
+    with pytest.raises(QueryError):
+        run_query(storage_url, sql, Limits(rows=5, seconds=5))
+    assert everything(two_trials) == before
+
+
+def test_a_query_is_stopped_when_its_time_is_up(two_trials, storage_url):
+    with pytest.raises(QueryError) as error:
+        run_query(storage_url, NEVER_ENDS, Limits(seconds=0.2))
+    assert str(error.value) == "a query may take 0.2 s; this one was stopped. Ask for less, or allow more."
+    assert run_query(storage_url, "SELECT count(*) FROM trials", Limits(seconds=30)).rows == ((2,),)
+
+
+def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url):
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_query(storage_url, NEVER_ENDS, Limits(seconds=60))
+    timer.join()
+    if storage_url.startswith("postgres"):
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'WITH RECURSIVE n%'"
+        assert run_query(storage_url, sql).rows == ((0,),)
+
+
+@pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": 0}, {"seconds": -1}, {"seconds": float("nan")}])
+def test_limits_that_cannot_be_are_refused(limits):
+    with pytest.raises(QueryError, match="got"):
+        Limits(**limits)
 
 
 def test_a_missing_database_is_not_created(tmp_path):

@@ -34,7 +34,7 @@ export async function show({ place, api }) {
         return { name: String(place), title: visible(name), isNumber, value: (row) => row[place], cell: (row) => (row[place] === null ? "–" : told(row[place])), kind: isNumber ? "" : "tight" };
       });
       const table = new Table(columns, { caption: `${count(found.rows.length)} rows`, name: "answer" });
-      fill(result, table.show(found.rows), found.hidden ? h("p", { class: "quiet" }, `and ${count(found.hidden)} more rows that are not shown`) : null);
+      fill(result, table.show(found.rows), found.is_cut ? h("p", { class: "quiet" }, "and more rows, which are not shown") : null);
       result.dataset.answers = String(Number(result.dataset.answers ?? 0) + 1);
     } catch (error) {
       fill(result, h("p", { class: "problem", role: "alert" }, visible(error.message)));
