@@ -4,15 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 from studies.errors import StudiesError
 from studies.queries.discover.answer import Answer
+from studies.queries.discover.attention_share import attention_share
+from studies.queries.discover.cells import cells
 from studies.queries.discover.differences import differences
+from studies.queries.discover.importance import importance
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.discover.pruned import pruned
+from studies.queries.discover.rates import rates
 from studies.queries.discover.rules import rules
 from studies.queries.discover.sizes import sizes
 
 Question = Callable[[Knowledge], Answer]
 
-QUESTIONS: Mapping[str, Question] = {"V2": differences, "V4": sizes, "V5": pruned, "V8": rules}
+QUESTIONS: Mapping[str, Question] = {
+    "V1": importance,
+    "V2": differences,
+    "V3": cells,
+    "V4": sizes,
+    "V5": pruned,
+    "V6": attention_share,
+    "V7": rates,
+    "V8": rules,
+}
 """By the name of its view."""
 
 

@@ -17,6 +17,7 @@ from studies.queries.discover.hybrids import candidate_of
 from studies.queries.discover.measure import Measure
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
+from studies.search.factored.draws import Cell
 from studies.search.factored.genes import Genes, SideGenes
 from studies.search.factored.genome import Genome
 from studies.search.factored.kernel import Points
@@ -25,8 +26,8 @@ from studies.search.factored.standard import LOWEST
 from studies.search.factored.view import View
 from studies.store.records import TrialState
 
-Asked = Genes | Candidate
-"""What can be asked about: genes of the space, or any configuration on its backbone with its rates."""
+Asked = Genes | Candidate | View
+"""What can be asked about: genes of the space, any configuration on its backbone with its rates, or what is seen."""
 
 RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
 """Relative rates at which responses are asked."""
@@ -157,6 +158,8 @@ class Knowledge:
     def _view(self, asked: Asked) -> View:
         if isinstance(asked, Genes):
             return self.genome.view(asked)
+        if isinstance(asked, View):
+            return asked
         return self.genome.view_of(Observation.of(asked, number=0))
 
     def means(self, asked: Sequence[Asked]) -> Array:
@@ -183,6 +186,14 @@ class Knowledge:
         generator = np.random.default_rng(self.measure.generator("sampled", *words).getrandbits(64))
         return np.asarray(means + generator.standard_normal((count, len(means))) @ factor.T)
 
+    def averages(self, groups: Sequence[Sequence[Asked]]) -> tuple[Array, Array]:
+        """Posterior means and covariance of the mean true score of each of G groups, (G,) and (G, G)."""
+        means, covariance = self.joint([one for group in groups for one in group])
+        places = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        weights = (places[None, :] == np.arange(len(groups))[:, None]).astype(np.float64)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights @ means, np.asarray(weights @ covariance @ weights.T)
+
     def effect(self, better: Sequence[Asked], worse: Sequence[Asked]) -> Effect:
         """How much better the first ones are than the second, pair by pair; at least two pairs."""
         count = len(better)
@@ -205,7 +216,7 @@ class Knowledge:
         """By functional form the relative rate with the highest posterior mean, over all structures of the form."""
         found: dict[str, float] = {}
         for form in self.forms:
-            some = [one for one in self.measure.draws if form in self._forms(one)][:_FOR_RATES]
+            some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_RATES]
             if some:
                 asked = [self._rated(one, {form: rate}) for rate in RATES for one in some]
                 response = self.means(asked).reshape(len(RATES), len(some)).mean(axis=1)
@@ -221,12 +232,18 @@ class Knowledge:
         """The same at the rates that promise most for its forms."""
         return self._rated(genes, self.best_rates)
 
+    def with_rate(self, genes: Genes, form: str, rate: float) -> Genes:
+        """The same with another rate of one form, and the most promising ones of the others."""
+        return self._rated(genes, {**self.best_rates, form: rate})
+
     def form(self, side: SideGenes) -> str:
         """Whose range the rate of a side is in."""
         return self.genome.facts(side.structure).form
 
-    def _forms(self, genes: Genes) -> list[str]:
-        return [self.form(side) for side in genes.sides]
+    def cell(self, genes: Genes) -> Cell:
+        """The forms at both sides; None without one."""
+        attention, ffn = (None if side is None else self.form(side) for side in (genes.attention, genes.ffn))
+        return attention, ffn
 
     def _rated(self, genes: Genes, rates: Mapping[str, float]) -> Genes:
         attention, ffn = (

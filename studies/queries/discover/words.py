@@ -9,7 +9,7 @@ _SIDES = {"attention": "attention alone", "ffn": "the FFN alone", "both": "both 
 
 _VALUES = {
     "form": {
-        "softmax_memory": "a prefix-like softmax memory",
+        "softmax_memory": "a softmax memory",
         "bottleneck": "a bottleneck",
         "lowrank": "a low-rank map",
         "diag": "a diagonal",
@@ -53,3 +53,11 @@ def contrast_words(contrast: Contrast) -> str:
 def interval_words(value: float, low: float, high: float, metric: str) -> str:
     """A difference with its interval: ``+0.0121 accuracy (90%: +0.0040 to +0.0202)``."""
     return f"{value:+.4f} {metric} (90%: {low:+.4f} to {high:+.4f})"
+
+
+def forms_words(*forms: str) -> str:
+    """A form, or the forms at attention and at the FFN: ``a low-rank map + a bottleneck``."""
+    said = [_VALUES["form"].get(form, form) for form in forms if form != "none"]
+    if len(forms) == 2 and len(said) == 1:
+        return f"{said[0]} at {'attention' if forms[0] != 'none' else 'the FFN'} alone"
+    return " + ".join(said)
