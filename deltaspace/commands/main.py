@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "show": "Show the leaderboard of a study.",
     "best": "Show the best trial of a study.",
     "trial": "Show one trial of a study.",
+    "discover": "Show what a study has taught: what matters, what is best, which rules hold.",
     "query": "Ask the database with SQL, read-only.",
     "dashboard": "Show studies in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",

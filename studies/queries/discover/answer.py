@@ -65,6 +65,11 @@ class Answer:
         entries = [{name: _text(getattr(row, name)) for name in names} for row in self.rows]
         return Table.of(entries, columns=names, title=self.question)
 
+    def as_entries(self) -> dict[str, object]:
+        """The whole answer as JSON-able values, a mapping a row."""
+        said = {name: getattr(self, name) for name in ("view", "question", "sentences", "note")}
+        return {**said, "rows": self.table().to_dicts()}
+
 
 def _text(value: object) -> object:
     """What a cell can hold."""

@@ -23,7 +23,7 @@ _POINTS = 10
 _PAIRS = 3
 _STRUCTURES = 12
 _NOTE = (
-    "The mean over the most promising structures of a pair of forms, at the rates that promise most. Resolved: worse "
+    "The mean over the most promising structures of a pair of forms, tried or drawn. Resolved: worse "
     "than the best share of the curve with 90%. Parts of the budget that no trial had are forecasts."
 )
 
@@ -68,6 +68,10 @@ def _leading(knowledge: Knowledge) -> list[tuple[Cell, list[Genes]]]:
     for genes in knowledge.measure.draws:
         if knowledge.genome.is_shared(genes):
             cells.setdefault(knowledge.cell(genes), []).append(knowledge.tuned(genes))
+    for trial in knowledge.history:
+        known = knowledge.genome.genes_of(trial) if trial.readings else None
+        if known is not None and knowledge.cell(known) in cells:
+            cells[knowledge.cell(known)].append(known)
     best: list[tuple[float, Cell, list[Genes]]] = []
     for cell, some in cells.items():
         means = knowledge.means(some)

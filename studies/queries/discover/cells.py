@@ -8,7 +8,7 @@ import numpy as np
 
 from search_space.words.describe import side_view
 from studies.queries.discover.answer import REACH, Answer, Finding
-from studies.queries.discover.knowledge import Knowledge
+from studies.queries.discover.knowledge import Asked, Knowledge
 from studies.queries.discover.measure import SIDES, side_of
 from studies.queries.discover.words import forms_words
 from studies.search.factored.distances import Array
@@ -23,7 +23,7 @@ NONE = "none"
 FORMS = "form × form"
 
 _NOTE = (
-    "The highest posterior mean among the space's draws of a cell, at the rates that promise most for its forms. "
+    "The highest posterior mean of a cell: of its trials, and of draws of the space at the rates that promise most. "
     "A cell without a trial is a forecast from others. Resolved: worse than the best cell with 90%, or the best itself."
 )
 
@@ -73,25 +73,27 @@ Key = tuple[str, str]
 
 
 def _rows(knowledge: Knowledge, table: str) -> list[Best]:
-    draws: dict[Key, list[Genes]] = {}
+    asked: dict[Key, list[Asked]] = {}
     for genes in knowledge.measure.draws:
         key = _key_of_draw(knowledge, genes, table)
         if key is not None:
-            draws.setdefault(key, []).append(knowledge.tuned(genes))
-    if not draws:
+            asked.setdefault(key, []).append(knowledge.tuned(genes))
+    if not asked:
         return []
-    best = [_best_of(knowledge, some) for some in draws.values()]
+    trials = _trials(knowledge.history, table)
+    for key, some in asked.items():
+        some += knowledge.candidates(trials.get(key, []))
+    best = [_best_of(knowledge, some) for some in asked.values()]
     means, covariance = knowledge.joint(best)
     leader = int(np.argmax(means))
-    trials = _trials(knowledge.history, table)
     rows = [
         _row(knowledge, table, key, _Place(place, leader, means, covariance), trials.get(key, []))
-        for place, key in enumerate(draws)
+        for place, key in enumerate(asked)
     ]
     return sorted(rows, key=lambda row: -row.value)
 
 
-def _best_of(knowledge: Knowledge, some: Sequence[Genes]) -> Genes:
+def _best_of(knowledge: Knowledge, some: Sequence[Asked]) -> Asked:
     return some[int(np.argmax(knowledge.means(some)))]
 
 

@@ -151,6 +151,11 @@ class Knowledge:
         """Scores below it are as it: a collapsed trial tells nothing of the others."""
         return self._belief.scale.middle + LOWEST * self._belief.scale.spread
 
+    @property
+    def spread(self) -> float:
+        """Of the scores of trials at full length: the deviation that their median absolute deviation stands for."""
+        return self._belief.scale.spread
+
     def points(self, asked: Sequence[Asked]) -> Points:
         """Configurations as the model sees them."""
         return self._believer.points([self._view(one) for one in asked])

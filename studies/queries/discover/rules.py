@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from search_space.words.describe import SideView, side_view
 from studies.queries.discover.answer import Answer, Finding
 from studies.queries.discover.contrasts import LEAST, REST, Contrast, Pairs, contrasts, pairs
-from studies.queries.discover.knowledge import Knowledge
+from studies.queries.discover.knowledge import Effect, Knowledge
 from studies.queries.discover.words import contrast_words, interval_words
 from studies.search.factored.observation import Observation
 
@@ -64,6 +64,10 @@ def _rule(knowledge: Knowledge, contrast: Contrast, some: Pairs) -> Rule:
     effect = knowledge.effect(
         [knowledge.tuned(one) for one in some.having], [knowledge.tuned(one) for one in some.lacking]
     )
+    if effect.is_resolved and effect.mean < 0 and contrast.other != REST:
+        # what is sure is said of what is better
+        contrast = Contrast(contrast.side, contrast.dimension, contrast.other, contrast.value)
+        effect = Effect(mean=-effect.mean, deviation=effect.deviation, pairs=effect.pairs)
     worth = interval_words(effect.mean, effect.low, effect.high, knowledge.metric)
     verb = "is worth" if effect.is_resolved else "is not resolved:"
     return Rule(

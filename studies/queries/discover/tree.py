@@ -50,10 +50,12 @@ class RuleTree:
 
     def lines(self) -> tuple[str, ...]:
         """A sentence for every leaf."""
-        return tuple(
-            f"{leaf.mean:.4f} where {', '.join(leaf.conditions) or 'all is one'} ({leaf.share:.0%} of the space)"
+        told = f"{max(0.0, self.fidelity):.0%} of the variance"
+        leaves = (
+            f"  {leaf.mean:.4f} where {', '.join(leaf.conditions) or 'all is one'} ({leaf.share:.0%} of the space)"
             for leaf in self.leaves
         )
+        return f"A tree of depth {DEPTH} on the posterior means; it explains {told}:", *leaves
 
 
 def rule_tree(knowledge: Knowledge) -> RuleTree:

@@ -43,10 +43,14 @@ def value_words(dimension: str, value: str) -> str:
     return _VALUES.get(dimension, {}).get(value, value)
 
 
+def contrast_phrase(dimension: str, value: str, other: str) -> str:
+    """What is compared: ``parallel instead of sequential``."""
+    return f"{value_words(dimension, value)} instead of {value_words(dimension, other)}"
+
+
 def contrast_words(contrast: Contrast) -> str:
-    """What is compared, as the beginning of a sentence: ``At the FFN, parallel instead of sequential``."""
-    value, other = (value_words(contrast.dimension, one) for one in (contrast.value, contrast.other))
-    words = f"{value} instead of {other}"
+    """The same as the beginning of a sentence: ``At the FFN, parallel instead of sequential``."""
+    words = contrast_phrase(contrast.dimension, contrast.value, contrast.other)
     return f"{PLACES[contrast.side]}, {words}" if contrast.side in PLACES else f"{words[0].upper()}{words[1:]}"
 
 

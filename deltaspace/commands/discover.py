@@ -1,0 +1,61 @@
+"""``deltaspace discover``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, storage_option
+
+
+@click.command(
+    "discover",
+    epilog=examples(
+        "deltaspace discover docstrings",
+        "deltaspace discover docstrings --view V1 --view V8 --json",
+        "deltaspace discover docstrings sst2 banking77 --across",
+    ),
+)
+@click.argument("studies", metavar="STUDY...", nargs=-1, required=True)
+@click.option("--view", "views", metavar="VIEW", multiple=True, help="V1 to V8; repeatable. All when not given.")
+@click.option("--across", "is_across", is_flag=True, help="Pool several studies: do the papers' rules hold?")
+@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the draws of the space.")
+@storage_option
+@json_option
+def command(
+    studies: tuple[str, ...], views: tuple[str, ...], is_across: bool, seed: int, storage: str, as_json: bool
+) -> None:
+    """Show what a study has taught: what matters, what is best of each kind, which rules hold.
+
+    Everything is asked of the search's model over the whole space, with 90% intervals; what is not sure is said to be
+    not resolved. From twelve trials on. The views: V1 which dimension matters, V2 what differs between the winner and
+    MAM, V3 the best of each kind, V4 how small it can be, V5 whether pruning cut good ones, V6 where the budget should
+    go, V7 which learning rates, V8 which rules hold.
+    """
+    from dashboards.terminal.discover import discovery_renderable
+    from deltaspace.commands.output import echo_json, show
+    from studies.errors import StudiesError
+    from studies.queries.discover import across, conclusion, discovered, knowledge_of, rule_tree
+    from studies.specification.recorded import recorded_space
+    from studies.store.ledger import Ledger
+
+    if len(studies) > 1 and not is_across:
+        raise click.UsageError(f"one study is asked at a time; got {', '.join(studies)}. Pool them with --across.")
+    with Ledger.open(storage, read_only=True) as ledger:
+        known = {name: knowledge_of(ledger, name, recorded_space, seed=seed) for name in studies}
+    if is_across:
+        if views:
+            raise StudiesError("--across has one view of its own; got --view. Leave one of them out.")
+        answers, tree = [across(known)], None
+        said: tuple[str, ...] = ()
+        title = f"[bold]{len(known)} studies[/]"
+    else:
+        knowledge = known[studies[0]]
+        answers = discovered(knowledge, views)
+        tree = rule_tree(knowledge) if any(answer.view == "V8" for answer in answers) else None
+        said = conclusion(knowledge) if not views else ()
+        title = f"[bold]{studies[0]}[/]: {len(knowledge.history)} trials, {knowledge.metric}, 90% intervals"
+    if as_json:
+        entries = [answer.as_entries() for answer in answers]
+        echo_json({"studies": studies, "views": entries, "tree": tree, "conclusion": said})
+    else:
+        lines = () if tree is None else tree.lines()
+        show(discovery_renderable(answers, title=title, conclusion=said, tree=lines))
