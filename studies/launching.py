@@ -158,6 +158,7 @@ def plan_of(
         rungs=specification.rung_plan(examples),
         over_structures=specification.search.draws == "structures",
         artefacts=study_folder(specification.artefact_folder(), study),
+        goal=specification.search.goal(study.budget_parameters),
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )
 

@@ -8,6 +8,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
+from studies.search.direct import Course
 from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
 from studies.specification.recorded import recorded_space, recorded_specification
@@ -72,6 +73,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Sea
         seed=study.seed,
         opening=search.opening,
         over_structures=search.draws == "structures",
+        course=Course(goal=search.goal(study.budget_parameters)),
     )
     proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer

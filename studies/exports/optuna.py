@@ -9,7 +9,8 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
 from studies.errors import StudiesError
-from studies.search.proposer import Proposer
+from studies.search.direct import Course
+from studies.search.proposer import Proposer, directions_of, values_of
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
@@ -82,7 +83,10 @@ def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> No
 
 
 def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
-    study = optuna.create_study(storage=storage, study_name=record.name, direction="maximize")
+    goal = recorded_specification(record).search.goal(record.budget_parameters)
+    study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
+    if goal is not None:
+        study.set_user_attr("values", [record.metric, goal.objective.value])
     for name, value in _study_attributes(record).items():
         study.set_user_attr(name, value)
     study.add_trials(trials)
@@ -103,20 +107,24 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
     """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
     specification = recorded_specification(record)
+    goal = specification.search.goal(record.budget_parameters)
     proposer = Proposer(
         recorded_space(record),
         sampler=specification.search.sampler,
         seed=record.seed,
         over_structures=specification.search.draws == "structures",
+        course=Course(goal=goal),
     )
     readings = ledger.readings_by_trial(record.id)
     for trial in ledger.trials(record.id):
         frozen = proposer.expected(trial, readings.get(trial.number, ()))
         # the replay hides published methods from samplers that cannot learn of them
         frozen.state = _STATES[trial.state]
-        frozen.value = trial.score
+        frozen.values = values_of(trial, goal)
         frozen.datetime_complete = trial.ended_at
         frozen.user_attrs = _trial_attributes(trial)
+        if goal is not None:
+            frozen.user_attrs["readings"] = {str(one.step): one.score for one in readings.get(trial.number, ())}
         yield frozen
 
 
@@ -129,6 +137,7 @@ def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
         "seed": trial.seed,
         "attention_share": trial.attention_share,
         "stored_parameters": trial.stored_parameters,
+        "extra_flops": trial.extra_flops,
         "trained_parameters": trial.trained_parameters,
         "head_parameters": trial.head_parameters,
         "configuration": dict(trial.configuration),

@@ -75,13 +75,14 @@ class StudyKeeper:
             seed=plan.seed,
             opening=plan.opening,
             over_structures=plan.over_structures,
-            course=Course(steps=plan.training.steps, examples=plan.rungs.examples),
+            course=Course(steps=plan.training.steps, examples=plan.rungs.examples, goal=plan.goal),
         )
         self.proposer.replay(trials, by_trial)
         self._upcoming = Upcoming(plan, self.proposer, self._ledger, self._study, record_event=self._record_event)
         replicates = {trial.number for trial in trials if trial.replicate_of is not None}
         compared = [reading for reading in readings if reading.trial not in replicates]
-        self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial for trial in trials})
+        sizes = {trial.number: self._size(trial) for trial in trials}
+        self._rungs = RungBoard(plan.rungs, compared, {trial.number: trial for trial in trials}, sizes)
         if plan.rungs.rule is Rule.SIGNIFICANCE:
             for examples in self._ledger.examples(self._study.id):
                 self._rungs.remember(examples.trial, examples.step, examples)
@@ -311,10 +312,16 @@ class StudyKeeper:
         if reading.step >= self._plan.training.steps:
             return Outcome(state=TrialState.COMPLETE, score=reading.score)
         # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
-        if open_trial.trial.replicate_of is not None or not self._rungs.add(reading, open_trial.trial):
+        if open_trial.trial.replicate_of is not None or not self._rungs.add(
+            reading, open_trial.trial, size=self._size(open_trial.trial)
+        ):
             return None
         reason = self._rungs.verdict(reading)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
+
+    def _size(self, trial: NewTrial) -> float:
+        """What of a trial is to be small; 0 where only the score counts."""
+        return 0.0 if self._plan.goal is None else self._plan.goal.size(trial)
 
     def _write(
         self,
@@ -353,7 +360,8 @@ class StudyKeeper:
         number = open_trial.trial.number
         del self._roster.trials[number]
         self._move(TrialState.RUNNING, outcome.state)
-        self.proposer.close(number, outcome.state, outcome.score)
+        size = None if self._plan.goal is None else self._size(open_trial.trial)
+        self.proposer.close(number, outcome.state, outcome.score, size=size)
         if outcome.score is not None:
             self._consider(open_trial.trial, outcome.score)
 

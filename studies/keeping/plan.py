@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_space.space.space import SearchSpace
+from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from trial_runner.requests import TrainingPlan
@@ -27,6 +28,7 @@ class StudyPlan:
         rungs: Where trials are compared.
         artefacts: The study's own folder.
         replicates: How many of the trials, the last ones, train the best of the others again.
+        goal: What is to be small, beside a high score; None for nothing.
         lease_seconds: A worker that is silent for so long has lost its trials.
     """
 
@@ -43,4 +45,5 @@ class StudyPlan:
     artefacts: Path
     over_structures: bool = False
     replicates: int = 0
+    goal: SizeGoal | None = None
     lease_seconds: float = 60.0

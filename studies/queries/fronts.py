@@ -1,6 +1,7 @@
 """The best score within every size: the trials that score more than all that are no larger, by their estimates."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -10,7 +11,7 @@ from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.table import Table
 from studies.search.factored.distances import Array
 from studies.search.fronts import Staircase, front
-from studies.search.objectives import Objective, SizeScale
+from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
@@ -35,6 +36,7 @@ class FrontPoint:
         score: Final score.
         seeds: How often it was trained to the end.
         parameters: Stored parameters.
+        extra_flops: FLOPs per token that it adds at inference; None where nobody has kept it.
     """
 
     number: int
@@ -48,6 +50,7 @@ class FrontPoint:
     score: float
     seeds: int
     parameters: int
+    extra_flops: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class Front:
 
 
 def front_of(
-    ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None, *, over: Objective = Objective.PARAMETERS
+    ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None, *, over: Objective | None = None
 ) -> Front:
     """The front of a study's complete trials, replicates counted for the trials that they repeat.
 
@@ -92,27 +95,27 @@ def front_of(
         ledger: Where the study is.
         study: Its record; a confirmation has a front of its own.
         ranking: Of its trials, if that is known already.
-        over: What is to be small.
+        over: What is to be small; None for what the study wants small, or parameters.
     """
-    known = ranking or ranking_of(ledger, study)
-    complete = [trial for trial in known.trials if trial.state is TrialState.COMPLETE]
-    scale = scale_of(study)
+    known, goal = ranking or ranking_of(ledger, study), goal_of(study, over)
+    ended = [trial for trial in known.trials if trial.state is TrialState.COMPLETE]
+    complete = [trial for trial in ended if math.isfinite(goal.size(trial))]
     if not complete:
-        return Front(objective=over, largest=scale.largest, points=(), reference=None, hypervolume=None)
+        return Front(objective=goal.objective, largest=goal.scale.largest, points=(), reference=None, hypervolume=None)
     means = [_worth(trial, known.estimates) for trial in complete]
-    chosen = [complete[place] for place in front([_size(trial) for trial in complete], means)]
-    alone = [mean for trial, mean in zip(complete, means, strict=True) if not _size(trial)]
+    chosen = [complete[place] for place in front([goal.size(trial) for trial in complete], means)]
+    alone = [mean for trial, mean in zip(complete, means, strict=True) if not trial.stored_parameters]
     reference = max(alone, default=min(means))
     return Front(
-        objective=over,
-        largest=scale.largest,
-        points=tuple(_point(trial, known, scale) for trial in chosen),
+        objective=goal.objective,
+        largest=goal.scale.largest,
+        points=tuple(_point(trial, known, goal) for trial in chosen),
         reference=reference,
-        hypervolume=_hypervolume(study, chosen, known.estimates, scale, reference),
+        hypervolume=_hypervolume(study, chosen, known.estimates, goal, reference),
     )
 
 
-def study_front(ledger: Ledger, name: str, *, over: Objective = Objective.PARAMETERS) -> Front:
+def study_front(ledger: Ledger, name: str, *, over: Objective | None = None) -> Front:
     """The front of a study by its name.
 
     Raises:
@@ -121,13 +124,23 @@ def study_front(ledger: Ledger, name: str, *, over: Objective = Objective.PARAME
     return front_of(ledger, ledger.study(name), over=over)
 
 
-def scale_of(study: StudyRecord) -> SizeScale:
-    """How the sizes of a study are weighed."""
-    return SizeScale(largest=study.budget_parameters)
+def goal_of(study: StudyRecord, over: Objective | None = None) -> SizeGoal:
+    """What a study wants small, beside a high score; parameters, where it says nothing.
 
-
-def _size(trial: TrialRecord) -> int:
-    return trial.stored_parameters
+    Args:
+        study: Its record; its study file may be of another release.
+        over: Something else that is to be small.
+    """
+    said = study.specification.get("search")
+    search = said if isinstance(said, Mapping) else {}
+    wanted, size, flops = (search.get(key) for key in ("objectives", "size", "max_extra_flops"))
+    small = [Objective(word) for word in wanted[1:2]] if isinstance(wanted, list | tuple) else []
+    return SizeGoal.of(
+        over or next(iter(small), Objective.PARAMETERS),
+        budget=study.budget_parameters,
+        smallest_share=float(size[0]) if isinstance(size, list | tuple) else SMALLEST_SHARE,
+        max_extra_flops=flops if isinstance(flops, int) else None,
+    )
 
 
 def _worth(trial: TrialRecord, estimates: Estimates | None) -> float:
@@ -135,28 +148,30 @@ def _worth(trial: TrialRecord, estimates: Estimates | None) -> float:
     return estimate.mean if estimate is not None else float(trial.score or 0.0)
 
 
-def _point(trial: TrialRecord, ranking: Ranking, scale: SizeScale) -> FrontPoint:
+def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
     estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
     return FrontPoint(
         number=trial.number,
         method=trial.method or DISCOVERED,
         sentence=trial.description,
-        size=_size(trial),
-        share=_size(trial) / scale.largest,
+        size=int(goal.size(trial)),
+        share=goal.size(trial) / goal.scale.largest,
         estimate=_worth(trial, ranking.estimates),
         estimate_low=None if estimate is None else estimate.low,
         estimate_high=None if estimate is None else estimate.high,
         score=float(trial.score or 0.0),
         seeds=ranking.seeds.get(trial.number, 0),
         parameters=trial.stored_parameters,
+        extra_flops=trial.extra_flops,
     )
 
 
 def _hypervolume(
-    study: StudyRecord, chosen: Sequence[TrialRecord], estimates: Estimates | None, scale: SizeScale, reference: float
+    study: StudyRecord, chosen: Sequence[TrialRecord], estimates: Estimates | None, goal: SizeGoal, reference: float
 ) -> Estimate:
     """Of the trials of the front: mean and deviation over what their true scores may be together."""
-    places = [scale.place(_size(trial)) for trial in chosen]
+    scale = goal.scale
+    places = [scale.place(goal.size(trial)) for trial in chosen]
     length = scale.high - scale.low
 
     def area(scores: Sequence[float] | Array) -> float:

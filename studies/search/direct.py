@@ -12,6 +12,7 @@ from typing import Protocol
 from search_space.space.space import Candidate
 from studies.search.factored.from_ledger import observations, share_error
 from studies.search.factored.observation import Measured, Observation
+from studies.search.objectives import SizeGoal
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 MAX_DRAWS = 16
@@ -25,10 +26,12 @@ class Course:
     Attributes:
         steps: Of a whole trial; what is read later counts as read at its end.
         examples: That a score between 0 and 1 is a mean over; None if that is not known.
+        goal: What of it is to be small, beside a high score; None for nothing.
     """
 
     steps: int = 1
     examples: int | None = None
+    goal: SizeGoal | None = None
 
     def measured(self, step: int, score: float, *, time: float) -> Measured:
         """A reading as a search is told of it."""

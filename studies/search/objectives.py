@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from studies.errors import StudiesError
 
@@ -57,3 +58,57 @@ class SizeScale:
     def high(self) -> float:
         """Where fronts end."""
         return OCTAVE_ABOVE
+
+
+class Sized(Protocol):
+    """What is known of a trial's size."""
+
+    @property
+    def stored_parameters(self) -> int:
+        """That must be kept."""
+        ...
+
+    @property
+    def extra_flops(self) -> int | None:
+        """Per token at inference; None where nobody has kept it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeGoal:
+    """What is to be small, beside a high score.
+
+    Attributes:
+        objective: Any but the score.
+        scale: How its sizes are weighed.
+    """
+
+    objective: Objective
+    scale: SizeScale
+
+    @classmethod
+    def of(
+        cls,
+        objective: Objective,
+        *,
+        budget: int,
+        smallest_share: float = SMALLEST_SHARE,
+        max_extra_flops: int | None = None,
+    ) -> "SizeGoal":
+        """The goal of a study.
+
+        Args:
+            objective: Any but the score.
+            budget: In parameters; each of them costs two FLOPs where nothing can be merged.
+            smallest_share: The smallest size that is searched, as a share of the largest.
+            max_extra_flops: The most that are allowed.
+        """
+        flops = 2 * budget if max_extra_flops is None else max(1, max_extra_flops)
+        largest = flops if objective is Objective.EXTRA_FLOPS else budget
+        return cls(objective=objective, scale=SizeScale(largest=largest, smallest_share=min(smallest_share, 0.5)))
+
+    def size(self, trial: Sized) -> float:
+        """Of a trial; infinite where it is not known, so that it is held against nobody."""
+        if self.objective is Objective.PARAMETERS:
+            return trial.stored_parameters
+        return math.inf if trial.extra_flops is None else trial.extra_flops

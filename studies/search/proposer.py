@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.storages import InMemoryStorage
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from search_space.codec import configuration_from_json
@@ -22,6 +23,7 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.direct import MAX_DRAWS, Course, DirectSearch
 from studies.search.factored.optuna_sampler import METHOD
+from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
@@ -87,7 +89,7 @@ class Proposer:
             over_structures: Whether what is random is uniform over structures, and a published method is seen by its
                 whole path through the space or not at all; else what is random is uniform over one decision after
                 another, and of a published method nothing but its rates is seen.
-            course: Of every trial; samplers of Optuna's do without.
+            course: Of every trial; of it samplers of Optuna's know only what is to be small, as a second value.
 
         Raises:
             LaunchError: If there is no sampler of that name.
@@ -96,13 +98,17 @@ class Proposer:
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         self._seed = seed
         self._over_structures = over_structures
+        self._goal = course.goal
         search = self._sampler.search
-        self._direct = None if search is None else DirectSearch(search(space, seed, opening.lessons), course)
+        lessons = opening.lessons
+        self._direct = None if search is None else DirectSearch(search(space, seed, lessons, course.goal), course)
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():
             self._study = optuna.create_study(
-                storage=self._storage, direction="maximize", sampler=make_sampler(self._sampler, self._turn(0))
+                storage=self._storage,
+                directions=directions_of(course.goal),
+                sampler=make_sampler(self._sampler, self._turn(0)),
             )
         self._study_id = self._storage.get_study_id_from_name(self._study.study_name)
         self._ids: list[int] = []
@@ -169,14 +175,16 @@ class Proposer:
             number=trial.number,
             trial_id=-1,
             state=state,
-            value=trial.score if state is optuna.trial.TrialState.COMPLETE else None,
+            value=None,
+            values=values_of(trial, self._goal) if state is optuna.trial.TrialState.COMPLETE else None,
             datetime_start=trial.created_at,
             datetime_complete=trial.ended_at or (trial.created_at if state.is_finished() else None),
             params=dict(parameters),
             distributions={name: self._distributions[name] for name in parameters},
             user_attrs={} if trial.method is None else {METHOD: trial.method},
             system_attrs=dict(system_attributes or {}),
-            intermediate_values={reading.step: reading.score for reading in readings},
+            # Optuna knows no readings of several values
+            intermediate_values={} if self._goal else {reading.step: reading.score for reading in readings},
         )
 
     def propose(self) -> Proposal:
@@ -224,15 +232,15 @@ class Proposer:
         if self._direct is not None:
             self._direct.report(number, step, score)
         trial = self._storage.get_trial(self._ids[number])
-        if not trial.state.is_finished():
+        if not trial.state.is_finished() and self._goal is None:
             self._storage.set_trial_intermediate_value(self._ids[number], step, score)
 
-    def close(self, number: int, state: TrialState, score: float | None = None) -> None:
-        """Tell how a trial ended; ``score`` is given exactly for complete ones."""
+    def close(self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None) -> None:
+        """Tell how a trial ended; ``score`` is given exactly for complete ones, and ``size`` where there is a goal."""
         if self._direct is not None:
             self._direct.close(number, state)
         if not self._storage.get_trial(self._ids[number]).state.is_finished():
-            values = None if score is None else [score]
+            values = None if score is None else [score, *(() if size is None else (size,))]
             self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
 
     def _turn(self, number: int, retry: int = 0) -> Turn:
@@ -360,6 +368,18 @@ class Proposer:
             # what is left of the opening could not be tried
             self._starts.clear()
             self._published.clear()
+
+
+def directions_of(goal: SizeGoal | None) -> list[StudyDirection]:
+    """What Optuna makes of the values of a trial: the score first, and then what is to be small."""
+    return [StudyDirection.MAXIMIZE] if goal is None else [StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE]
+
+
+def values_of(trial: TrialRecord, goal: SizeGoal | None) -> list[float] | None:
+    """The values of a trial for Optuna; None before it is complete."""
+    if trial.score is None:
+        return None
+    return [trial.score] if goal is None else [trial.score, goal.size(trial)]
 
 
 class _Generations:

@@ -13,6 +13,9 @@ either: early on the loss tells more of the end, and a trial that is sure of wha
 Else the difference is that of the scores. Trials that are protected are not counted: they would hold the rungs for
 good.
 
+Where a study wants small configurations, too, ``n`` and what is better count only readings of trials that are no larger
+than the one that arrives: nothing stops because something larger scores more. With one objective all sizes are equal.
+
 Whatever the rule, a trial that has collapsed (`studies.search.collapse`) stops, published methods included; the task
 head alone goes on, for it is what all others are measured by.
 
@@ -171,6 +174,7 @@ class RungBoard:
         plan: RungPlan,
         readings: Sequence[RecordedScore] = (),
         trials: Mapping[int, Contestant] | None = None,
+        sizes: Mapping[int, float] | None = None,
     ) -> None:
         """Put the readings of a ledger on the board; those between rungs are passed over.
 
@@ -178,6 +182,7 @@ class RungBoard:
             plan: Where trials are compared.
             readings: What was read before.
             trials: Those that were read, by number.
+            sizes: Of trials by number; 0 of those that are left out, and of all where only the score counts.
         """
         self.plan = plan
         self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
@@ -186,20 +191,23 @@ class RungBoard:
         self._methods: dict[int, str] = {}
         self._examples: dict[tuple[int, int], ExampleLosses] = {}
         self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
+        self._sizes: dict[int, float] = {}
         for reading in readings:
-            self.add(reading, (trials or {}).get(reading.trial))
+            self.add(reading, (trials or {}).get(reading.trial), size=(sizes or {}).get(reading.trial, 0.0))
 
-    def add(self, reading: RecordedScore, trial: Contestant | None = None) -> bool:
+    def add(self, reading: RecordedScore, trial: Contestant | None = None, *, size: float = 0.0) -> bool:
         """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
 
         Args:
             reading: The new one.
             trial: Whose it is; None for an unknown one of the search.
+            size: Of the trial.
         """
         rung = self._rung_of_step.get(reading.step)
         if rung is None or (rung, reading.trial) in self._seen:
             return False
         self._seen.add((rung, reading.trial))
+        self._sizes[reading.trial] = size
         if trial is not None and trial.method is not None:
             self._methods[reading.trial] = trial.method
         loss = reading.metrics.get("validation_loss", math.nan)
@@ -234,7 +242,7 @@ class RungBoard:
         return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
     def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:
-        ranked = self._ranked[rung]
+        ranked = self._no_larger(rung, reading.trial)
         kept = len(ranked) // self.plan.reduction
         if kept == 0 or any(place.trial == reading.trial for place in ranked[:kept]):
             return None
@@ -245,7 +253,11 @@ class RungBoard:
 
     def _by_significance(self, rung: int, reading: RecordedScore) -> str | None:
         protected = self._protected() | {reading.trial}
-        others = [(-place.negated, place.trial) for place in self._ranked[rung] if place.trial not in protected]
+        others = [
+            (-place.negated, place.trial)
+            for place in self._no_larger(rung, reading.trial)
+            if place.trial not in protected
+        ]
         needed = math.ceil((len(others) + 1) / self.plan.reduction)
         if len(others) < FEWEST or self.plan.reduction == 1:
             return None
@@ -260,6 +272,11 @@ class RungBoard:
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+    def _no_larger(self, rung: int, trial: int) -> list[_Place]:
+        """The readings at a rung of trials that are no larger than one, its own included, best first."""
+        size = self._sizes[trial]
+        return [place for place in self._ranked[rung] if self._sizes[place.trial] <= size]
 
     def _paired(self, rung: int, first: int, second: int) -> Evidence | None:
         """How much lower a trial's loss is than another's at a rung, paired; None where that is not known."""

@@ -29,6 +29,7 @@ from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
 from studies.search.lessons import Lessons
+from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 
@@ -138,8 +139,8 @@ class Sampler:
         knows_published: Whether it knows what a published method is, from the trial's attribute ``method``; then it is
             shown all of them, whatever the two above say.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
-        search: What is asked in place of Optuna, for a space, the seed of a study and what it learned from earlier
-            ones; None if Optuna is asked.
+        search: What is asked in place of Optuna, for a space, the seed of a study, what it learned from earlier ones
+            and what is to be small; None if Optuna is asked.
     """
 
     make: Callable[[Turn], BaseSampler]
@@ -147,7 +148,7 @@ class Sampler:
     sees_whole_paths: bool = True
     knows_published: bool = False
     population: int | None = None
-    search: Callable[[SearchSpace, int, Lessons], AskedSearch] | None = None
+    search: Callable[[SearchSpace, int, Lessons, SizeGoal | None], AskedSearch] | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
@@ -198,9 +199,9 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
-def _factored_search(space: SearchSpace, seed: int, lessons: Lessons) -> AskedSearch:
+def _factored_search(space: SearchSpace, seed: int, lessons: Lessons, goal: SizeGoal | None) -> AskedSearch:
     settings = FactoredSettings(places=lessons.places(space.options.learning_rates))
-    return FactoredSearch(space, seed=seed, settings=settings)
+    return FactoredSearch(space, seed=seed, settings=settings, goal=goal)
 
 
 def _factored(turn: Turn) -> BaseSampler:

@@ -96,6 +96,13 @@ def _learn_from(value: object) -> str | tuple[str, ...]:
     return distinct(tuple(names))
 
 
+def score_first(objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """The score, alone or with one other."""
+    if objectives[:1] != ("score",) or len(objectives) > 2 or len(set(objectives)) < len(objectives):
+        raise ValueError("must be [score], [score, parameters] or [score, extra_flops]")
+    return objectives
+
+
 def _sampler_name(value: str) -> str:
     if value in OWN_SAMPLERS:
         return value

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
 from studies.search.lessons import Lessons
+from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
 from studies.search.opening import Opening
 from studies.search.rungs import Rule
 from studies.specification.fields import (
@@ -19,6 +20,7 @@ from studies.specification.fields import (
     auto_count_or_none,
     auto_count_or_zero,
     auto_or_count,
+    score_first,
 )
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
 
@@ -50,6 +52,8 @@ class Search(SpaceOptions):
     """What may be proposed, and who proposes.
 
     Attributes:
+        objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
+            searched, rungs compare a trial with those that are no larger, and what is found is a front.
         sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
         draws: What random and first proposals are uniform over: ``structures``, with edits on both sides in 7 of 10, or
             one after another of the ``decisions``. Over structures, samplers see a published method by its whole path
@@ -66,12 +70,29 @@ class Search(SpaceOptions):
             whatever has become of the earlier studies.
     """
 
+    objectives: Annotated[tuple[Objective, ...], AfterValidator(score_first)] = (Objective.SCORE,)
     sampler: SamplerName = "factored"
     draws: Literal["decisions", "structures"] = "structures"
     first_rates: Literal["expected", "drawn"] = "expected"
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
+
+    @model_validator(mode="after")
+    def _search_sizes(self) -> Self:
+        if len(self.objectives) > 1 and self.size is None:
+            object.__setattr__(self, "size", (SMALLEST_SHARE, 1.0))
+        if Objective.EXTRA_FLOPS in self.objectives and self.mergeable:
+            raise ValueError("must leave extra FLOPs to be few where they are an objective; what is mergeable has none")
+        return self
+
+    def goal(self, budget: int) -> SizeGoal | None:
+        """What is to be small under a budget of parameters; None where only the score counts."""
+        if len(self.objectives) == 1:
+            return None
+        return SizeGoal.of(
+            self.objectives[1], budget=budget, smallest_share=self.sizes[0], max_extra_flops=self.max_extra_flops
+        )
 
     @model_validator(mode="after")
     def _check_something_is_left(self) -> Self:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
 from search_space.counting.budget import Side, SplitCost
 from search_space.counting.counts import count_edits, shared_count
 from search_space.dimensions import Site
@@ -333,9 +334,16 @@ class Genome:
 
     def published_view(self, method: str) -> View:
         """What the model sees of a published method, at rates in the middle of their ranges."""
+        return self.view_of(Observation.of(self._published(method), number=0))
+
+    def published_configuration(self, method: str) -> Configuration:
+        """What a published method is in the space."""
+        return self._published(method).configuration
+
+    def _published(self, method: str) -> Candidate:
         ranges = self.space.options.learning_rates.items()
         told = {f"learning_rate.{form}": absolute_rate(0.0, low, high) for form, (low, high) in ranges}
-        return self.view_of(Observation.of(self.space.suggest_published(method, GivenTrial(told)), number=0))
+        return self.space.suggest_published(method, GivenTrial(told))
 
     def genes_of(self, observation: Observation) -> Genes | None:
         """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""

@@ -21,6 +21,7 @@ from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import absolute_rate
+from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
@@ -55,6 +56,7 @@ class FactoredSampler(BaseSampler):
         steps: int | None = None,
         standard_error: Callable[[float], float] | None = None,
         settings: FactoredSettings | None = None,
+        goal: SizeGoal | None = None,
     ) -> None:
         """Prepare for studies over a space.
 
@@ -64,9 +66,10 @@ class FactoredSampler(BaseSampler):
             steps: Of a whole trial, in the unit of its intermediate values; None for the most that any trial has.
             standard_error: Of a score; None where it is not known.
             settings: None for the usual ones.
+            goal: What is to be small in a study of several directions, of which the first is the score's.
         """
         self._space = space
-        self._search = FactoredSearch(space, seed=seed, settings=settings, names_published=False)
+        self._search = FactoredSearch(space, seed=seed, settings=settings, names_published=False, goal=goal)
         self._steps = steps
         self._standard_error = standard_error
         self._seed = seed
@@ -93,7 +96,7 @@ class FactoredSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The parameters of one proposal, and rates of other forms for an objective that asks a published method."""
-        sign = -1.0 if study.direction is StudyDirection.MINIMIZE else 1.0
+        sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
         steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
         found = [self._observation(one, steps, sign) for one in others if one.state in _STATES]
@@ -148,8 +151,8 @@ class FactoredSampler(BaseSampler):
     def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[Measured]:
         time = 0.0 if trial.state.is_finished() else math.inf
         scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
-        if trial.value is not None and trial.state is OptunaState.COMPLETE:
-            scores[1.0] = trial.value
+        if trial.values is not None and trial.state is OptunaState.COMPLETE:
+            scores[1.0] = trial.values[0]
         return [self._measured(fraction, sign * score, time) for fraction, score in sorted(scores.items())]
 
     def _measured(self, fraction: float, score: float, time: float) -> Measured:

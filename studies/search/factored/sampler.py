@@ -1,6 +1,5 @@
 """The factored sampler: proposals as a pure function of the history, and as a sampler of Optuna."""
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from search_space.space.space import Candidate, SearchSpace
-from studies.search.factored.acquisition import log_expected_improvement
+from studies.search.factored.acquisition import Gain
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell, Drawer
@@ -17,7 +16,9 @@ from studies.search.factored.genome import Genome
 from studies.search.factored.moves import Mover, Parents
 from studies.search.factored.observation import Observation
 from studies.search.factored.settings import FactoredSettings
+from studies.search.factored.sizing import Sizing
 from studies.search.factored.view import View
+from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
@@ -46,6 +47,7 @@ class FactoredSearch:
         seed: int,
         settings: FactoredSettings | None = None,
         names_published: bool = True,
+        goal: SizeGoal | None = None,
     ) -> None:
         """Prepare the moves of a space.
 
@@ -55,6 +57,7 @@ class FactoredSearch:
             settings: None for the usual ones.
             names_published: Whether a published structure at other rates is proposed by its name, exactly as it is;
                 else as the nearest point of the space.
+            goal: What is to be small, beside a high score; None for nothing.
         """
         self._names_published = names_published
         self._genome = Genome(space)
@@ -66,6 +69,7 @@ class FactoredSearch:
             self._genome, trusts_papers=self._settings.trusts_papers, places=self._settings.places
         )
         self._genes: dict[str, Genes | None] = {}
+        self._sizing = Sizing(self._genome, goal)
 
     def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
         """Candidates for the next trials, each chosen as if those before it were running.
@@ -174,27 +178,32 @@ class FactoredSearch:
     def _best(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """The best of many children of good parents."""
         known = [history[trial] for trial in belief.trials]
-        means = belief.process.mean(belief.points([self._believer.view(one) for one in known]))
-        places = np.argsort(-means, kind="stable")[:_PARENTS]
-        genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in places) if one is not None]
+        means, sizes = self._means(belief, known), self._sizing.of_trials(known)
+        ranked = np.argsort(-self._sizing.standing(means, sizes), kind="stable")[:_PARENTS]
+        genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in ranked) if one is not None]
         if not genes:
             return None
         parents = Parents(genes, self._settings.decay)
         children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
-        return self._best_of([*children], belief, history, float(means.max()))
+        return self._best_of([*children], belief, history, self._sizing.gain(means, sizes))
 
     def _best_of(
-        self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation], best: float
+        self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation], gain: Gain
     ) -> Candidate | None:
         if not genes:
             return None
-        worth = self._worth(belief, [self._genome.view(one) for one in genes], best)
+        views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
+        worth = gain(*belief.process.predict(belief.points(views)), sizes)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
 
-    def _best_mean(self, belief: Belief, history: Sequence[Observation]) -> float:
-        known = [self._believer.view(history[trial]) for trial in belief.trials]
-        return float(belief.process.mean(belief.points(known)).max(initial=0.0 if not known else -math.inf))
+    def _means(self, belief: Belief, known: Sequence[Observation]) -> Array:
+        return belief.process.mean(belief.points([self._believer.view(one) for one in known]))
+
+    def _gain(self, belief: Belief, history: Sequence[Observation]) -> Gain:
+        """What is gained beyond all trials that were read."""
+        known = [history[trial] for trial in belief.trials]
+        return self._sizing.gain(self._means(belief, known), self._sizing.of_trials(known))
 
     def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """A published structure at the rates that promise most."""
@@ -208,19 +217,15 @@ class FactoredSearch:
         genes = {one.method: self._known_genes(one) for one in history if one.method is not None}
         points = [found for method, view in asked if (found := _at_rates(genes[method], view)) is not None]
         settled = dict.fromkeys(map(self._genome.settled, points))
-        return self._best_of([*settled], belief, history, self._best_mean(belief, history))
+        return self._best_of([*settled], belief, history, self._gain(belief, history))
 
     def _best_rated(
         self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]
     ) -> Candidate | None:
-        worth = self._worth(belief, [view for _, view in asked], self._best_mean(belief, history))
+        predicted = belief.process.predict(belief.points([view for _, view in asked]))
+        worth = self._gain(belief, history)(*predicted, self._sizing.of_methods([method for method, _ in asked]))
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
-
-    @staticmethod
-    def _worth(belief: Belief, views: Sequence[View], best: float) -> Array:
-        means, deviations = belief.process.predict(belief.points(views))
-        return log_expected_improvement(means, deviations, best)
 
     @staticmethod
     def _first_new(worth: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
@@ -249,7 +254,7 @@ def _at_rates(genes: Genes | None, view: View) -> Genes | None:
         side if side is None or seen is None else replace(side, rate=seen.rate)
         for side, seen in ((genes.attention, view.attention), (genes.ffn, view.ffn))
     )
-    return Genes(attention, ffn, genes.share)
+    return replace(genes, attention=attention, ffn=ffn)
 
 
 def _cell(observation: Observation) -> Cell:

@@ -303,3 +303,59 @@ def test_by_ranks_examples_are_not_remembered() -> None:
     board = RungBoard(RungPlan(steps=(25,), reduction=2))
     board.remember(0, 25, measured(3))
     assert board._examples == {}
+
+
+SURE = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=500)
+
+
+def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | None:
+    """Of the last of some readings, each a score and a size."""
+    rungs = RungBoard(plan)
+    for trial, (score, size) in enumerate(readings):
+        rungs.add(Score(trial, 25, score), size=size)
+    return rungs.verdict(Score(len(readings) - 1, 25, readings[-1][0]))
+
+
+@pytest.mark.parametrize("plan", [SURE, RungPlan(steps=(25,), reduction=2)], ids=["significance", "ranks"])
+def test_nothing_is_stopped_because_something_larger_scores_more(plan):
+    larger = [(0.9, 100.0 + trial) for trial in range(6)]
+    assert sized_verdict(plan, [*larger, (0.3, 99.0)]) is None
+    assert sized_verdict(plan, [*larger, (0.3, 200.0)]) is not None
+    # of equal size they count
+    assert sized_verdict(plan, [*((0.9, 100.0) for _ in range(6)), (0.3, 100.0)]) is not None
+
+
+def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
+    # five others are as small: three of six must be better, however many larger ones are
+    larger = [(0.9, 500.0)] * 20
+    two = [*larger, (0.9, 10.0), (0.9, 10.0), (0.2, 10.0), (0.2, 10.0), (0.2, 10.0), (0.3, 50.0)]
+    assert sized_verdict(SURE, two) is None
+    three = [*larger, (0.9, 10.0), (0.9, 10.0), (0.9, 10.0), (0.2, 10.0), (0.2, 10.0), (0.3, 50.0)]
+    assert sized_verdict(SURE, three) == "rung 0 (25 steps): 0.3, and 3 of 5 are better by more than their noise"
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
+    generator = np.random.default_rng(3)
+    plan = RungPlan(steps=(25, 50), reduction=2, rule=rule, examples=400, protected=Protected.BEST)
+    stopped = 0
+    for _ in range(20):
+        with_sizes, without = RungBoard(plan), RungBoard(plan)
+        for trial, right in enumerate(generator.integers(100, 300, 30)):
+            score, who = Score(trial, 25, right / 400), Contestant("lora_qv" if trial < 5 else None, f"{trial}")
+            with_sizes.add(score, who, size=7.0)
+            without.add(score, who)
+            assert with_sizes.verdict(score) == without.verdict(score)
+            stopped += without.verdict(score) is not None
+    assert stopped > 20
+
+
+def test_a_board_that_is_rebuilt_knows_the_sizes():
+    sizes = {trial: 100.0 + trial for trial in range(6)}
+    readings = [Score(trial, 25, 0.9) for trial in range(6)]
+    rebuilt = RungBoard(SURE, readings, sizes=sizes)
+    rebuilt.add(Score(6, 25, 0.3), size=99.0)
+    assert rebuilt.verdict(Score(6, 25, 0.3)) is None
+    forgetful = RungBoard(SURE, readings)
+    forgetful.add(Score(6, 25, 0.3), size=99.0)
+    assert forgetful.verdict(Score(6, 25, 0.3)) is not None

@@ -1,0 +1,76 @@
+"""Studies that want a high score with few parameters: sizes are searched, and launches in parts make the same study."""
+
+from pathlib import Path
+
+import optuna
+import pytest
+from support.trivial_runner import TrivialFactory
+
+from studies.exports.optuna import optuna_study
+from studies.launching import launch
+from studies.queries.fronts import front_of
+from studies.specification import Specification, specification_from_mapping
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+from studies.verifying import verify
+
+PUBLISHED = ["head_only", "lora_qv", "bitfit"]
+
+
+BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+
+
+def _specification(folder: Path, trials: int, search: dict[str, object]) -> Specification:
+    return specification_from_mapping(
+        {
+            "name": "trivial",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": trials,
+            "training": {"steps": 16},
+            "pruning": {"first_rung_steps": 4, "rule": "ranks", "protect_published": False},
+            "search": search,
+            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
+        }
+    )
+
+
+def _search(sampler: str, second: str) -> dict[str, object]:
+    return {"objectives": ["score", second], "sampler": sampler, "published": PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "second"),
+    [
+        ("factored", "parameters"),
+        pytest.param("factored", "extra_flops", marks=pytest.mark.slow),
+        ("tpe", "parameters"),
+        pytest.param("nsga2", "extra_flops", marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_of_two_objectives_is_the_same_whatever_the_number_of_launches(tmp_path, sampler, second):
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
+    search = _search(sampler, second)
+    launch(_specification(tmp_path, 26, search), storage_url=urls[0], factory=TrivialFactory())
+    for trials in (5, 17, 26):
+        launch(_specification(tmp_path, trials, search), storage_url=urls[1], factory=TrivialFactory())
+    found = []
+    for url in urls:
+        with Ledger.open(url, read_only=True) as ledger:
+            study = ledger.study("trivial")
+            found.append([(one.fingerprint, one.seed, one.state, one.score) for one in ledger.trials(study.id)])
+            assert verify(ledger, "trivial") == []
+            assert {one.state for one in ledger.trials(study.id)} >= {TrialState.COMPLETE, TrialState.PRUNED}
+            sizes = {one.stored_parameters / study.budget_parameters for one in ledger.trials(study.id)}
+            assert min(size for size in sizes if size) < 0.5 < max(sizes) <= 1
+            known = optuna_study(ledger, "trivial")
+            assert known.directions == [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
+            front = front_of(ledger, study)
+            assert (front.objective, front.points[0].size) == (second, 0)
+            complete = [one for one in ledger.trials(study.id) if one.state is TrialState.COMPLETE]
+            assert [one.values for one in known.get_trials(states=[optuna.trial.TrialState.COMPLETE])] == [
+                [one.score, one.stored_parameters if second == "parameters" else one.extra_flops] for one in complete
+            ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 26
