@@ -5,6 +5,7 @@ draws from a sampler of its own, seeded from the study's seed and the trial's nu
 proposes what the lost one would have proposed.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -387,23 +388,25 @@ class _Generations:
 
     def __init__(self, population: int) -> None:
         self._population = population
-        self._proposed: list[tuple[TrialRecord, int]] = []
+        self._ends: list[list[datetime]] = []
 
     def of(self, trial: TrialRecord) -> int:
         """Optuna's rule: the newest generation, or the next when that has a whole population of complete trials."""
-        done = [
-            generation
-            for earlier, generation in self._proposed
-            if earlier.state is TrialState.COMPLETE
-            and earlier.method is None
-            and earlier.replicate_of is None
-            and earlier.ended_at is not None
-            and earlier.ended_at <= trial.created_at
-        ]
-        newest = max(done, default=0)
-        generation = newest + (done.count(newest) >= self._population)
-        self._proposed.append((trial, generation))
+        generation = self._at(trial.created_at)
+        is_proposed = trial.method is None and trial.replicate_of is None
+        if trial.state is TrialState.COMPLETE and is_proposed and trial.ended_at is not None:
+            while len(self._ends) <= generation:
+                self._ends.append([])
+            insort(self._ends[generation], trial.ended_at)
         return generation
+
+    def _at(self, time: datetime) -> int:
+        """The generation of a trial that is proposed at a time."""
+        for newest in reversed(range(len(self._ends))):
+            done = bisect_right(self._ends[newest], time)
+            if done:
+                return newest + (done >= self._population)
+        return 0
 
 
 def _distribution(values: Choice | FloatRange) -> BaseDistribution:

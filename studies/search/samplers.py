@@ -32,6 +32,7 @@ from studies.search.lessons import Lessons
 from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
+from studies.search.window import Window
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
@@ -170,7 +171,7 @@ def _started(turn: Turn, sampler: BaseSampler, trials: int = STARTUP_TRIALS) -> 
 
 
 def _tpe(turn: Turn) -> BaseSampler:
-    return _started(turn, _plain_tpe(turn.seed))
+    return _started(turn, Window(_plain_tpe(turn.seed)))
 
 
 def _plain_tpe(seed: int) -> BaseSampler:
