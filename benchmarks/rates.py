@@ -38,12 +38,15 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--draws", type=int, default=60, metavar="N", help="how many (default 60)")
     add("--task", choices=TASKS, default=TASKS[0], help=f"default {TASKS[0]}")
     add("--data", type=Path, metavar="FOLDER", help="the files of a task that is not embedded")
+    add("--steps", type=int, metavar="N", help="of a trial, if not as many as the task's study file has")
     return parser.parse_args(words)
 
 
-def default_setting(task: str, folder: Path, data: Path | None) -> Setting:
+def default_setting(task: str, folder: Path, data: Path | None, steps: int | None) -> Setting:
     """A task with the rates that a study searches by default."""
-    pinned = setting_of(task, folder, backbone_sha256=load_backbone(EMBEDDED).weights_sha256, data=data)
+    training = {} if steps is None else {"steps": steps}
+    sha256 = load_backbone(EMBEDDED).weights_sha256
+    pinned = setting_of(task, folder, backbone_sha256=sha256, data=data, **training)
     search = replace(pinned.specification.search, learning_rates=LEARNING_RATES, learning_rates_of="output")
     return replace(pinned, specification=pinned.specification.model_copy(update={"search": search}))
 
@@ -78,7 +81,7 @@ def report(table: pd.DataFrame, guess: float) -> list[str]:
 
 def main() -> None:
     arguments = arguments_of()
-    setting = default_setting(arguments.task, arguments.folder, arguments.data)
+    setting = default_setting(arguments.task, arguments.folder, arguments.data, arguments.steps)
     if arguments.minutes > 0:
         facts = machine_facts(setting.specification.training.precision, commit())
         drawn = planned(setting, DRAWN, arguments.draws)

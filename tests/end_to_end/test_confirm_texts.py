@@ -80,6 +80,7 @@ def test_a_search_for_texts_is_confirmed_by_its_metric(
             "attention_forms": ["lowrank"],
             "ffn_forms": [],
             "learning_rates": {"lowrank": [1e-7, 1e-7], "bottleneck": [0.02, 0.02]},
+            "learning_rates_of": "weights",
         },
         "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
     }

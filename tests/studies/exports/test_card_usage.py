@@ -101,7 +101,11 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
             "trials": 1,
             "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0},
             "pruning": {"first_rung_steps": 2},
-            "search": {"published": [method], "learning_rates": {"lowrank": [0.5, 0.5], "prompt": [0.5, 0.5]}},
+            "search": {
+                "published": [method],
+                "learning_rates": {"lowrank": [0.5, 0.5], "prompt": [0.5, 0.5]},
+                "learning_rates_of": "weights",
+            },
             "fleet": {"backend": "inline", "pack": 1, "artefacts": str(tmp_path / "artefacts")},
         }
         (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
