@@ -25,24 +25,24 @@ class Window(BaseSampler):
 
     def __init__(self, sampler: BaseSampler) -> None:
         """Begin with nothing looked at."""
-        self._sampler = sampler
+        self.sampler = sampler
         self._seen: Study | None = None
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """That of the sampler."""
-        return self._sampler.infer_relative_search_space(self._of(study), trial)
+        return self.sampler.infer_relative_search_space(self._of(study), trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """What the sampler draws together."""
-        return self._sampler.sample_relative(self._of(study), trial, search_space)
+        return self.sampler.sample_relative(self._of(study), trial, search_space)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """What it draws apart."""
-        return self._sampler.sample_independent(self._of(study), trial, param_name, param_distribution)
+        return self.sampler.sample_independent(self._of(study), trial, param_name, param_distribution)
 
     def _of(self, study: Study) -> Study:
         if self._seen is None:

@@ -16,6 +16,7 @@ from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted, _Generations
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
 from studies.search.seeds import derived_seed
+from studies.search.window import Window
 from studies.store.records import TrialState
 
 
@@ -187,9 +188,11 @@ def test_tpe_finds_better_points_than_random_when_a_form_decides(space):
     assert mean_of_last("tpe") > mean_of_last("random") + 0.2
 
 
-def test_the_default_sampler_is_multivariate_group_tpe_with_a_constant_liar(space):
+def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
     turn = Turn(space=space, distributions={}, study_seed=0, number=0)
-    sampler = make_sampler(SAMPLERS["tpe"], turn)
+    window = make_sampler(SAMPLERS["tpe"], turn)
+    assert isinstance(window, Window)
+    sampler = window.sampler
     assert isinstance(sampler, optuna.samplers.TPESampler)
     assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
     assert sampler._n_startup_trials == STARTUP_TRIALS
