@@ -1,5 +1,6 @@
 """Launching a study in one process: begin, continue, finish, refuse."""
 
+import math
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from support.trivial_runner import TrivialFactory
 from search_space.backbones import shape_of
 from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StorageError, StudyChangedError
+from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.launching import launch, new_study
 from studies.specification import Specification, specification_from_mapping
@@ -49,6 +51,25 @@ def trials_of(url: str) -> list[TrialRecord]:
 def broken(url: str, study: Specification) -> list[str]:
     with Ledger.open(url, read_only=True) as ledger:
         return violations(ledger, ledger.study("trivial").id, rung_steps=study.rung_plan().steps)
+
+
+class ShownError(Exception):
+    """Carries what workers would have been told."""
+
+
+def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storage_url, monkeypatch):
+    def show(specification: Specification, study: object, plan: StudyPlan, **given: object) -> None:
+        raise ShownError(plan.rungs)
+
+    monkeypatch.setattr("studies.launching.run_fleet", show)
+    study = specification(tmp_path, backbone="embedded", seed=3, training={"steps": 200}, pruning={})
+    with pytest.raises(ShownError) as told:
+        launch(study, storage_url=storage_url)
+    (rungs,) = told.value.args
+    assert (rungs.steps, rungs.examples, rungs.seed, rungs.stops_collapsed) == ((50, 100), 750, 3, True)
+    # six labels, about as many of each
+    assert rungs.guessing_loss == pytest.approx(math.log(6), abs=0.01)
+    assert rungs.guessing_loss <= math.log(6)
 
 
 def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):

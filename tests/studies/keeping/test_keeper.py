@@ -425,6 +425,41 @@ def test_a_study_whose_space_is_exhausted_is_done_before_its_target(new_plan, ke
 
 
 @pytest.mark.parametrize("takes_over", [False, True])
+def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_ledger_says_why(
+    new_plan, keep, takes_over
+):
+    rungs = RungPlan(
+        steps=(4, 8),
+        reduction=2,
+        protected=Protected.ALL,
+        rule=Rule.SIGNIFICANCE,
+        stops_collapsed=True,
+        guessing_loss=0.7,
+    )
+    plan = new_plan(target_trials=6, rungs=rungs, opening=Opening(published=("lora_qv",)))
+    keeper = keep(plan)
+    published, *others = take(keeper, 5)
+
+    def of(lease: Lease, step: int, loss: float, same: float) -> Report:
+        told = report(lease, step, 0.5)
+        metrics = {"validation_loss": loss, "same_prediction": same}
+        return replace(told, reading=replace(told.reading, metrics=metrics, train_loss=loss))
+
+    assert set(tell(keeper, *(of(lease, 4, 0.6, 0.6) for lease in others))) == {Decision.GO_ON}
+    if takes_over:
+        keeper = keep(plan)
+        (published,) = [one for one in take(keeper, 5) if one.request.trial == 0]
+    assert tell(keeper, of(published, 4, 0.71, 1.0)) == [Decision.STOP]
+    ledger, key = key_of(plan)
+    with ledger:
+        stopped = ledger.trial(key, 0)
+    assert (stopped.state, stopped.method) == (TrialState.PRUNED, "lora_qv")
+    said = "rung 0 (4 steps): collapsed: 100% of its predictions are the same, its loss is 0.71, and guessing has 0.7"
+    assert stopped.reason == said
+    assert broken(plan, keeper) == []
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
 def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(new_plan, keep, takes_over):
     rungs = RungPlan(steps=(4,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
     plan = new_plan(target_trials=6, rungs=rungs)
