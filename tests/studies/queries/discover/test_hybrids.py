@@ -2,16 +2,20 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from support.factored_search import whole_space
 
 from search_space.counting.counts import count
-from search_space.dimensions import Insertion, Port
+from search_space.dimensions import Heads, Insertion, Port
+from search_space.forms import Bottleneck, Init
+from search_space.published.edits import at_attention
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
 from studies.queries.discover.hybrids import MOST, Hybrids, candidate_of
+from studies.queries.discover.patterns import differing, mixed, patterns_of
 from studies.queries.discover.shapley import LegalOrders
 
 
@@ -91,6 +95,40 @@ def test_a_smaller_winner_differs_in_size(space: SearchSpace) -> None:
     (change,) = Hybrids(one, small, space).changes
     assert change.dimension == "size"
     assert change.after == f"{small.counts.stored:,} parameters"
+
+
+def test_the_size_of_the_other_is_a_change_of_its_own(space: SearchSpace) -> None:
+    one = published(space, "mam_adapter")
+    small = SearchSpace(shape=space.shape, budget=space.budget // 4).suggest_published("lora_qv", RandomTrial(0))
+    hybrids = Hybrids(one, small, space)
+    (size,) = [place for place, change in enumerate(hybrids.changes) if change.dimension == "size"]
+    alone = hybrids.hybrid([size])
+    (scale,) = [place for place, change in enumerate(hybrids.changes) if "edit" in change.dimension]
+    other = hybrids.hybrid([scale])
+    assert alone is not None
+    assert other is not None
+    assert 0.97 * small.counts.stored < alone.counts.stored <= small.counts.stored
+    assert 0.97 * space.budget < other.counts.stored <= space.budget
+
+
+def test_biases_are_what_is_usual_for_the_tensor_that_is_written() -> None:
+    one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
+    other = at_attention(Port.HEAD, Port.X_ATTN, Bottleneck(width=4, heads=Heads.QUERY, bias=False))
+    first, last = (patterns_of([edit])[0] for edit in (one, other))
+    assert set(differing(first, last)) == {"write", "heads"}
+    (found,) = mixed(first, last, lambda name: name in ("write", "heads")).edits
+    assert found == replace(other, form=other.form.smallest)
+
+
+def test_what_is_no_dimension_of_its_own_is_one_decision() -> None:
+    one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
+    other = at_attention(Port.O, Port.O, Bottleneck(width=4, init=Init.BERT))
+    first, last = (patterns_of([edit])[0] for edit in (one, other))
+    assert set(differing(first, last)) == {"insertion", "details"}
+    for taken, init in ((("details",), Init.BERT), (("insertion",), Init.LORA)):
+        (found,) = mixed(first, last, lambda name, some=taken: name in some).edits  # type: ignore[misc]
+        assert isinstance(found.form, Bottleneck)
+        assert found.form.init is init
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -87,6 +87,13 @@ def test_players_are_joined_until_an_order_is_legal() -> None:
     assert sum(values_of(orders, lambda made: len(made) ** 2)) == pytest.approx(9.0)
 
 
+def test_no_more_players_are_joined_than_an_order_needs() -> None:
+    legal = ({2}, {3}, {0, 2, 3})
+    orders = LegalOrders.of(4, lambda made: made in legal)
+    assert sorted(orders.players) == [(0, 2), (1,), (3,)]
+    assert orders.count >= 1
+
+
 def test_the_greedy_order_takes_what_gains_most_and_can_still_be_finished() -> None:
     orders = LegalOrders.of(3, lambda made: made not in ({1, 2}, {2}))
     worth = {frozenset({1}): 5.0, frozenset({0}): 1.0, frozenset({0, 1}): 6.0, frozenset({0, 2}): 9.0}

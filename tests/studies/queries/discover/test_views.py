@@ -34,16 +34,20 @@ def knowledge(space: SearchSpace, history: list[Observation]) -> Knowledge:
 
 
 class Planted(Knowledge):
-    """Believes independently of every configuration what it is told, with one deviation."""
+    """Believes of every configuration what it is told, with one deviation and one correlation of any two."""
 
-    def __init__(self, space: SearchSpace, history: list[Observation], deviation: float) -> None:
+    def __init__(
+        self, space: SearchSpace, history: list[Observation], deviation: float, correlation: float = 0.0
+    ) -> None:
         super().__init__(space, history, metric="accuracy")
+        self._correlation = correlation
         self._deviation = deviation
         self._told = {one.fingerprint: one.readings[-1].score for one in history}
 
     def joint(self, asked):  # type: ignore[no-untyped-def]
         means = np.array([self._told[one.fingerprint] for one in asked])
-        return means, self._deviation**2 * np.eye(len(means))
+        shared = self._correlation + (1 - self._correlation) * np.eye(len(means))
+        return means, self._deviation**2 * shared
 
     def means(self, asked):  # type: ignore[no-untyped-def]
         return self.joint(asked)[0]
@@ -129,12 +133,12 @@ def test_a_point_is_a_hundredth_unless_the_metric_is_in_percent() -> None:
 def test_the_chance_of_a_pruned_trial_is_that_of_a_normal_difference(
     space: SearchSpace, history: list[Observation]
 ) -> None:
-    planted = Planted(space, two_complete(history, 0.4, 0.45), deviation=0.02)
+    planted = Planted(space, two_complete(history, 0.4, 0.45), deviation=0.02, correlation=0.75)
     answer = pruned(planted)
     rows = [row for row in answer.rows if isinstance(row, Stopped)]
     assert len(rows) == len(history) - 2
     assert planted.winner.number == planted.complete[1].number
-    apart = NormalDist(0, 0.02 * 2**0.5)
+    apart = NormalDist(0, 0.02 * (2 * (1 - 0.75)) ** 0.5)
     told = {one.number: one.readings[-1].score for one in planted.history}
     for row in rows:
         assert row.beats == pytest.approx(apart.cdf(told[row.trial] - 0.45), abs=1e-9)
