@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from dashboards.figures.boards import curves_figure, leaderboard_figure
 from dashboards.figures.figure import Figure
 from dashboards.figures.views import figures_of
+from search_space.published.point import PublishedPoint
 from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
 from studies.confirming.results import ConfirmationResult, confirmation_results, verdict_sentences
 from studies.confirming.wording import notes
-from studies.queries.discover import Knowledge, discovered
+from studies.queries.discover import Knowledge, conclusion, discovered, rule_tree
 from studies.queries.discover.pruned import curves
 from studies.queries.leaderboard import Leaderboard, leaderboard
 from studies.queries.summaries import StudySummary
@@ -66,26 +67,28 @@ class Report:
     sections: tuple[Section, ...]
 
 
-def report_of(ledger: Ledger, name: str, knowledge: Knowledge) -> Report:
+def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: PublishedPoint | None = None) -> Report:
     """All that is known of a study.
 
     Args:
         ledger: Where it is.
         name: Of the study.
         knowledge: What it has taught.
+        against: The published method that the winner is compared with; None for MAM.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
         StudiesError: If it cannot be asked what it has taught.
     """
     board = leaderboard(ledger, name)
-    answers = discovered(knowledge)
+    answers = discovered(knowledge, against=against)
     sections = [_leaderboard(board)]
+    tree = rule_tree(knowledge).lines()
     sections += [
         Section(
             name=answer.view.lower(),
             title=answer.question,
-            sentences=answer.sentences,
+            sentences=(*answer.sentences, *tree) if answer.view == "V8" else answer.sentences,
             figures=figures_of(knowledge, answer),
             table=answer.table(),
             note=answer.note,
@@ -94,7 +97,7 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge) -> Report:
     ]
     sections.append(_curves(knowledge))
     sections += [_confirmation(ledger, result) for result in confirmation_results(ledger, name)]
-    return Report(summary=board.summary, sentences=(board.verdict,) if board.verdict else (), sections=tuple(sections))
+    return Report(summary=board.summary, sentences=conclusion(knowledge), sections=tuple(sections))
 
 
 def _leaderboard(board: Leaderboard) -> Section:

@@ -5,17 +5,9 @@ import click
 from deltaspace.commands.confirm import fleet_options, launched
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import TrialNumber, json_option, storage_option
+from deltaspace.commands.options import TrialNumber, json_option, published_point, storage_option
 from deltaspace.commands.saying import say
-from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
-
-
-def _method(_: click.Context, __: click.Parameter, text: str) -> PublishedPoint:
-    try:
-        return PublishedPoint(text)
-    except SearchSpaceError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -33,7 +25,7 @@ def _method(_: click.Context, __: click.Parameter, text: str) -> PublishedPoint:
     metavar="METHOD",
     default="mam_adapter",
     show_default=True,
-    callback=_method,
+    callback=published_point,
     help="The published method where the path begins.",
 )
 @click.option("--seeds", type=click.IntRange(2), default=8, show_default=True, help="How often each step is trained.")

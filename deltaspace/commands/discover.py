@@ -3,7 +3,8 @@
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import against_option, json_option, storage_option
+from search_space.published.point import PublishedPoint
 
 
 @click.command(
@@ -18,10 +19,17 @@ from deltaspace.commands.options import json_option, storage_option
 @click.option("--view", "views", metavar="VIEW", multiple=True, help="V1 to V8; repeatable. All when not given.")
 @click.option("--across", "is_across", is_flag=True, help="Pool several studies: do the papers' rules hold?")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the draws of the space.")
+@against_option
 @storage_option
 @json_option
-def command(
-    studies: tuple[str, ...], views: tuple[str, ...], is_across: bool, seed: int, storage: str, as_json: bool
+def command(  # noqa: PLR0913 - one argument per option
+    studies: tuple[str, ...],
+    views: tuple[str, ...],
+    is_across: bool,
+    seed: int,
+    against: PublishedPoint | None,
+    storage: str,
+    as_json: bool,
 ) -> None:
     """Show what a study has taught: what matters, what is best of each kind, which rules hold.
 
@@ -49,7 +57,7 @@ def command(
         title = f"[bold]{len(known)} studies[/]"
     else:
         knowledge = known[studies[0]]
-        answers = discovered(knowledge, views)
+        answers = discovered(knowledge, views, against=against)
         tree = rule_tree(knowledge) if any(answer.view == "V8" for answer in answers) else None
         said = conclusion(knowledge) if not views else ()
         title = f"[bold]{studies[0]}[/]: {len(knowledge.history)} trials, {knowledge.metric}, 90% intervals"

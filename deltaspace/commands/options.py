@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
-from search_space.errors import UnknownMethodError
+from search_space.errors import SearchSpaceError, UnknownMethodError
+from search_space.published.point import PublishedPoint
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -37,6 +38,28 @@ def backbone_option(function: Function) -> Function:
         default="embedded",
         show_default=True,
         help="embedded, a folder with a config.json, or a name on the hub; no weights are read.",
+    )(function)
+
+
+def published_point(_: click.Context, __: click.Parameter, text: str | None) -> PublishedPoint | None:
+    """The published method, or point of it, that an option names; None without.
+
+    Raises:
+        BadParameter: If there is none.
+    """
+    try:
+        return None if text is None else PublishedPoint(text)
+    except SearchSpaceError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def against_option(function: Function) -> Function:
+    """``--against METHOD`` of the question what differs from it."""
+    return click.option(
+        "--against",
+        metavar="METHOD",
+        callback=published_point,
+        help="The published method that V2 compares the winner with.  [default: mam_adapter]",
     )(function)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import storage_option
+from deltaspace.commands.options import against_option, storage_option
 from deltaspace.commands.saying import say
+from search_space.published.point import PublishedPoint
 
 
 @click.command(
@@ -33,9 +34,17 @@ from deltaspace.commands.saying import say
 @click.option(
     "--data-format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
 )
+@against_option
 @storage_option
 def command(  # noqa: PLR0913 - one argument per option
-    study: str, output: Path, figures: Path | None, form: str, data: Path | None, data_format: str, storage: str
+    study: str,
+    output: Path,
+    figures: Path | None,
+    form: str,
+    data: Path | None,
+    data_format: str,
+    against: PublishedPoint | None,
+    storage: str,
 ) -> None:
     """Write all that is known of a study to one HTML file that needs no network.
 
@@ -51,7 +60,7 @@ def command(  # noqa: PLR0913 - one argument per option
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
-        report = report_of(ledger, study, knowledge_of(ledger, study, recorded_space))
+        report = report_of(ledger, study, knowledge_of(ledger, study, recorded_space), against=against)
     output.write_text(report_page(report), encoding="utf-8")
     say(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
     if data is not None:

@@ -53,7 +53,7 @@ class ContenderResult:
     failed: int
     spread: Spread | None
     optimism: float | None
-    change: str | None
+    change: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

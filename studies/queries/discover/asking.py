@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
 from studies.queries.discover.answer import Answer
 from studies.queries.discover.attention_share import attention_share
@@ -29,12 +30,15 @@ QUESTIONS: Mapping[str, Question] = {
 """By the name of its view."""
 
 
-def discovered(knowledge: Knowledge, views: Sequence[str] = ()) -> list[Answer]:
+def discovered(
+    knowledge: Knowledge, views: Sequence[str] = (), *, against: PublishedPoint | None = None
+) -> list[Answer]:
     """The answers to some questions, or to all.
 
     Args:
         knowledge: What the study has taught; it remembers its answers.
         views: Names; none for all.
+        against: The published method that V2 compares the winner with; None for MAM.
 
     Raises:
         StudiesError: If there is no such view.
@@ -42,7 +46,11 @@ def discovered(knowledge: Knowledge, views: Sequence[str] = ()) -> list[Answer]:
     unknown = [view for view in views if view not in QUESTIONS]
     if unknown:
         raise StudiesError(f"a view must be one of {', '.join(QUESTIONS)}; got {unknown[0]!r}.")
-    return [_answered(knowledge, view) for view in dict.fromkeys(views or QUESTIONS)]
+    asked = dict.fromkeys(views or QUESTIONS)
+    return [
+        differences(knowledge, against) if view == "V2" and against is not None else _answered(knowledge, view)
+        for view in asked
+    ]
 
 
 def _answered(knowledge: Knowledge, view: str) -> Answer:

@@ -48,6 +48,8 @@ class Worth(Finding):
 def differences(knowledge: Knowledge, against: PublishedPoint = USUAL) -> Answer:
     """What the winner has changed of a published method, in the order of the greedy path.
 
+    Where the method itself is the winner, it is what the best discovery has changed.
+
     Args:
         knowledge: What the study has taught.
         against: The method; the study's best trial of it, or else the method at the middle of its rates. Where it does
@@ -56,7 +58,6 @@ def differences(knowledge: Knowledge, against: PublishedPoint = USUAL) -> Answer
     Raises:
         StudiesError: If no trial is complete.
     """
-    winner = knowledge.winner
     try:
         name, first = str(against), _beginning(knowledge, against)
     except (BudgetError, InvalidEditError) as error:
@@ -64,12 +65,25 @@ def differences(knowledge: Knowledge, against: PublishedPoint = USUAL) -> Answer
         if found is None:
             return _answer(f"What differs between the winner and {against}?", (), (f"{against}: {error}",))
         name, first = str(found.method), knowledge.candidates([found])[0]
-    question = f"What differs between the winner, trial {winner.number}, and {name}, and what is each difference worth?"
-    between = Between(first, knowledge.candidates([winner])[0], knowledge.space, knowledge.joint)
-    if not between.steps:
-        return _answer(question, (), (f"The winner, trial {winner.number}, is {name} itself: nothing differs.",))
+    who, last = _end(knowledge, first)
+    if last is None:
+        nothing = f"The winner, trial {knowledge.winner.number}, is {name} itself, and nothing was discovered."
+        return _answer(f"What differs between the winner and {name}?", (), (nothing,))
+    question = f"What differs between {who}, trial {last.number}, and {name}, and what is each difference worth?"
+    between = Between(first, knowledge.candidates([last])[0], knowledge.space, knowledge.joint)
     rows = tuple(_row(step, number, knowledge) for number, step in enumerate(between.steps, 1))
-    return _answer(question, rows, _sentences(knowledge, between, rows, name))
+    return _answer(question, rows, _sentences(knowledge, between, rows, (last.number, name)))
+
+
+def _end(knowledge: Knowledge, first: Candidate) -> tuple[str, Observation | None]:
+    """The winner; where that is the published method itself, the best discovery."""
+    winner = knowledge.winner
+    if knowledge.candidates([winner])[0].fingerprint != first.fingerprint:
+        return "the winner", winner
+    found = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
+    if not found:
+        return "the winner", None
+    return "the best discovery", found[int(np.argmax(knowledge.means(knowledge.candidates(found))))]
 
 
 def _answer(question: str, rows: tuple[Worth, ...], sentences: tuple[str, ...]) -> Answer:
@@ -132,7 +146,9 @@ def _interval(number: Normal) -> tuple[float, float]:
     return number.mean - REACH * number.deviation, number.mean + REACH * number.deviation
 
 
-def _sentences(knowledge: Knowledge, between: Between, rows: tuple[Worth, ...], name: str) -> tuple[str, ...]:
+def _sentences(
+    knowledge: Knowledge, between: Between, rows: tuple[Worth, ...], ends: tuple[int, str]
+) -> tuple[str, ...]:
     whole = between.difference
     low, high = _interval(whole)
     worth = interval_words(whole.mean, low, high, knowledge.metric)
@@ -140,7 +156,7 @@ def _sentences(knowledge: Knowledge, between: Between, rows: tuple[Worth, ...], 
     than = "more" if whole.mean > 0 else "less"
     sure = "" if low > 0 or high < 0 else ", which is not resolved"
     return (
-        f"Trial {knowledge.winner.number} is expected to score {than} than {name} by {worth}{sure}; "
+        f"Trial {ends[0]} is expected to score {than} than {ends[1]} by {worth}{sure}; "
         f"{len(resolved)} of {len(rows)} differences are resolved.",
         *resolved,
     )

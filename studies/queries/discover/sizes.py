@@ -115,7 +115,11 @@ def _sentences(rows: list[Size]) -> tuple[str, ...]:
                 f"trial {row.trial} with {row.parameters:,} parameters ({row.of_budget:.0%} of the budget{saved}); "
                 f"probability {row.within:.2f}.",
             )
-    return (f"No trial is within {POINTS} points of the best with a probability of 0.50.",)
+    likeliest = max(rows, key=lambda row: row.within)
+    return (
+        f"No trial is within {POINTS} points of the best with a probability of 0.50; the likeliest is trial "
+        f"{likeliest.trial} with {likeliest.parameters:,} parameters, probability {likeliest.within:.2f}.",
+    )
 
 
 def front_band(knowledge: Knowledge) -> Table:

@@ -10,6 +10,7 @@ from support.factored_search import drawn, whole_space
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
+from studies.queries.discover.asking import discovered
 from studies.queries.discover.differences import Worth, differences
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.discover.pruned import Stopped, curves, probability_above, pruned
@@ -84,12 +85,24 @@ def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge: Knowle
 
 def test_a_method_that_was_never_tried_is_taken_at_the_middle_of_its_rates(knowledge: Knowledge) -> None:
     assert differences(knowledge, PublishedPoint("bitfit")).rows
+    (asked,) = discovered(knowledge, ["V2"], against=PublishedPoint("bitfit"))
+    assert "and bitfit," in asked.question
+    (usual,) = discovered(knowledge, ["V2"])
+    assert "and mam_adapter," in usual.question
 
 
-def test_the_winner_itself_differs_in_nothing(space: SearchSpace, history: list[Observation]) -> None:
-    answer = differences(Knowledge(space, history, best=1))
-    assert answer.rows == ()
-    assert answer.sentences == ("The winner, trial 1, is mam_adapter itself: nothing differs.",)
+def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
+    space: SearchSpace, history: list[Observation]
+) -> None:
+    knowledge = Knowledge(space, history, best=1)
+    answer = differences(knowledge)
+    found = [one for one in knowledge.complete if one.method is None]
+    best = found[int(np.argmax(knowledge.means(knowledge.candidates(found))))]
+    assert answer.question.startswith(f"What differs between the best discovery, trial {best.number}, and mam_adapter")
+    assert answer.rows
+    nothing = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
+    alone = differences(Knowledge(space, nothing, best=1))
+    assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
 
 def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowledge: Knowledge) -> None:
