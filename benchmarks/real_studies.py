@@ -4,6 +4,7 @@
     python benchmarks/real_studies.py --minutes 60 --trials 100 --samplers factored
     python benchmarks/real_studies.py --minutes 60 --data sst2=FOLDER --data banking77=FOLDER
     python benchmarks/real_studies.py                                   prints what there is
+    python benchmarks/real_studies.py --luck                            how alike trials are in what they get right
 
 Every study is launched with its sampler and seed alone different, at 0.5% of the embedded backbone, measured on all
 validation examples. What it recommends, the first of its leaderboard, and the best published method at the rates the
@@ -12,6 +13,7 @@ database below --folder; whatever ends the process, the same command goes on.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -21,6 +23,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
 from search_arms.statistics import Interval, mean
 
 import deltaspace
@@ -28,6 +31,7 @@ from studies.confirming.results import confirmation_results
 from studies.confirming.verdicts import Comparison
 from studies.queries.estimates import Estimate
 from studies.queries.ranking import Ranking, ranking_of
+from studies.search.factored.distances import Array
 from studies.specification import Specification, specification_of
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
@@ -92,6 +96,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="N", help="of the studies (default 0 1 2)")
     add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds of each contender (default 8)")
     add("--folder", type=Path, default=_FOLDER, help="of the database (default benchmarks/real_studies)")
+    add("--luck", action="store_true", help="print how the right answers of complete trials correlate")
     return parser.parse_args(words)
 
 
@@ -227,6 +232,37 @@ def _number(found: Interval, sign: str = "") -> str:
     return f"{found.value:{sign}.2f}" + (f" ± {width:.2f}" if width > 0 else "")
 
 
+def luck_lines(storage: str, plans: Sequence[Plan]) -> Iterator[str]:
+    """The mean correlation of what two complete trials of a study get right, at every rung.
+
+    What all trials get right or wrong together says nothing of which is better, so it is no noise between them.
+    """
+    yield f"{'study':<28} {'step':>5} {'trials':>6} {'correlation':>11} {'binomial error':>14} {'between trials':>14}"
+    with Ledger.open(storage, read_only=True) as ledger:
+        known = {study.name: study.id for study in ledger.studies()}
+        for plan in plans:
+            if plan.name in known:
+                yield from _luck(ledger, plan.name, known[plan.name])
+
+
+def _luck(ledger: Ledger, name: str, study_id: int) -> Iterator[str]:
+    complete = {trial.number for trial in ledger.trials(study_id, states=[TrialState.COMPLETE])}
+    by_step: dict[int, list[Array]] = {}
+    for one in ledger.examples(study_id):
+        if one.trial in complete and one.correct is not None:
+            bits = np.unpackbits(np.frombuffer(one.correct, np.uint8), count=len(one.losses) // 2)
+            by_step.setdefault(one.step, []).append(bits.astype(float))
+    for step, rows in sorted(by_step.items()):
+        right = np.stack(rows)
+        share, examples = float(right.mean()), right.shape[1]
+        alike = float(np.corrcoef(right)[np.triu_indices(len(rows), 1)].mean()) if len(rows) > 1 else math.nan
+        error = math.sqrt(share * (1 - share) / examples)
+        yield (
+            f"{name:<28} {step:>5} {len(rows):>6} {alike:>11.2f} {100 * error:>14.2f}"
+            f" {100 * error * math.sqrt(1 - alike):>14.2f}"
+        )
+
+
 def main() -> None:
     arguments = arguments_of()
     arguments.folder.mkdir(parents=True, exist_ok=True)
@@ -241,7 +277,7 @@ def main() -> None:
             run(specification, storage, seeds=arguments.confirm_seeds, until=until)
     if not (arguments.folder / "deltaspace.db").is_file():
         raise SystemExit("there must be studies to print; got none. Run with --minutes.")
-    for line in table_lines(list(outcomes(storage, plans))):
+    for line in luck_lines(storage, plans) if arguments.luck else table_lines(list(outcomes(storage, plans))):
         print(line)
 
 

@@ -15,7 +15,7 @@ from search_space.errors import SearchSpaceError
 from search_space.space.options import LEARNING_RATES
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
-from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.from_ledger import ErrorOf, observations, share_error
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
@@ -138,8 +138,8 @@ def _remembered(asked: _Asked) -> Estimates | None:
         return None
 
 
-def recorded_error(ledger: Ledger, study: StudyRecord) -> Callable[[float], float] | None:
-    """The standard error of a score of a study; None where it is not known."""
+def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
+    """The standard error of a score of a study at a share of the steps; None where it is not known."""
     examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
     return None if examples is None else share_error(examples)
 
@@ -149,7 +149,7 @@ def estimated(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
     *,
-    standard_error: Callable[[float], float] | None = None,
+    standard_error: ErrorOf | None = None,
 ) -> Estimates:
     """Estimates of trials, at least one of them complete, from what was read of them.
 
@@ -157,7 +157,7 @@ def estimated(
         study: Of the trials.
         trials: All of them.
         readings: By number of the trial.
-        standard_error: Of a score; None where it is not known.
+        standard_error: Of a score at a share of the steps; None where it is not known.
     """
     model = _Model(study, trials, readings, standard_error)
     found = model.estimates()
@@ -184,7 +184,7 @@ class _Model:
         study: StudyRecord,
         trials: Sequence[TrialRecord],
         readings: Mapping[int, Sequence[ReadingRecord]],
-        standard_error: Callable[[float], float] | None,
+        standard_error: ErrorOf | None,
     ) -> None:
         self._trials = trials
         self._history = history_of(trials, readings, standard_error)
@@ -219,7 +219,7 @@ class _Model:
 def history_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
-    standard_error: Callable[[float], float] | None,
+    standard_error: ErrorOf | None,
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)

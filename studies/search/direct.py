@@ -35,13 +35,11 @@ class Course:
 
     def measured(self, step: int, score: float, *, time: float) -> Measured:
         """A reading as a search is told of it."""
-        return Measured(
-            fraction=min(1.0, step / self.steps), score=score, standard_error=self.standard_error(score), time=time
-        )
+        fraction = min(1.0, step / self.steps)
+        return Measured(fraction=fraction, score=score, standard_error=self._standard_error(score, fraction), time=time)
 
-    def standard_error(self, score: float) -> float:
-        """Of a score; 0 where it is not known."""
-        return share_error(self.examples)(score) if self.examples and 0 <= score <= 1 else 0.0
+    def _standard_error(self, score: float, fraction: float) -> float:
+        return share_error(self.examples)(score, fraction) if self.examples and 0 <= score <= 1 else 0.0
 
 
 class AskedSearch(Protocol):

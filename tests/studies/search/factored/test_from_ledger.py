@@ -3,12 +3,13 @@
 import math
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from support.factored_search import observed
 
 from search_space.space.random_draw import RandomTrial
 from studies.search.candidates import new_trial
-from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.from_ledger import common_luck, observations, share_error
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.proposer import Proposal
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
@@ -69,7 +70,25 @@ def test_a_ledger_read_twice_is_proposed_for_alike(space):
     assert proposals[0] == proposals[1]
 
 
-def test_the_error_of_a_share_is_binomial_and_never_nothing():
-    assert share_error(500)(0.5) == pytest.approx(math.sqrt(0.25 / 500))
-    assert share_error(500)(1.0) == pytest.approx(math.sqrt(0.001 * 0.999 / 500))
+def test_the_error_of_a_share_is_binomial_less_the_luck_that_trials_share_and_never_nothing():
+    assert share_error(500)(0.5) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
+    assert share_error(500)(0.5, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
+    assert share_error(500)(1.0) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
     assert share_error(500)(0.0) == pytest.approx(share_error(500)(1.0))
+
+
+@pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])
+def test_trials_have_more_in_common_the_longer_they_were_trained(fraction, common):
+    assert common_luck(fraction) == pytest.approx(common, abs=1e-12)
+
+
+def test_where_two_trials_share_half_of_their_luck_a_difference_scatters_as_it_is_said_to():
+    """Right answers are those where a common and an own normal variable add up to less than nothing."""
+    draws = np.random.default_rng(0)
+    studies, examples, latent = 4000, 200, math.sin(math.pi / 4)
+    common = draws.standard_normal((studies, 1, examples))
+    own = draws.standard_normal((studies, 2, examples))
+    right = math.sqrt(latent) * common + math.sqrt(1 - latent) * own < 0.0
+    assert np.mean([np.corrcoef(pair)[0, 1] for pair in right]) == pytest.approx(common_luck(1.0), abs=0.01)
+    shares = right.mean(axis=2)
+    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * share_error(examples)(0.5), rel=0.04)
