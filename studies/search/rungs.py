@@ -8,10 +8,10 @@ every trial goes on.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
 own by `Z` standard errors of the difference (the plan's margin), and at least `FEWEST` others are there. Where both
-were measured example by example the difference is that of the losses, paired, and who is better has no lower score
-either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not stopped for it.
-Else the difference is that of the scores. Trials that are protected are not counted: they would hold the rungs for
-good.
+were measured example by example the difference is that of the losses, paired, by `Z_PAIRED`, and who is better has no
+lower score either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not
+stopped for it. Else the difference is that of the scores. Trials that are protected are not counted: they would hold
+the rungs for good.
 
 Where a study wants small configurations, too, ``n`` and what is better count only readings of trials that are no larger
 than the one that arrives: nothing stops because something larger scores more. With one objective all sizes are equal.
@@ -43,6 +43,9 @@ Z = 0.84
 One such comparison stops nothing; it takes ``ceil(n / reduction)``. ``benchmarks/search.py --part pruning`` has what
 other numbers would let through, and at which cost.
 """
+
+Z_PAIRED = 1.28
+"""The same of a paired difference: sharper, for what the examples have in common is gone, so more is asked of it."""
 
 FEWEST = 4
 """Other readings at a rung before the rule of significance stops a trial."""
@@ -125,7 +128,7 @@ class RungPlan:
         stops_collapsed: Whether trials that learn nothing stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
         seed: Draws lots among equals.
-        margin: Standard errors of the difference by which a reading is better than another.
+        margin: Standard errors of the difference by which a score is better than another.
     """
 
     steps: tuple[int, ...]
@@ -268,7 +271,7 @@ class RungBoard:
             if paired is None:
                 better += score - reading.score > self.plan.margin * math.hypot(error(reading.score), error(score))
             else:
-                better += score >= reading.score and paired.mean > self.plan.margin * paired.standard_error
+                better += score >= reading.score and paired.mean > Z_PAIRED * paired.standard_error
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"

@@ -270,6 +270,11 @@ def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_wit
     assert compared(is_paired=True, right_of_the_last=216) is None
     assert compared(is_paired=True, right_of_the_last=207, first=2) is None
     assert compared(is_paired=True, right_of_the_last=206, first=2) is not None
+    # without the first 4 and with 2 more: two behind, with an error of the root of 6, and 0.82 errors are few
+    assert compared(is_paired=True, right_of_the_last=206, first=4) is None
+    # without the first 5 and with 1 more: four behind, 1.6 errors; with 2 more three, 1.13 errors
+    assert compared(is_paired=True, right_of_the_last=204, first=5) is not None
+    assert compared(is_paired=True, right_of_the_last=205, first=5) is None
 
 
 def judged(own_score: float, own_losses: float, others_score: float = 0.5, others_losses: float = 1.5) -> str | None:
