@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests start besides Python, where it is missing and apt-get can: the binaries of PostgreSQL.
+# Installs what the tests start besides Python, where it is missing and apt-get can: the binaries of PostgreSQL, and Chromium.
 # Never fails: tests that miss something are left out and say so at the end, unless DELTASPACE_TEST_COMPLETE is 1.
 set -u
 has_postgres() {
@@ -7,6 +7,8 @@ has_postgres() {
 }
 missing=()
 has_postgres || missing+=(postgresql)
+command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+    missing+=(chromium)
 [ ${#missing[@]} -eq 0 ] && exit 0
 command -v apt-get >/dev/null || exit 0
 as_root=()

@@ -1,5 +1,6 @@
 """Pages as HTML: a head, the navigation, and where the data are. Scripts show them; nothing of a study is markup."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,13 @@ from studies.store.records import StudyRecord
 
 STATIC = Path(str(files("dashboards.web"))) / "static"
 
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TEMPLATES = Environment(loader=PackageLoader("dashboards.web"), autoescape=True, undefined=StrictUndefined)
+
+
+def visible(text: str) -> str:
+    """A text whose control characters are seen, so that they turn nothing around; scripts do the same."""
+    return "".join(chr(0x2400 + ord(one)) if ord(one) < 0x20 else _UNSEEN.sub("\ufffd", one) for one in text)
 
 
 def plotly_folder() -> Path:
@@ -36,7 +43,7 @@ def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
         root=root,
         api=f"{root}api/studies/{study.id}/" if study is not None and is_live else f"{root}api/",
         is_live=is_live,
-        study=study,
+        name="" if study is None else visible(study.name),
         colours=dict(FORM_COLOURS),
     )
 

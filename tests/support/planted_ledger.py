@@ -37,17 +37,26 @@ class Planted:
         noise: Standard deviation of what is added to every score.
         luck: By number of the trial, what is added to its score instead.
         seed: Of the trials and the noise.
+        study: What it is recorded as; None for one without a study file.
     """
 
     def __init__(
-        self, url: str, trials: int, *, noise: float = 0.0, luck: Mapping[int, float] | None = None, seed: int = 0
+        self,
+        url: str,
+        trials: int,
+        *,
+        noise: float = 0.0,
+        luck: Mapping[int, float] | None = None,
+        seed: int = 0,
+        study: NewStudy | None = None,
     ) -> None:
         self.space: SearchSpace = whole_space()
         self._noise = noise
         self._seed = seed
         self.ledger = Ledger.open(url)
         self.study: StudyRecord = self.ledger.create_study(
-            NewStudy(
+            study
+            or NewStudy(
                 name="planted",
                 specification={"task": {"name": "planted"}, "trials": trials},
                 backbone="roberta_base",

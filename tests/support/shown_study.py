@@ -1,10 +1,15 @@
 """A ledger with something on every page of the dashboard, and one whose names and values want to be more than text."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 from support.planted_ledger import Planted
 
+from search_space.backbones import shape_of
 from search_space.space.random_draw import RandomTrial
+from studies.launching import new_study
+from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import (
     ArtefactRecord,
@@ -21,16 +26,18 @@ from studies.store.records import (
 HOSTILE = '<img src=x onerror="window.pwned=1">\'"); DROP TABLE trials;--\x1b[31m\u202egnp.exe{{7*7}}<b>${1}'
 """Mark-up, SQL, an escape sequence, text that turns around, and what templates would work out."""
 
+BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 _SCORES = {
-    "trial 5": (0.83, 0.84, 0.82, 0.85),
-    "mam_adapter": (0.80, 0.81, 0.79, 0.82),
-    "lora_qv": (0.78, 0.8, 0.77, 0.8),
+    "trial 5": (0.53, 0.54, 0.52, 0.55),
+    "mam_adapter": (0.50, 0.51, 0.49, 0.52),
+    "lora_qv": (0.48, 0.50, 0.47, 0.50),
 }
 
 
 def shown_study(url: str) -> int:
     """A study of 36 complete, 8 pruned, 1 failed and 2 running trials, with its confirmation; returns its key."""
-    planted = Planted(url, 36, noise=0.01)
+    study = new_study(specification(48), shape_of(json.loads((BACKBONE / "config.json").read_text())))
+    planted = Planted(url, 36, noise=0.01, study=study)
     ledger, key = planted.ledger, planted.study.id
     epoch = ledger.take_over(key, "keeper-2")
     for number in range(36, 47):
@@ -51,6 +58,22 @@ def shown_study(url: str) -> int:
     _confirmation(planted)
     ledger.close()
     return key
+
+
+def specification(trials: int) -> Specification:
+    """The study file of what is planted."""
+    return specification_from_mapping(
+        {
+            "name": "planted",
+            "backbone": BACKBONE.name,
+            "task": {"name": "docstrings"},
+            "budget": 600_000,
+            "trials": trials,
+            "training": {"steps": 8},
+            "pruning": {"first_rung_steps": 4},
+            "search": {"published": ["lora_qv", "mam_adapter"]},
+        }
+    )
 
 
 def _reading(trial: int, step: int, score: float, rung: int | None = None) -> ReadingRecord:

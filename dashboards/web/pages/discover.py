@@ -1,5 +1,6 @@
 """What a study has taught: the views, each worked out once per state of the study."""
 
+from dashboards.figures.views import figures_of
 from dashboards.web.pages.page import Asked, Page
 from studies.errors import StudiesError
 from studies.queries.discover import QUESTIONS, Answer, discovered, knowledge_of
@@ -33,6 +34,7 @@ def _answer(asked: Asked, name: str) -> object:
         "note": answer.note,
         "columns": table.columns,
         "rows": table.rows,
+        "figures": figures_of(knowledge, answer),
     }
 
 

@@ -16,21 +16,26 @@ function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : visible(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...kept(children));
   return element;
 }
 
 /** Replace what an element holds. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(...kept(children));
   return element;
+}
+
+function kept(children) {
+  const given = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  return given.map((child) => (child instanceof Node ? child : visible(child)));
 }
 
 /** A text that may come from anybody: it keeps its direction to itself, and shows control characters as what they are. */
 export function told(text) {
-  return h("bdi", {}, visible(text));
+  return h("bdi", {}, String(text ?? ""));
 }
 
 /** Without characters that are not seen but turn what stands around them. */

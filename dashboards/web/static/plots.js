@@ -77,8 +77,11 @@ export class Plot {
 
   async image(format) {
     const Plotly = await plotly();
-    await this.drawn;
-    await Plotly.downloadImage(this.area, { format, filename: fileName(this.title), width: 900, height: 560, scale: format === "png" ? 2 : 1 });
+    const size = { width: 900, height: Math.max(560, this.layout.height ?? 0), scale: format === "png" ? 2 : 1 };
+    // One after another: Plotly makes one image at a time.
+    const made = this.drawn.then(() => Plotly.downloadImage(this.area, { format, filename: fileName(this.title), ...size }));
+    this.drawn = made.catch(() => null);
+    await made;
   }
 
   csv() {
@@ -115,7 +118,8 @@ function withPicks(traces) {
     const ofTrial = trace.meta === "curve";
     if (ofTrial) return { ...trace, opacity: marked.has(trace.customdata[0]) ? 1 : 0.25, line: { ...trace.line, width: marked.has(trace.customdata[0]) ? 3.5 : 1 } };
     if (Array.isArray(trace.customdata)) {
-      trace.customdata.forEach((number, place) => {
+      trace.customdata.forEach((given, place) => {
+        const number = Array.isArray(given) ? given[0] : given;
         if (!marked.has(number) || trace.x?.[place] === undefined || trace.x[place] === null || trace.y[place] === null) return;
         x.push(trace.x[place]);
         y.push(trace.y[place]);

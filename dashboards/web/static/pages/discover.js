@@ -1,14 +1,12 @@
 import { onChange } from "../address.js";
-import { colour } from "../colours.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
 import { count, words } from "../format.js";
-import { plain, Plot } from "../plots.js";
+import { Plot } from "../plots.js";
 import { pickedBar, trialLink, watched } from "../parts.js";
 import { Table } from "../table.js";
 
 const LAST = ["value", "low", "high", "n", "is_resolved", "sentence"];
-const MOST = 40;
 
 export async function show(page) {
   const { place, base, api, problem } = page;
@@ -39,7 +37,7 @@ export async function show(page) {
 function section(view) {
   const body = h("div", {}, h("p", { class: "quiet" }, "being worked out …"));
   const title = h("h2", {}, view);
-  return { view, title, body, element: h("section", { id: view, class: "view" }, title, body), text: "", isPending: true };
+  return { view, title, body, element: h("section", { id: view, class: "view" }, title, body), text: "", plots: new Map(), isPending: true };
 }
 
 function drawSection(one, found, base) {
@@ -60,10 +58,15 @@ function drawSection(one, found, base) {
     fill(one.body, said, h("p", { class: "quiet hint" }, told(note)));
     return;
   }
-  one.plot ??= new Plot(`${one.view} ${question}`, { height: Math.min(640, 120 + 22 * Math.min(entries.length, MOST)) });
   one.table = tableOf(one.view, question, own, entries, base);
-  drawPlot(one.plot, own, columns, entries);
-  fill(one.body, h("div", { class: "grid two" }, one.plot.element, h("div", {}, said, h("p", { class: "quiet hint" }, told(note)))), h("div", { class: "board" }, one.table.show(entries)));
+  const data = { columns, rows };
+  const figures = found.answer.figures.map((figure) => {
+    const known = one.plots.get(figure.name) ?? new Plot(figure.title, { height: figure.layout.height ?? 420, hint: figure.says });
+    one.plots.set(figure.name, known);
+    known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -0.2, x: 0, ...figure.layout.legend } }, data);
+    return known.element;
+  });
+  fill(one.body, said, h("div", { class: "grid two" }, figures), h("p", { class: "quiet hint" }, told(note)), h("div", { class: "board" }, one.table.show(entries)));
 }
 
 const number = (value) => (value === null ? "–" : typeof value !== "number" ? told(value) : Number.isInteger(value) ? count(value) : Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(4) : value.toExponential(1));
@@ -81,39 +84,4 @@ function tableOf(view, question, own, entries, base) {
     { name: "resolved", title: "resolved", value: (row) => row.is_resolved, cell: (row) => (row.is_resolved ? "yes" : "no") },
   );
   return new Table(columns, { caption: question, name: view, number: own.includes("trial") ? (row) => row.trial : null });
-}
-
-/** Values with their intervals, over what they are of. */
-function drawPlot(plot, own, columns, entries) {
-  const texts = own.filter((name) => entries.some((row) => typeof row[name] === "string" && row[name] !== ""));
-  const label = (row) => (own.includes("trial") ? `trial ${row.trial}` : plain(texts.map((name) => words(row[name] ?? "–")).join(" · ")).slice(0, 60));
-  const bySize = own.includes("parameters");
-  const shown = bySize ? entries : entries.slice(0, MOST);
-  const traces = [true, false].map((isResolved) => {
-    const some = shown.filter((row) => row.is_resolved === isResolved);
-    const ends = { type: "data", symmetric: false, array: some.map((row) => row.high - row.value), arrayminus: some.map((row) => row.value - row.low), thickness: 1.2, width: 2 };
-    const values = some.map((row) => row.value);
-    const tone = colour(isResolved ? "accent" : "faint");
-    return {
-      type: "scatter",
-      mode: "markers",
-      name: isResolved ? "resolved" : "not resolved",
-      x: bySize ? some.map((row) => row.parameters) : values,
-      y: bySize ? values : some.map(label),
-      [bySize ? "error_y" : "error_x"]: ends,
-      customdata: own.includes("trial") ? some.map((row) => row.trial) : undefined,
-      text: some.map((row) => plain(row.sentence)),
-      hoverinfo: "text",
-      marker: { color: tone, size: 7 },
-      opacity: isResolved ? 1 : 0.7,
-    };
-  });
-  const zero = { type: "line", x0: 0, x1: 0, yref: "paper", y0: 0, y1: 1, line: { width: 1, color: colour("quiet") } };
-  const hasZero = !bySize && shown.some((row) => row.low <= 0 && row.high >= 0);
-  plot.show(
-    traces.filter((trace) => trace.x.length),
-    bySize ? { xaxis: { title: "stored parameters", rangemode: "tozero" }, yaxis: { title: "expected" } } : { xaxis: { title: "value" }, yaxis: { type: "category", autorange: "reversed", tickfont: { size: 11 } }, shapes: hasZero ? [zero] : [], margin: { l: 60, r: 12, t: 10, b: 42 } },
-    { columns, rows: entries.map((row) => columns.map((name) => row[name])) },
-    shown.length < entries.length ? `${shown.length} of ${count(entries.length)}` : "",
-  );
 }

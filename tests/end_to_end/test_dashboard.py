@@ -1,0 +1,417 @@
+"""The dashboard as a person sees it: in a browser, against studies that are finished, that run, that are hostile."""
+
+import csv
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chromium import SECONDS, Tab, browser, tab
+from support.shown_study import BACKBONE, HOSTILE, hostile_study, shown_study
+
+from dashboards.web.folder import export_study
+from dashboards.web.pages import PAGES
+from dashboards.web.server import serving
+from studies.queries.leaderboard import leaderboard
+from studies.store.ledger import Ledger
+from studies.store.records import NewTrial, TrialRecord, TrialState
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures" / "dashboard"
+WRITE = "DELTASPACE_WRITE_PICTURES"
+STUDY = "studies/1/"
+PATHS = {
+    "studies": "",
+    "live": STUDY,
+    "leaderboard": f"{STUDY}leaderboard/",
+    "trial": f"{STUDY}trial/?number=1",
+    "compare": f"{STUDY}compare/?first=5&second=1",
+    "discover": f"{STUDY}discover/",
+    "confirmations": f"{STUDY}confirmations/",
+    "query": "query/?sql=select+state%2C+count(*)+as+trials+from+trials+group+by+state",
+}
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As a reader has it: a file, and the folder of a backbone, both where the dashboard is started."""
+    folder = tmp_path_factory.mktemp("shown")
+    shutil.copytree(BACKBONE, folder / BACKBONE.name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        shown_study("sqlite:///deltaspace.db")
+        yield "sqlite:///deltaspace.db"
+
+
+@pytest.fixture(scope="module")
+def address(storage: str) -> Iterator[str]:
+    with serving(storage) as found:
+        yield found
+
+
+@pytest.fixture
+def look(opened: Any, address: str) -> Iterator[Tab]:
+    with tab(opened, address) as found:
+        yield found
+        assert found.problems == []
+
+
+def wait_for_views(look: Tab) -> None:
+    look.page.wait_for_function(
+        "() => ![...document.querySelectorAll('#page .quiet')].some((one) => one.textContent.includes('worked out'))"
+    )
+
+
+def test_every_page_has_an_address_here() -> None:
+    assert set(PATHS) == {page.name for page in PAGES}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(
+    opened: Any, address: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    folder = PICTURES if os.environ.get(WRITE) == "1" else tmp_path
+    with tab(opened, address, width=width, scheme=scheme) as look:
+        for name, path in PATHS.items():
+            look.open(path).settle()
+            wait_for_views(look)
+            look.settle()
+            assert look.count(".problem") == 0, name
+            assert look.count("table, .verdict") > 0, name
+            wide = look.page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{name} is {wide} pixels wider than its window"
+            assert look.violations() == [], name
+            picture = (folder if _is_documented(name, width, scheme) else tmp_path) / f"{name}-{width}-{scheme}.png"
+            clip = {"x": 0, "y": 0, "width": width, "height": 800}
+            look.page.screenshot(path=picture, full_page=True, clip=clip)
+            assert picture.stat().st_size > 5000
+        assert look.problems == []
+
+
+def _is_documented(name: str, width: int, scheme: str) -> bool:
+    """Every page in light at both widths, and one in dark."""
+    return scheme == "light" or (name, width) == ("trial", 1280)
+
+
+def test_the_pictures_of_the_documentation_are_small() -> None:
+    sizes = [path.stat().st_size for path in PICTURES.glob("*.png")]
+    assert len(sizes) == 2 * len(PATHS) + 1
+    assert max(sizes) <= 150_000
+    assert sum(sizes) <= 1_500_000
+
+
+def test_the_leaderboard_is_that_of_the_command(look: Tab, storage: str) -> None:
+    with Ledger.open(storage, read_only=True) as ledger:
+        board = leaderboard(ledger, "planted")
+    look.open(PATHS["leaderboard"])
+    look.page.wait_for_function("() => document.querySelector('#board tbody tr td:nth-child(2)')?.textContent === '1'")
+    shown = look.page.eval_on_selector_all("#board tbody tr", "(rows) => rows.map((row) => Number(row.dataset.number))")
+    assert shown[: len(board.rows)] == [row.number for row in board.rows]
+    assert look.text(".verdict").replace("\n", " ") == board.verdict
+
+
+def shown_numbers(look: Tab) -> list[int]:
+    return sorted(
+        look.page.eval_on_selector_all("#board tbody tr", "(rows) => rows.map((row) => Number(row.dataset.number))")
+    )
+
+
+FILTERS: tuple[tuple[str, str, Callable[[TrialRecord], bool]], ...] = (
+    ("state", "pruned", lambda one: one.state is TrialState.PRUNED),
+    ("origin", "published", lambda one: one.method is not None),
+    ("origin", "discovered", lambda one: one.method is None),
+    ("attention", "lowrank", lambda one: one.attention is not None and one.attention.form == "lowrank"),
+    ("ffn", "nothing", lambda one: one.ffn is None),
+    ("text", "mam_adapter", lambda one: one.method == "mam_adapter"),
+    ("least", "0.45", lambda one: (one.score or one.last_score or 0) >= 0.45),
+    ("most", "400000", lambda one: one.stored_parameters <= 400_000),
+)
+
+
+def test_every_filter_acts_on_the_table_and_on_every_plot(look: Tab, storage: str) -> None:
+    with Ledger.open(storage, read_only=True) as ledger:
+        trials = ledger.trials(ledger.study("planted").id)
+    look.open(PATHS["leaderboard"]).settle()
+    for name, value, holds in FILTERS:
+        wanted = [trial.number for trial in trials if holds(trial)]
+        assert 0 < len(wanted) < len(trials), name
+        measured = [number for number in wanted if trials[number].last_score is not None]
+        field = look.page.locator(f"[name={name}]")
+        is_choice = field.evaluate("(one) => one.tagName") == "SELECT"
+        (field.select_option if is_choice else field.fill)(value)
+        rows = "document.querySelectorAll('#board tbody tr').length"
+        look.page.wait_for_function(f"() => location.search.includes('{name}=') && {rows} === {len(wanted)}")
+        assert shown_numbers(look) == wanted
+        for plot in range(6):
+            look.page.wait_for_function(_SHOWS, arg=[plot, measured])
+        look.page.get_by_role("button", name="Clear").click()
+        look.page.wait_for_function(f"() => !location.search.includes('{name}=') && {rows} === {len(trials)}")
+    look.open(f"{PATHS['leaderboard']}?state=pruned&text=adapter")
+    wanted = [one.number for one in trials if one.state is TrialState.PRUNED and "adapter" in one.description.lower()]
+    assert shown_numbers(look) == wanted
+
+
+_SHOWS = """([plot, wanted]) => {
+    const { data } = document.querySelectorAll(".plot")[plot];
+    const shown = new Set(data.filter((one) => one.meta !== "ring").flatMap((one) => one.customdata ?? []));
+    return [...shown].every((one) => wanted.includes(one)) && (plot > 1 || shown.size === wanted.length);
+}"""
+"""Whether a plot of the leaderboard shows no other trials; the first two show all that have what they show."""
+
+
+def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look: Tab) -> None:
+    look.open(PATHS["leaderboard"]).settle()
+    point = look.page.locator(".plot").first.locator(".scatterlayer .trace path.point").first
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    look.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    look.page.wait_for_function("() => new URLSearchParams(location.search).get('pick')")
+    number = look.page.evaluate("() => new URLSearchParams(location.search).get('pick')")
+    assert look.count(f"tr.marked[data-number='{number}']") == 1
+    for plot in range(6):
+        look.page.wait_for_function(_IS_MARKED, arg=[plot, int(number)])
+    look.page.get_by_role("link", name="Overview").click()
+    look.page.wait_for_function("() => document.body.dataset.ready && location.search.includes('pick')")
+    look.page.wait_for_selector(f".picked a[href*='number={number}']")
+    look.page.get_by_role("link", name="Leaderboard").click()
+    look.page.wait_for_selector(f"tr.marked[data-number='{number}']")
+    look.page.locator(".picked button").first.click()
+    look.page.wait_for_function("() => !location.search.includes('pick')")
+    assert look.count("tr.marked") == 0
+
+
+_IS_MARKED = """([plot, number]) => {
+    const { data } = document.querySelectorAll(".plot")[plot];
+    const has = data.some((one) => one.meta !== "ring" && one.customdata?.includes(number));
+    return !has || data.some((one) => one.meta === "ring" && one.customdata.includes(number));
+}"""
+
+
+def test_two_marked_trials_are_compared(look: Tab) -> None:
+    look.open(f"{PATHS['leaderboard']}?pick=3,5")
+    look.page.get_by_role("link", name="compare 3 and 5").click()
+    look.page.wait_for_selector("section svg")
+    assert look.count("section svg") == 4
+    assert look.text("thead").split() == ["What", "Trial", "3", "Trial", "5"]
+    assert "On the same 500 validation examples trial 3 is" in look.text(".verdict")
+
+
+@pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+def test_a_plot_can_be_taken_away_as_a_picture(look: Tab, kind: str, start: bytes) -> None:
+    look.open(PATHS["leaderboard"]).settle()
+    with look.page.expect_download() as coming:
+        look.page.locator("figure .downloads").first.get_by_text(kind).click()
+    assert coming.value.suggested_filename == f"score-by-parameters.{kind.lower()}"
+    assert Path(coming.value.path()).read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("name", ["live", "leaderboard", "trial", "compare", "discover", "confirmations"])
+def test_the_data_of_every_plot_can_be_taken_away(look: Tab, name: str) -> None:
+    look.open(PATHS[name])
+    wait_for_views(look)
+    look.settle()
+    plots = look.count("figure .downloads")
+    assert plots > 0
+    assert look.count("figure .downloads button") == 3 * plots
+    for place in range(plots):
+        with look.page.expect_download() as coming:
+            look.page.locator("figure .downloads").nth(place).get_by_text("CSV").click()
+        assert coming.value.suggested_filename.endswith(".csv")
+        rows = list(csv.reader(Path(coming.value.path()).read_text().splitlines()))
+        assert len(rows) > 1
+        assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look: Tab) -> None:
+    look.open(PATHS["leaderboard"])
+    look.page.locator("#board th button", has_text="Parameters").focus()
+    look.page.keyboard.press("Enter")
+    assert "sort-board=parameters%3Adown" in look.page.url
+    assert look.page.locator("#board th[aria-sort=descending]").inner_text().strip().startswith("Parameters")
+    cells = look.page.eval_on_selector_all(
+        "#board tbody tr", "(rows) => rows.map((row) => Number(row.cells[10].textContent.replaceAll(',', '')))"
+    )
+    assert cells == sorted(cells, reverse=True)
+    look.page.reload()
+    look.page.wait_for_selector("#board th[aria-sort=descending]")
+
+
+def test_the_first_key_leads_past_the_navigation(look: Tab) -> None:
+    look.open(STUDY)
+    look.page.keyboard.press("Tab")
+    assert look.page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
+    look.page.keyboard.press("Enter")
+    assert look.page.evaluate("() => document.activeElement.id") == "content"
+
+
+def test_colours_follow_the_button_and_are_remembered(look: Tab) -> None:
+    look.open(STUDY)
+    back = "() => getComputedStyle(document.body).backgroundColor"
+    before = look.page.evaluate(back)
+    look.page.locator("#theme").click(click_count=2)
+    assert look.page.evaluate(back) != before
+    look.open(PATHS["leaderboard"])
+    assert look.page.evaluate("() => document.documentElement.dataset.theme") == "dark"
+    assert look.page.evaluate(back) != before
+
+
+def test_every_link_of_the_pages_leads_somewhere(look: Tab) -> None:
+    seen: set[str] = set()
+    for path in PATHS.values():
+        look.open(path)
+        links = look.page.eval_on_selector_all("a[href]", "(all) => all.map((one) => one.href.split('#')[0])")
+        seen |= set(links)
+    assert len(seen) > 50
+    for link in sorted(seen):
+        assert look.page.request.get(link).status == 200, link
+
+
+def test_sql_is_asked_and_refused(look: Tab) -> None:
+    look.open("query/")
+    look.page.locator("#sql").fill("select number, score from trials where state = 'complete' order by number")
+    look.page.keyboard.press("Control+Enter")
+    look.page.wait_for_selector("section table tbody tr")
+    assert look.text("section table tbody tr").split()[0] == "0"
+    look.page.locator("#sql").fill("drop table trials")
+    look.page.get_by_role("button", name="Ask").click()
+    look.page.wait_for_selector("section .problem")
+    assert "a query must only read" in look.text("section .problem")
+    look.problems.clear()  # the browser tells of the answer 409 itself
+
+
+def test_hostile_names_and_values_are_text(opened: Any, sample_trials: tuple[NewTrial, ...], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'hostile.db'}"
+    hostile_study(url, sample_trials)
+    with serving(url) as address, tab(opened, address) as look:
+        for name, path in PATHS.items():
+            wanted = path.replace("first=5&second=1", "first=3&second=1")
+            if name == "query":
+                wanted = "query/?sql=select+name%2C+metric+from+studies"
+            look.open(wanted)
+            wait_for_views(look)
+            if name != "discover":
+                look.settle()
+            body = look.text("body")
+            assert name in ("query", "discover", "confirmations") or "DROP TABLE" in body
+            assert "\x1b" not in body
+            assert "\u202e" not in body.replace("\ufffd", "")
+            assert "{{7*7}}" in body or "49" not in body
+            assert look.page.evaluate("() => window.pwned") is None
+            assert look.count("#page img") == 0
+        problems = [one for one in look.problems if "404" not in one]
+        assert problems == []
+    with Ledger.open(url, read_only=True) as ledger:
+        assert [study.name for study in ledger.studies()] == [HOSTILE.replace("\x00", "")]
+
+
+class Program:
+    """A launch in a process of its own."""
+
+    def __init__(self, folder: Path, trials: int, step_seconds: float) -> None:
+        self.url = f"sqlite:///{folder / 'running.db'}"
+        script = ROOT / "tests" / "support" / "trivial_launch.py"
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+        self.process = subprocess.Popen(
+            [sys.executable, script, self.url, folder, "inline", str(trials), str(step_seconds), "random"],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def newest(self) -> tuple[int, int, float] | None:
+        """Trial, step and score of a running trial's newest reading."""
+        with Ledger.open(self.url, read_only=True) as ledger:
+            for trial in ledger.trials(1, states=[TrialState.RUNNING]):
+                if trial.last_score is not None:
+                    return trial.number, trial.steps, trial.last_score
+        return None
+
+    def wait_for(self, what: Any) -> Any:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            if Path(self.url.removeprefix("sqlite:///")).exists():
+                try:
+                    found = what()
+                except Exception as error:
+                    if "studies" not in str(error) and "schema" not in str(error).lower():
+                        raise
+                    found = None
+                if found is not None:
+                    return found
+            time.sleep(0.05)
+        raise AssertionError("the launch did not get so far")
+
+
+def test_a_page_follows_a_study_that_runs(opened: Any, tmp_path: Path) -> None:
+    with_steps = Program(tmp_path, 14, 0.06)
+    try:
+        with_steps.wait_for(with_steps.newest)
+        with serving(with_steps.url) as address, tab(opened, address) as look:
+            look.open(STUDY)
+            assert look.text("#standing").endswith("live")
+            seen = 0
+            while seen < 3:
+                number, step, _ = with_steps.wait_for(with_steps.newest)
+                began = time.monotonic()
+                look.page.wait_for_function(
+                    """([number, step]) => [...document.querySelectorAll(`tr[data-number='${number}']`)].some((row) => {
+                        const [done, all] = row.cells[3].textContent.split("/");
+                        return all === undefined || Number(done) >= step;
+                    })""",
+                    arg=[number, step],
+                )
+                print(f"trial {number}, step {step}: on the page after {time.monotonic() - began:.2f} s")  # noqa: T201
+                seen += 1
+            with_steps.process.wait(SECONDS)
+            look.page.wait_for_function("() => document.querySelector('.tile b').textContent === '14 / 14'")
+            assert "none" in look.text("section .more")
+            assert look.problems == []
+    finally:
+        with_steps.process.kill()
+        with_steps.process.wait()
+
+
+def test_an_export_works_on_any_web_server(opened: Any, storage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    assert export_study(storage, "planted", folder) > 60
+    handler = partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with tab(opened, f"http://127.0.0.1:{server.server_port}/") as look:
+            for page in PAGES:
+                if page.of_study and page.is_exported:
+                    look.open("" if page.name == "live" else f"{page.name}/").settle()
+                    assert look.count(".problem") == 0, page.name
+                    assert look.text("#standing").endswith("exported")
+            look.open("leaderboard/?state=pruned")
+            assert look.count("#board tbody tr") == 8
+            look.page.locator("#board tbody tr a").first.click()
+            look.page.wait_for_selector(".picture svg")
+            assert look.problems == []
+        server.shutdown()
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert "static/plotly/plotly.min.js" in names
+    assert not any("http" in path.read_text() for path in folder.rglob("*.html"))
+    assert json.loads((folder / "api" / "trials" / "3.json").read_text())["number"] == 3
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""

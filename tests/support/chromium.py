@@ -1,0 +1,105 @@
+"""A browser that the tests look at pages with."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from support.left_out import leave_out
+
+_OF_PLOTLY = "Applying inline style violates"
+"""What the browser says when Plotly's style sheet for maps, which nothing here draws, is refused."""
+
+_READY = "body[data-ready]"
+SECONDS = 60
+
+
+def chromium() -> str:
+    """The browser's program; without it the test is left out, or fails where none may be."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        leave_out("Chromium", "apt-get install chromium")
+    return found
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    program = chromium()
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@dataclass
+class Tab:
+    """A page of a dashboard, and what went wrong on it."""
+
+    page: Any
+    address: str
+    problems: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> "Tab":
+        """Go to a page, and wait until its script has shown what it shows."""
+        self.page.goto(self.address + path)
+        self.page.wait_for_selector(_READY)
+        return self
+
+    def settle(self) -> "Tab":
+        """Wait until every plot is drawn."""
+        self.page.wait_for_function("() => [...document.querySelectorAll('.plot')].every((one) => one.dataset.drawn)")
+        return self
+
+    def count(self, selector: str) -> int:
+        return int(self.page.locator(selector).count())
+
+    def text(self, selector: str) -> str:
+        return str(self.page.locator(selector).first.inner_text())
+
+    def violations(self) -> list[str]:
+        """What axe finds that keeps people out."""
+        self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+        found = self.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")["violations"]
+        return [
+            f"{one['id']}: {one['help']} ({one['nodes'][0]['html'][:160]})"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+
+@contextmanager
+def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") -> Iterator[Tab]:
+    """A fresh window; everything that it says is wrong, or asks of another address, is kept."""
+    context = opened.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, reduced_motion="reduce"
+    )
+    context.set_default_timeout(1000 * SECONDS)
+    page = context.new_page()
+    found = Tab(page, address)
+    page.on("pageerror", lambda error: found.problems.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: found.problems.append(f"dialog: {dialog.message}"))
+    page.on("console", lambda said: _heard(found, said))
+    page.on("request", lambda request: _asked(found, request.url))
+    try:
+        yield found
+    finally:
+        context.close()
+
+
+def _heard(found: Tab, said: Any) -> None:
+    if said.type == "error" and _OF_PLOTLY not in said.text:
+        found.problems.append(f"console: {said.text}")
+
+
+def _asked(found: Tab, url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("blob", "data") and parts.netloc != urlsplit(found.address).netloc:
+        found.problems.append(f"asked {url}")
