@@ -119,12 +119,12 @@ class PlantedTruth:
             0.0 if rate is None else self._z(edits, rate)
             for edits, rate in zip((configuration.attention, configuration.ffn), rates, strict=True)
         ]
-        return self._at(configuration, zs)
+        return self.at(configuration, zs)
 
     def tuned(self, configuration: Configuration) -> float:
         """True score of a configuration at the best rates."""
         sides = configuration.attention, configuration.ffn
-        return self._at(configuration, [self.rates(edits[0].form.name).best if edits else 0.0 for edits in sides])
+        return self.at(configuration, [self.rates(edits[0].form.name).best if edits else 0.0 for edits in sides])
 
     def best_published(self) -> float:
         """True score of the best published method of the space, its rates tuned."""
@@ -147,7 +147,8 @@ class PlantedTruth:
         """A normal number of the task's own."""
         return drawn(self.seed, *parts, mean=mean, spread=spread)
 
-    def _at(self, configuration: Configuration, zs: Sequence[float]) -> float:
+    def at(self, configuration: Configuration, zs: Sequence[float]) -> float:
+        """True score of a configuration at relative rates of both sides; those of a side without edits play no part."""
         gains, keys = [], []
         for side, edits, z in zip(_SIDE, (configuration.attention, configuration.ffn), zs, strict=True):
             if not edits:

@@ -18,7 +18,7 @@ REST = "any other"
 LEAST = 12
 """Pairs below which a contrast is not asked: the space has hardly any."""
 
-MOST = 120
+MOST = 60
 """Pairs that are asked; more make no difference to the mean."""
 
 _AGAINST_REST = ("write",)

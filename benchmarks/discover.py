@@ -1,0 +1,258 @@
+"""What `discover` says on planted truths: intervals that hold the truth, right signs, the ranks of Sobol shares.
+
+    python benchmarks/discover.py                           200 tasks of 100 trials, two samplers; an hour
+    python benchmarks/discover.py --tasks 20 --arms factored
+    python benchmarks/discover.py --importance --trials 500 --tasks 10
+    python benchmarks/discover.py --results FILE            continues what the file holds, and adds to it
+
+The search is the real one on made-up tasks (`search_arms`). Of every matched contrast the 90% interval is compared with
+the mean true difference of the same pairs, at the same rates; what collapses counts as the model takes it. On every
+other task nothing but form and the written tensor has any effect, so that what is resolved of the rest is false.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from search import whole_space
+from search_arms.arms import ARMS
+from search_arms.simulation import Run, Setting
+from search_arms.statistics import share
+from search_arms.truth import PlantedTruth
+
+from search_space.configuration import Configuration
+from search_space.space.space import SearchSpace
+from studies.queries.discover import Knowledge, discovered
+from studies.queries.discover.contrasts import LEAST, Contrast, contrasts, pairs
+from studies.queries.discover.importance import Importance
+from studies.queries.discover.sobol import base, crossed, factors, together, total
+from studies.search.factored.genes import Genes
+
+POINTS = 100.0
+"""Of a score of 1."""
+
+WITHOUT_EFFECT = ("read", "insertion", "gate", "heads", "activation", "scale")
+"""Dimensions that do nothing on every other task."""
+
+_ARMS = ("random + repairs", "factored")
+_WIDTHS = (10, 22, 13, 10, 13, 12, 8)
+
+
+class WithoutEffects(PlantedTruth):
+    """A task on which some dimensions do nothing."""
+
+    def _effect(self, side: str, dimension: str, value: str) -> float:
+        return 0.0 if dimension in WITHOUT_EFFECT else super()._effect(side, dimension, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A contrast of a study and its truth, in points.
+
+    Attributes:
+        arm: Who searched.
+        seed: Of the task.
+        contrast: Side, dimension and both values.
+        is_null: Whether its dimension does nothing on the task.
+        value: What is expected.
+        reach: Half of the 90% interval.
+        truth: The mean true difference of the pairs.
+    """
+
+    arm: str
+    seed: int
+    contrast: str
+    is_null: bool
+    value: float
+    reach: float
+    truth: float
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval holds the truth."""
+        return abs(self.value - self.truth) <= self.reach
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the interval does not hold zero."""
+        return abs(self.value) > self.reach
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether the sign is right."""
+        return (self.value > 0) == (self.truth > 0)
+
+
+class Scores:
+    """True scores of genes; a configuration is solved once, whatever its rates."""
+
+    def __init__(self) -> None:
+        self._known: dict[Genes, Configuration] = {}
+
+    def of(self, knowledge: Knowledge, truth: PlantedTruth, genes: Sequence[Genes]) -> np.ndarray:
+        """In points; what is below the model's lowest score counts as it."""
+        lowest = POINTS * knowledge.lowest
+        return np.array([max(truth.at(self._configuration(knowledge, one), _rates(one)), lowest) for one in genes])
+
+    def _configuration(self, knowledge: Knowledge, genes: Genes) -> Configuration:
+        attention, ffn = (side and replace(side, rate=0.0) for side in (genes.attention, genes.ffn))
+        key = replace(genes, attention=attention, ffn=ffn)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = knowledge.genome.candidate(key).configuration
+        return known
+
+
+def _rates(genes: Genes) -> list[float]:
+    return [0.0 if side is None else side.rate for side in (genes.attention, genes.ffn)]
+
+
+def studied(
+    arm: str, space: SearchSpace, seed: int, trials: int, *, noise: float = 2.2
+) -> tuple[Knowledge, PlantedTruth]:
+    """A study of an arm on the task of a seed; odd ones are without most effects."""
+    setting = Setting(space=space, trials=trials, noise=noise, ruggedness=0.4, checkpoints=(trials,))
+    truth = (WithoutEffects if seed % 2 else PlantedTruth)(space, seed)
+    run = Run(ARMS[arm], setting, seed, truth=truth)
+    for _ in range(trials):
+        run.step()
+    return Knowledge(space, run.history, metric="accuracy"), truth
+
+
+def checked(arm: str, knowledge: Knowledge, truth: PlantedTruth, scores: Scores) -> Iterator[Checked]:
+    """Every contrast of a study."""
+    for contrast in contrasts(knowledge.measure):
+        some = pairs(knowledge.measure, contrast)
+        if len(some) < LEAST:
+            continue
+        having, lacking = ([knowledge.tuned(one) for one in group] for group in (some.having, some.lacking))
+        effect = knowledge.effect(having, lacking)
+        differences = scores.of(knowledge, truth, having) - scores.of(knowledge, truth, lacking)
+        yield Checked(
+            arm=arm,
+            seed=truth.seed,
+            contrast=_named(contrast),
+            is_null=isinstance(truth, WithoutEffects) and contrast.dimension in WITHOUT_EFFECT,
+            value=POINTS * effect.mean,
+            reach=POINTS * (effect.high - effect.mean),
+            truth=float(differences.mean()),
+        )
+
+
+def _named(contrast: Contrast) -> str:
+    return f"{contrast.side} {contrast.dimension}: {contrast.value} / {contrast.other}"
+
+
+def ranked(knowledge: Knowledge, truth: PlantedTruth, scores: Scores) -> float:
+    """Spearman's correlation of the total shares with the true ones."""
+    from scipy.stats import spearmanr
+
+    some = base(knowledge.measure)
+    own = scores.of(knowledge, truth, some)[None]
+    true = {
+        (factor.side, factor.dimension): float(total(own, scores.of(knowledge, truth, factor.changed)[None])[0])
+        for factor in factors(knowledge.measure, some)
+    }
+    groups = [scores.of(knowledge, truth, group)[None] for group in crossed(knowledge.measure, some)]
+    (answer,) = discovered(knowledge, ["V1"])
+    rows = [row for row in answer.rows if isinstance(row, Importance)]
+    both = float(together(groups)[0])
+    return float(spearmanr([row.value for row in rows], [true.get((row.side, row.dimension), both) for row in rows])[0])
+
+
+def table(found: Sequence[Checked]) -> Iterator[str]:
+    """What is counted, arm by arm; shares with their 95% interval by tasks."""
+    names = ("contrasts", "covered", "sign errors", "resolved", "false rules", "half width", "error")
+    yield f"{'':<18}" + "".join(f"{name:>{width}}" for name, width in zip(names, _WIDTHS, strict=True))
+    for arm in dict.fromkeys(one.arm for one in found):
+        some = [one for one in found if one.arm == arm]
+        clear = [one for one in some if abs(one.truth) > 2 * one.reach]
+        null = [one for one in some if one.is_null]
+        low, high = _by_tasks(some)
+        cells = f"{fmean(one.is_covered for one in some):.3f} [{low:.3f}, {high:.3f}]"
+        wrong = f"{sum(not one.has_sign for one in clear)} of {len(clear)}"
+        false = f"{fmean(one.is_resolved for one in null):.1%}" if null else "-"
+        resolved = f"{fmean(one.is_resolved for one in some):.1%}"
+        reach = f"{fmean(one.reach for one in some):.2f}"
+        error = f"{math.sqrt(fmean((one.value - one.truth) ** 2 for one in some)):.2f}"
+        values = (f"{len(some):,}", cells, wrong, resolved, false, reach, error)
+        yield f"{arm:<18}" + "".join(f"{value:>{width}}" for value, width in zip(values, _WIDTHS, strict=True))
+
+
+def _by_tasks(some: Sequence[Checked]) -> tuple[float, float]:
+    """The 95% interval of the coverage; the contrasts of a task are not independent, tasks are."""
+    tasks: dict[int, list[bool]] = {}
+    for one in some:
+        tasks.setdefault(one.seed, []).append(one.is_covered)
+    means = [fmean(each) for each in tasks.values()]
+    if len(means) < 2:
+        interval = share([one.is_covered for one in some])
+        return interval.low, interval.high
+    half = 1.96 * float(np.std(means, ddof=1)) / math.sqrt(len(means))
+    return fmean(means) - half, min(1.0, fmean(means) + half)
+
+
+def _arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--tasks", type=int, default=200, help="default 200")
+    add("--first-seed", type=int, default=0, help="default 0")
+    add("--trials", type=int, default=100, help="of a study (default 100)")
+    add(
+        "--arms",
+        type=lambda text: tuple(text.split(",")),
+        default=_ARMS,
+        metavar="ARM,…",
+        help=f"default {', '.join(_ARMS)}",
+    )
+    add("--importance", action="store_true", help="compare the ranks of V1 with the true shares instead")
+    add("--results", type=Path, metavar="FILE", help="lines of JSON, one a contrast; studies there are not run again")
+    arguments = parser.parse_args(words)
+    unknown = [arm for arm in arguments.arms if arm not in ARMS]
+    if unknown or min(arguments.tasks, arguments.trials) < 1:
+        parser.error(f"arms must be among {', '.join(ARMS)}, tasks and trials at least 1.")
+    return arguments
+
+
+def _known(file: Path | None) -> list[Checked]:
+    if file is None or not file.is_file():
+        return []
+    return [Checked(**entry) for entry in map(json.loads, file.read_text().splitlines())]
+
+
+def main() -> None:
+    arguments = _arguments()
+    space, scores = whole_space(), Scores()
+    found = _known(arguments.results)
+    ranks: Mapping[str, list[float]] = {arm: [] for arm in arguments.arms}
+    for seed in range(arguments.first_seed, arguments.first_seed + arguments.tasks):
+        for arm in arguments.arms:
+            if any((one.arm, one.seed) == (arm, seed) for one in found):
+                continue
+            knowledge, truth = studied(arm, space, seed, arguments.trials)
+            print(f"seed {seed}: {arm}", file=sys.stderr, flush=True)
+            if arguments.importance:
+                ranks[arm].append(ranked(knowledge, truth, scores))
+                continue
+            new = list(checked(arm, knowledge, truth, scores))
+            found += new
+            if arguments.results is not None:
+                with arguments.results.open("a") as file:
+                    file.writelines(json.dumps(asdict(one)) + "\n" for one in new)
+    if arguments.importance:
+        for arm, values in ranks.items():
+            told = f"mean {fmean(values):.2f}, least {min(values):.2f}, {len(values)} tasks"
+            print(f"{arm:<18}Spearman's correlation of total shares after {arguments.trials} trials: {told}")
+        return
+    for line in table([one for one in found if one.arm in arguments.arms]):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

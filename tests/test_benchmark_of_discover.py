@@ -1,0 +1,57 @@
+"""The benchmark of discover: what it counts, and a small seeded version of what it shows."""
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.simulated_search import whole_space
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("discover")
+
+
+def test_the_table_counts_coverage_signs_and_false_rules(benchmark: Any) -> None:
+    one = benchmark.Checked(arm="a", seed=0, contrast="c", is_null=False, value=1.0, reach=0.5, truth=1.4)
+    found = [
+        one,
+        replace(one, truth=1.6),  # missed
+        replace(one, value=-1.0, truth=1.2),  # missed, resolved, the sign is wrong and the effect is clear
+        replace(one, seed=1, is_null=True, value=0.4, truth=0.0),
+        replace(one, seed=1, is_null=True, value=0.6, truth=0.2),  # resolved where there is nothing
+    ]
+    (row,) = [line.split() for line in benchmark.table(found) if line.startswith("a ")]
+    # contrasts, covered 3 of 5, wrong signs of clear effects, resolved 4 of 5, half of the null ones
+    assert (row[1], row[2]) == ("5", "0.600")
+    assert row[5:10] == ["1", "of", "3", "80.0%", "50.0%"]
+
+
+def test_a_task_without_effects_has_none(benchmark: Any) -> None:
+    space = whole_space()
+    plain, without = benchmark.PlantedTruth(space, 5), benchmark.WithoutEffects(space, 5)
+    assert plain._effect("ffn", "insertion", "parallel") != 0
+    assert without._effect("ffn", "insertion", "parallel") == 0
+    assert without._effect("ffn", "form", "lowrank") == plain._effect("ffn", "form", "lowrank")
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_planted_truth(benchmark: Any) -> None:
+    """Four tasks of 60 trials, 256 contrasts; the whole benchmark has 200 tasks."""
+    space, scores = whole_space(), benchmark.Scores()
+    found = []
+    for seed in range(4):
+        knowledge, truth = benchmark.studied("random + repairs", space, seed, 60)
+        found += list(benchmark.checked("random + repairs", knowledge, truth, scores))
+    assert len(found) > 200
+    assert 0.8 < sum(one.is_covered for one in found) / len(found) <= 1.0
+    assert sum(one.is_resolved for one in found if one.is_null) <= 0.1 * sum(one.is_null for one in found)
+    clear = [one for one in found if abs(one.truth) > 2 * one.reach]
+    assert all(one.has_sign for one in clear)
+    # a posterior that is too sure of itself is noticed
+    assert sum(replace(one, reach=one.reach / 4).is_covered for one in found) / len(found) < 0.6
