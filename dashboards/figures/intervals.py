@@ -6,6 +6,7 @@ from typing import Any
 
 from dashboards.figures.figure import RESOLVED, UNRESOLVED, Figure, plain, rows_layout, zero_line
 from studies.queries.discover import Answer, Finding
+from studies.queries.discover.rules import Rule
 
 MOST_ROWS = 24
 
@@ -23,7 +24,7 @@ def intervals(answer: Answer, *, across: str, name: str | None = None, title: st
     """
     rows = answer.rows[:MOST_ROWS]
     labels = [label_of(row) for row in rows]
-    left_out = f"; the first {len(rows)} of {len(answer.rows)}" if len(rows) < len(answer.rows) else ""
+    left_out = f" The first {len(rows)} of {len(answer.rows)} rows" if len(rows) < len(answer.rows) else ""
     resolved = sum(row.is_resolved for row in rows)
     return Figure(
         name=name or answer.view.lower(),
@@ -65,6 +66,9 @@ def interval_trace(rows: Sequence[Finding], labels: Sequence[str]) -> Mapping[st
 
 
 def label_of(row: Finding) -> str:
-    """What a row is of: its own texts and whole numbers, in their order."""
+    """What a row is of: a rule in words, else its own texts, in their order."""
+    if isinstance(row, Rule):
+        place = {"attention": "attention ", "ffn": "FFN "}.get(row.side, "")
+        return f"{place}{row.dimension}: {row.better} instead of {row.worse}"
     own = (getattr(row, field.name) for field in fields(row) if field.name not in _COMMON)
     return " · ".join(str(value) for value in own if isinstance(value, str) and value)

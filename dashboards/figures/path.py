@@ -50,7 +50,7 @@ def _waterfall(rows: Sequence[Worth], metric: str) -> Figure:
     layout["xaxis"]["range"] = [min(reached) - room, max(reached) + room]
     return Figure(
         name="v2-path",
-        title="From the published method to the winner, one difference after another",
+        title="From the published method to the trial, one difference after another",
         says=f"A waterfall of {len(rows)} steps from {before[0]:.4f} to {rows[-1].reached:.4f} expected {metric}.",
         data=[bars, ends],
         layout=layout,

@@ -42,6 +42,7 @@ class Section:
         figures: May be none.
         table: The numbers; None without.
         note: How to read them; empty for nothing.
+        lines: What is read line by line, such as a tree.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Section:
     figures: tuple[Figure, ...] = ()
     table: Table | None = None
     note: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +85,12 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: Publi
     board = leaderboard(ledger, name)
     answers = discovered(knowledge, against=against)
     sections = [_leaderboard(board)]
-    tree = rule_tree(knowledge).lines()
     sections += [
         Section(
             name=answer.view.lower(),
             title=answer.question,
-            sentences=(*answer.sentences, *tree) if answer.view == "V8" else answer.sentences,
+            sentences=answer.sentences,
+            lines=rule_tree(knowledge).lines() if answer.view == "V8" else (),
             figures=figures_of(knowledge, answer),
             table=answer.table(),
             note=answer.note,

@@ -153,10 +153,9 @@ def _sentences(
     low, high = _interval(whole)
     worth = interval_words(whole.mean, low, high, knowledge.metric)
     resolved = [row.sentence for row in rows if row.is_resolved]
-    than = "more" if whole.mean > 0 else "less"
     sure = "" if low > 0 or high < 0 else ", which is not resolved"
     return (
-        f"Trial {ends[0]} is expected to score {than} than {ends[1]} by {worth}{sure}; "
-        f"{len(resolved)} of {len(rows)} differences are resolved.",
+        f"Trial {ends[0]} minus {ends[1]} is expected to be {worth}{sure}; {len(resolved)} of {len(rows)} differences "
+        "are resolved.",
         *resolved,
     )

@@ -111,3 +111,35 @@ def test_an_answer_without_rows_has_no_figure(knowledge: Knowledge) -> None:
     for view in ("V1", "V2", "V4", "V5"):
         empty = Answer(view=view, question="q", rows=(), sentences=("nothing",), note="", kind=Finding)
         assert figures_of(knowledge, empty) == ()
+
+
+def test_shares_of_variance_have_their_first_order_shares_beside_them(figures: list[Figure]) -> None:
+    (figure,) = [one for one in figures if one.name == "v1"]
+    total, first, *_ = figure.data
+    assert (total["name"], first["name"]) == ("total, 90% interval", "first-order")
+    assert next(note["text"] for note in figure.layout["annotations"]).startswith(("attention", "FFN"))
+    gaps = zip(total["error_x"]["arrayminus"], total["error_x"]["array"], strict=True)
+    assert all(low >= 0 and high >= 0 for low, high in gaps)
+
+
+def test_cells_without_a_trial_say_so(knowledge: Knowledge, figures: list[Figure]) -> None:
+    maps = [one for one in figures if one.name.startswith("v3-")]
+    assert len(maps) == 3
+    texts = [text for figure in maps for row in figure.data[0]["text"] for text in row if text]
+    (answer,) = discovered(knowledge, ["V3"])
+    assert len(texts) == len(answer.rows)
+    assert sum("–" in text for text in texts) == sum(bool(row["is_empty"]) for row in answer.table().to_dicts())
+
+
+def test_curves_of_shares_and_rates_have_a_band_and_one_best_point(figures: list[Figure]) -> None:
+    for figure in figures:
+        if figure.name.startswith(("v6", "v7")):
+            lines = [trace for trace in figure.data if trace.get("marker")]
+            assert lines
+            assert all(trace["marker"]["symbol"].count("star") == 1 for trace in lines), figure.name
+            assert any(trace.get("fill") == "tonexty" for trace in figure.data), figure.name
+
+
+def test_rules_say_what_instead_of_what(knowledge: Knowledge, figures: list[Figure]) -> None:
+    (figure,) = [one for one in figures if one.name == "v8"]
+    assert all(" instead of " in note["text"].replace("<br>", " ") for note in figure.layout["annotations"])
