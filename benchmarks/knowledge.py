@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from studies.confirming.path import AblationResult, ablation_result, is_ablation, path_notes, path_sentences
-from studies.queries.discover import Answer, discovered, knowledge_of
+from studies.queries.discover import Answer, conclusion, discovered, knowledge_of
 from studies.queries.leaderboard import Leaderboard, leaderboard
 from studies.specification.recorded import recorded_space
 from studies.store.ledger import Ledger
@@ -22,7 +22,9 @@ MOST_ROWS = 8
 _HIDDEN = ("sentence", "n", "is_resolved")
 
 
-def page(board: Leaderboard, answers: Sequence[Answer], ablations: Sequence[AblationResult]) -> Iterator[str]:
+def page(
+    board: Leaderboard, said: Sequence[str], answers: Sequence[Answer], ablations: Sequence[AblationResult]
+) -> Iterator[str]:
     """The page, line by line."""
     summary = board.summary
     counts = ", ".join(f"{number} {state.value}" for state, number in summary.counts.items() if number)
@@ -33,7 +35,8 @@ def page(board: Leaderboard, answers: Sequence[Answer], ablations: Sequence[Abla
         "It was searched on CPU and asked without the rules of the papers. "
         "The page is written by `benchmarks/knowledge.py`; the numbers are those of `deltaspace discover`.\n"
     )
-    yield f"{board.verdict}\n"
+    yield from (f"> {sentence}\n>" for sentence in said[:-1])
+    yield f"> {said[-1]}\n"
     yield from _overview(answers)
     for answer in answers:
         yield f"## {answer.question}\n"
@@ -113,10 +116,11 @@ def main() -> None:
     given = parser.parse_args()
     with Ledger.open(given.storage, read_only=True) as ledger:
         board = leaderboard(ledger, given.study)
-        answers = discovered(knowledge_of(ledger, given.study, recorded_space))
+        knowledge = knowledge_of(ledger, given.study, recorded_space)
+        answers, said = discovered(knowledge), conclusion(knowledge)
         names = [one.name for one in ledger.confirmations(ledger.study(given.study).id)]
         ablations = [ablation_result(ledger, name) for name in names if is_ablation(ledger, name)]
-    print("\n".join(page(board, answers, ablations)))
+    print("\n".join(page(board, said, answers, ablations)))
 
 
 if __name__ == "__main__":
