@@ -1,0 +1,119 @@
+"""The addresses of a dashboard: what they answer, and what they refuse in a line."""
+
+from collections.abc import Iterator
+
+import pytest
+from support.dashboards import Asker, dashboard_of
+
+from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
+from dashboards.web.rendering import visible
+
+
+@pytest.fixture(scope="module")
+def asker(sample_storage: str) -> Iterator[Asker]:
+    with dashboard_of(sample_storage) as found:
+        yield found
+
+
+def test_studies_are_listed(asker: Asker) -> None:
+    (study,) = asker.ask("/api/studies.json").json["studies"]
+    assert (study["name"], study["task"], study["best"], study["planned"]) == ("sample", "docstrings", 0.85, 8)
+    assert study["counts"] == {"complete": 2, "pruned": 1, "failed": 1, "running": 1, "queued": 1}
+
+
+def test_trials_are_told_once(asker: Asker) -> None:
+    first = asker.ask("/api/studies/1/trials.json").json
+    assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
+    known = f"session={first['session']}&since={first['version']}&ranked={first['ranked']}"
+    again = asker.ask(f"/api/studies/1/trials.json?{known}").json
+    assert again["trials"]["rows"] == []
+    other = asker.ask(f"/api/studies/1/trials.json?session=another&since={first['version']}").json
+    assert len(other["trials"]["rows"]) == 6
+
+
+def test_who_runs_what_is_told(asker: Asker) -> None:
+    found = asker.ask("/api/studies/1/live.json").json
+    assert [(one["number"], one["worker"], one["attempt"]) for one in found["running"]] == [(4, "worker-0", 1)]
+    assert [(one["worker"], one["trials"]) for one in found["workers"]] == [("worker-0", 1)]
+    assert found["events"][-1]["text"] == "worker-0 was lost"
+
+
+def test_curves_are_those_that_were_asked_for(asker: Asker) -> None:
+    found = asker.ask("/api/studies/1/curves.json?trials=0,3,x,-1,99999999999999999999").json
+    assert found == {
+        "0": {"steps": [25, 200], "scores": [0.6, 0.8], "losses": [0.5, 0.5], "rungs": [0, None]},
+        "3": {"steps": [25, 200], "scores": [0.65, 0.85], "losses": [0.5, 0.5], "rungs": [0, None]},
+    }
+
+
+def test_a_trial_is_told_with_its_picture_attempts_and_files(asker: Asker) -> None:
+    found = asker.ask("/api/studies/1/trials/0.json").json
+    assert found["trial"]["method"] == "mam_adapter"
+    assert [edit["write"] for panel in found["picture"]["panels"] for edit in panel["edits"]] == ["head", "f"]
+    assert [file["path"] for file in found["files"]] == ["/snapshots/0"]
+    assert [(one["attempt"], one["ending"]) for one in found["attempts"]] == [(1, "complete")]
+    assert found["nearest"][0]["method"] == "mam_adapter"
+
+
+@pytest.mark.parametrize("number", ["6", "-1", "x", "1e1", "9" * 30, "%00", "..%2f..%2fetc"])
+def test_a_trial_that_is_not_there_is_refused(asker: Asker, number: str) -> None:
+    answer = asker.ask(f"/api/studies/1/trials/{number}.json")
+    assert answer.status == 404
+    assert "no trial" in answer.json["problem"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/studies/2/", "/studies/1/nothing/", "/nothing/", "/api/nothing.json", "/api/studies/2/live.json"]
+)
+def test_what_is_not_there_is_said_in_a_line(asker: Asker, path: str) -> None:
+    answer = asker.ask(path)
+    assert answer.status == 404
+    assert b"Traceback" not in answer.body
+    assert answer.body.count(b"\n") <= 1
+
+
+@pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/plotly/..%2f..%2f__init__.py"])
+def test_files_outside_are_not_served(asker: Asker, path: str) -> None:
+    assert asker.ask(path).status in (400, 404)
+
+
+def test_sql_is_answered_up_to_a_thousand_rows(asker: Asker) -> None:
+    found = asker.query("select number from trials order by number").json
+    assert (found["columns"], found["rows"][:2], found["is_cut"]) == (["number"], [[0], [1]], False)
+    long = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200) select i from n"
+    found = asker.query(long).json
+    assert len(found["rows"]) == MOST_ROWS
+    assert found["is_cut"]
+
+
+@pytest.mark.parametrize("sql", ["delete from trials", "select 1; drop table trials", "attach 'x' as y", "", "\x00"])
+def test_sql_that_writes_is_refused(asker: Asker, sql: str) -> None:
+    answer = asker.query(sql)
+    assert answer.status == 409
+    assert answer.json["problem"]
+    assert asker.query("select count(*) from trials").json["rows"] == [[6]]
+
+
+def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
+    path = "/api/query.json"
+    assert asker.ask(path, method="POST", body='{"sql": "select 1"}').status == 415
+    for body in ("", "[]", '{"sql": 3}', "{"):
+        assert asker.ask(path, method="POST", body=body, Content_Type="application/json").status == 400
+    assert asker.query("x" * (MOST_CHARACTERS + 1)).status == 400
+    assert asker.query("x" * (5 * MOST_CHARACTERS)).status == 413
+
+
+def test_news_are_told_as_events(asker: Asker) -> None:
+    import http.client
+
+    link = http.client.HTTPConnection(asker.host, timeout=30)
+    link.request("GET", "/api/studies/1/events")
+    answer = link.getresponse()
+    assert answer.getheader("content-type", "").startswith("text/event-stream")
+    assert b'"version":' in answer.readline()
+    link.close()
+
+
+def test_what_is_not_seen_is_shown() -> None:
+    assert visible("a\x1b[0m\x00\u202eb\u200f") == "a\u241b[0m\u2400\ufffdb\ufffd"
+    assert visible("prefix of 16–17 · é 漢") == "prefix of 16–17 · é 漢"
