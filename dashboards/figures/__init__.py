@@ -11,5 +11,6 @@
     pruning.py      V5: curves, cuts and forecasts
     curves.py       V6 and V7: along the share of attention, and along learning rates
     boards.py       the leaderboard, and the curves of trials
+    ablations.py    what the steps of an ablation are worth
     views.py        which figures an answer has
 """

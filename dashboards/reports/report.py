@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dashboards.figures.ablations import ablation_figure
 from dashboards.figures.boards import curves_figure, leaderboard_figure
 from dashboards.figures.figure import Figure
 from dashboards.figures.views import figures_of
@@ -129,11 +130,17 @@ def _curves(knowledge: Knowledge) -> Section:
 
 
 def _confirmation(ledger: Ledger, result: ConfirmationResult) -> Section:
-    if is_ablation(ledger, result.name):
-        path = path_of(result)
-        said, remarks, table = path_sentences(path), path_notes(path), path.table()
-    else:
-        said, remarks, table = verdict_sentences(result), notes(result), result.table()
+    title = f"On the test split: {result.name}"
+    if not is_ablation(ledger, result.name):
+        said, note = verdict_sentences(result), " ".join(notes(result))
+        return Section(name=result.name, title=title, sentences=said, table=result.table(), note=note)
+    path = path_of(result)
+    figure = ablation_figure(path)
     return Section(
-        name=result.name, title=f"On the test split: {result.name}", sentences=said, table=table, note=" ".join(remarks)
+        name=result.name,
+        title=title,
+        sentences=path_sentences(path),
+        figures=() if figure is None else (figure,),
+        table=path.table(),
+        note=" ".join(path_notes(path)),
     )

@@ -1,0 +1,67 @@
+"""The figure of an ablation."""
+
+import pytest
+
+from dashboards.figures.ablations import ablation_figure
+from studies.confirming.path import path_of
+from studies.confirming.results import ConfirmationResult, ContenderResult
+from studies.confirming.statistics import spread
+from studies.confirming.verdicts import compare
+
+SEEDS = 8
+
+
+def contender(label: str, scores: list[float], change: str | None) -> ContenderResult:
+    return ContenderResult(
+        label=label,
+        description=label,
+        trial=None,
+        is_published=change is None,
+        is_top=False,
+        baselines=() if change else (label,),
+        stored_parameters=100,
+        is_within_budget=True,
+        attention_learning_rate=1e-3,
+        ffn_learning_rate=None,
+        validation_score=None,
+        scores=tuple(scores),
+        failed=0,
+        spread=spread(scores),
+        optimism=None,
+        change=change,
+    )
+
+
+def result(*, ended: int) -> ConfirmationResult:
+    luck = [0.1 * seed for seed in range(SEEDS)]
+    first = contender("mam_adapter", luck, None)
+    middle = contender("step 1", [one + 0.02 for one in luck], "FFN <b>gate</b>")
+    last = contender("trial 3", [one + 0.02 for one in luck], "attention form")
+    contenders = (last, middle, first)
+    return ConfirmationResult(
+        name="docstrings-ablate",
+        study="docstrings",
+        metric="accuracy",
+        budget_parameters=100,
+        seeds=tuple(range(SEEDS)),
+        trials=3 * SEEDS,
+        ended=ended,
+        contenders=contenders,
+        comparisons=compare(last.scores, {"mam_adapter": first.scores}) if ended == 3 * SEEDS else (),
+        left_out=(),
+        newer_winner=None,
+    )
+
+
+def test_every_step_and_the_whole_have_a_row() -> None:
+    figure = ablation_figure(path_of(result(ended=3 * SEEDS)))
+    assert figure is not None
+    (trace,) = figure.data
+    assert trace["x"] == pytest.approx([0.02, 0.0, 0.02])
+    labels = [note["text"] for note in figure.layout["annotations"]]
+    assert labels == ["1. FFN &lt;b&gt;gate&lt;/b&gt;", "2. attention form", "the whole path"]
+    assert "test split" in figure.layout["xaxis"]["title"]["text"]
+
+
+def test_until_all_trials_have_ended_there_is_no_figure() -> None:
+    assert ablation_figure(path_of(result(ended=5))) is None
