@@ -236,6 +236,31 @@ def test_the_table_compares_seed_by_seed(arms: Any) -> None:
     assert ["first", "4", "+1.50", "-", "50%", "10.0%", "2.0"] in cells
 
 
+def test_a_wider_margin_lets_more_through_and_spends_more(arms: Any, space: SearchSpace) -> None:
+    pruning, plan = arms("pruning"), arms("arms").SIGNIFICANT
+    tasks = [pruning.drawn_task(setting_of(arms, space, trials=50), seed) for seed in range(3)]
+    better = sum(one.method is None and one.truth > task.best_published for task in tasks for one in task.trials)
+    none, narrow, wide = (
+        pruning.outcome(tasks, replace(plan, **fields), 2.2)
+        for fields in ({"reduction": 1}, {"margin": 0.0}, {"margin": 1.64})
+    )
+    assert none.steps == 1.0
+    assert none.survived == [True] * better
+    assert narrow.steps < wide.steps - 0.1
+    assert sum(narrow.survived) < sum(wide.survived) <= better
+    # what nobody could do better is no worse than what lets as many through
+    least = pruning.least_steps(tasks, plan.steps, 2.2)
+    assert sum(least.survived) >= 0.9 * better
+    assert least.steps < wide.steps
+
+
+def test_times_are_of_every_sampler_after_every_number_of_trials(arms: Any, space: SearchSpace) -> None:
+    lines = list(arms("timing").time_lines(space, (12, 20)))
+    assert [line.split()[:2] for line in lines[1:-1]] == [
+        [name, size] for name in arms("timing").SEARCHES for size in ("12", "20")
+    ]
+
+
 def test_the_benchmark_runs_and_continues_what_it_has(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     options = ["--arms", "random uniform,random per decision", "--trials", "12", "--results", str(results)]
