@@ -12,9 +12,6 @@ _WORD = "collapsed: "
 FEWEST = 4
 """Others that were measured after as many steps, before a trial is said to have collapsed."""
 
-CONSTANT = 0.99
-"""Share of the examples with one prediction from which on a trial predicts a constant."""
-
 RISE = 1.03
 """How many times as high as at the first rung losses are that have risen; less is the luck of the batches."""
 
@@ -45,7 +42,7 @@ class Learned:
         A constant prediction cannot have a better loss, however sure it is; one that begins to learn can.
         """
         is_no_better = guessing is None or (self.train >= guessing and self.validation >= guessing)
-        return self.same >= CONSTANT and is_no_better
+        return self.same == 1 and is_no_better
 
     def has_risen(self, first: "Learned") -> bool:
         """Whether both losses are above those at the first rung; each is a mean over many steps or examples."""
@@ -80,7 +77,7 @@ def has_collapsed(reason: str | None) -> bool:
 def _reason(now: Learned, first: Learned | None, guessing: float | None) -> str | None:
     if now.is_a_guess(guessing):
         beside = "" if guessing is None else f", and guessing has {guessing:.4g}"
-        return f"{_WORD}{now.same:.0%} of its predictions are the same, its loss is {now.validation:.4g}{beside}"
+        return f"{_WORD}all its predictions are the same, its loss is {now.validation:.4g}{beside}"
     if first is not None and now.has_risen(first):
         return f"{_WORD}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
     return None

@@ -454,7 +454,7 @@ def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_
     with ledger:
         stopped = ledger.trial(key, 0)
     assert (stopped.state, stopped.method) == (TrialState.PRUNED, "lora_qv")
-    said = "rung 0 (4 steps): collapsed: 100% of its predictions are the same, its loss is 0.71, and guessing has 0.7"
+    said = "rung 0 (4 steps): collapsed: all its predictions are the same, its loss is 0.71, and guessing has 0.7"
     assert stopped.reason == said
     assert broken(plan, keeper) == []
 

@@ -14,7 +14,7 @@ from trial_runner.tasks.classification.split import PreparedTask, Split
 
 GUESSING = math.log(6)
 LEARNS = (Learned(train=1.6, validation=1.5, same=0.4), None)
-GUESSES = (Learned(train=GUESSING, validation=GUESSING + 0.1, same=0.995), None)
+GUESSES = (Learned(train=GUESSING, validation=GUESSING + 0.1, same=1.0), None)
 BAD = Learned(train=1.9, validation=1.8, same=1.0)
 
 
@@ -24,7 +24,7 @@ def told(now: Learned, others: int = FEWEST, guessing_others: int = 0, first: Le
 
 def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
     said = told(BAD)
-    assert said == "collapsed: 100% of its predictions are the same, its loss is 1.8, and guessing has 1.792"
+    assert said == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
     [
         {"train": GUESSING - 0.001},
         {"validation": GUESSING - 0.001},
-        {"same": 0.98},
+        {"same": 0.999},
         {"same": math.nan},
         {"validation": math.nan},
     ],
@@ -52,7 +52,7 @@ def test_a_majority_of_others_that_learn_is_enough() -> None:
 
 def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not() -> None:
     said = collapse(BAD, None, [LEARNS] * FEWEST, None)
-    assert said == "collapsed: 100% of its predictions are the same, its loss is 1.8"
+    assert said == "collapsed: all its predictions are the same, its loss is 1.8"
 
 
 def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels() -> None:
@@ -89,7 +89,7 @@ def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alo
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
         rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
-    said = "rung 0 (50 steps): collapsed: 100% of its predictions are the same, its loss is 1.85, and guessing has 1.8"
+    said = "rung 0 (50 steps): collapsed: all its predictions are the same, its loss is 1.85, and guessing has 1.8"
     assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
 
 
