@@ -6,6 +6,7 @@
     python benchmarks/search.py --results FILE         continues what the file holds, and adds to it
     python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
     python benchmarks/search.py --part transfer --seeds 8 --trials 100     what earlier studies are worth, by family
+    python benchmarks/search.py --part fronts --seeds 24 --trials 60     score against size: what pruning costs of it
     python benchmarks/search.py --part time            how long a proposal takes after up to 20,000 trials
 
 The proposer and the rungs are those of the search, on the whole space of a backbone of RoBERTa-base's shape at half a
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from search_arms.arms import ARMS
+from search_arms.fronts import front_lines
 from search_arms.pruning import pruning_lines
 from search_arms.simulation import Recommended, Setting, Study, simulated
 from search_arms.tables import table_lines
@@ -54,7 +56,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--part",
-        choices=("arms", "pruning", "transfer", "time"),
+        choices=("arms", "pruning", "transfer", "fronts", "time"),
         default="arms",
         help="what is measured (default arms)",
     )
@@ -143,6 +145,9 @@ def main() -> None:
         case "transfer":
             seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             _print(transfer_lines(setting_of(arguments), seeds))
+        case "fronts":
+            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+            _print(front_lines(setting_of(arguments), seeds))
         case "time":
             _print(time_lines(whole_space()))
         case _:
