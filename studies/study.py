@@ -11,6 +11,7 @@ from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
+from studies.queries.fronts import best_within, study_front
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
 from studies.queries.sql import Limits, run_query
@@ -234,6 +235,28 @@ class Study:
         """
         return self.trial("best")
 
+    def best_within(self, size: str | int | float) -> Trial:
+        """The complete trial that is expected to score most of those that are small enough.
+
+        Example:
+            >>> study.best_within("0.1%").stored_parameters
+
+        Args:
+            size: Most stored parameters: a number, or a share of the backbone such as ``0.1%``.
+
+        Raises:
+            StudiesError: If no complete trial is so small.
+        """
+        with _opened(self.storage) as ledger:
+            number = best_within(ledger, self.name, size)
+        return self.trial(number)
+
+    @property
+    def front(self) -> Table:
+        """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
+        with _opened(self.storage) as ledger:
+            return study_front(ledger, self.name).table()
+
     def trial(self, number: int | Literal["best"]) -> Trial:
         """One trial, by its number or as the best.
 
@@ -301,6 +324,7 @@ class Study:
         seeds: int = 5,
         against: str | tuple[str, ...] | list[str] = AGAINST,
         name: str | None = None,
+        size: str | None = None,
         progress: Observer | bool = True,
         **fleet: object,
     ) -> "ConfirmationResult":
@@ -313,6 +337,7 @@ class Study:
             seeds: How often each is trained.
             against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against; one or several.
             name: Of the confirmation; None is the study's with ``-confirm``.
+            size: Most stored parameters of the best trials, such as ``0.1%`` of the backbone; None for any.
             progress: Called about twice a second; True shows a bar, False nothing.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
                 ``time_budget``.
@@ -325,7 +350,9 @@ class Study:
         from studies.confirming.running import confirm
 
         points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
-        request = ConfirmationRequest(study=self.name, top=top, seeds=seeds, against=points, name=name, fleet=fleet)
+        request = ConfirmationRequest(
+            study=self.name, top=top, seeds=seeds, against=points, name=name, size=size, fleet=fleet
+        )
         with observed(progress, self.view) as observer:
             confirm(request, storage_url=self.storage, observer=observer)
         with _opened(self.storage) as ledger:

@@ -18,10 +18,13 @@ from dashboards.terminal.text import (
     states_text,
     value_text,
 )
+from studies.queries.fronts import Front
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
+from studies.queries.ranking import DISCOVERED
 from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
 from studies.queries.table import Table as Rows
+from studies.queries.verdict import WORDS
 from studies.store.records import SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
@@ -54,11 +57,41 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
     parts: list[RenderableType] = [summary_text(board.summary), Text(), _BoardRows(board)]
+    if board.front is not None and board.front.points:
+        parts += [Text(), *_front(board.front, board.summary.metric)]
     if board.verdict:
         parts += [Text(), Text(board.verdict)]
     if board.hidden:
         parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
+
+
+def _front(front: Front, metric: str) -> list[RenderableType]:
+    """The best within every size, the smallest first."""
+    words = WORDS[front.objective]
+    table = plain_table()
+    for name in (words, "of largest" if words == "extra FLOPs" else "of budget", metric, "trial"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what it is", ratio=1, overflow="fold")
+    for point in front.points:
+        is_found = point.method == DISCOVERED
+        table.add_row(
+            f"{point.size:,}",
+            share_text(point.share),
+            estimate_text(point.estimate, point.estimate_high) if point.estimate_high else f"{point.estimate:.4f}",
+            str(point.number),
+            escape(point.sentence if is_found else f"{point.method}: {point.sentence}"),
+            style="bold" if is_found else None,
+        )
+    heading = f"The best within every size, fewest {words} first:"
+    if front.hypervolume is None:
+        return [Text(heading), table]
+    held = estimate_text(front.hypervolume.mean, front.hypervolume.high)
+    return [
+        Text(heading),
+        table,
+        Text(f"Hypervolume {held}: the mean over sizes of {metric} above {front.reference:.4f}."),
+    ]
 
 
 class _BoardRows:

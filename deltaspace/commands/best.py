@@ -3,20 +3,33 @@
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import json_option, size_option, storage_option
 
 
-@click.command("best", epilog=examples("deltaspace best docstrings", "deltaspace best docstrings --json"))
+@click.command(
+    "best",
+    epilog=examples(
+        "deltaspace best docstrings",
+        "deltaspace best docstrings --size 0.1%",
+        "deltaspace best docstrings --json",
+    ),
+)
 @click.argument("study")
+@size_option
 @storage_option
 @json_option
-def command(study: str, storage: str, as_json: bool) -> None:
-    """Show the best trial of a study."""
+def command(study: str, size: str | None, storage: str, as_json: bool) -> None:
+    """Show the best trial of a study: the complete one that is expected to score most.
+
+    Of a study that wants few parameters or extra FLOPs, too, that is the largest of its front; with --size it is the
+    best of those that are small enough.
+    """
     from dashboards.terminal.tables import trial_renderable
     from deltaspace.commands.output import echo_json, show
     from studies.study import Study
 
-    page = Study.open(study, storage).best.page
+    opened = Study.open(study, storage)
+    page = (opened.best if size is None else opened.best_within(size)).page
     if as_json:
         echo_json(page)
     else:

@@ -7,7 +7,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import Function, json_option, storage_option
+from deltaspace.commands.options import Function, json_option, size_option, storage_option
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
@@ -78,6 +78,7 @@ def fleet_options(function: Function) -> Function:
     help="Published methods to hold the winner against, or none.",
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
+@size_option
 @fleet_options
 @storage_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -88,6 +89,7 @@ def command(  # noqa: PLR0913 - one argument per option
     seeds: int,
     against: tuple[PublishedPoint, ...],
     name: str | None,
+    size: str | None,
     storage: str,
     quiet: bool,
     as_json: bool,
@@ -95,9 +97,10 @@ def command(  # noqa: PLR0913 - one argument per option
 ) -> int:
     """Confirm the winners of a study on the test split, which the search never saw.
 
-    The best configurations and the baselines are trained from scratch with fresh seeds, at full length and without
-    pruning. Printed are mean, standard deviation and median over the seeds, and for the best configuration minus each
-    baseline a paired bootstrap interval and a permutation test, corrected for the number of baselines.
+    The best configurations by estimate, with --size those that are small enough, and the baselines are trained from
+    scratch with fresh seeds, at full length and without pruning. Printed are mean, standard deviation and median over
+    the seeds, and for the best configuration minus each baseline a paired bootstrap interval and a permutation test,
+    corrected for the number of baselines.
 
     A baseline is the study's own best trial of that method; where there is none it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
@@ -112,6 +115,7 @@ def command(  # noqa: PLR0913 - one argument per option
         seeds=seeds,
         against=against,
         name=name,
+        size=size,
         fleet={key: value for key, value in fleet.items() if value is not None},
     )
     warning = power_note(seeds, len(against))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import json_option, size_option, storage_option
 from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     "export",
     epilog=examples(
         "deltaspace export docstrings best winner",
+        "deltaspace export docstrings best small --size 0.1%",
         "deltaspace export docstrings 17 lora --format peft",
         "deltaspace export docstrings 17 merged --merge",
         "deltaspace export docstrings 3 pruned-once --retrain",
@@ -37,14 +38,23 @@ if TYPE_CHECKING:
 )
 @click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")
 @click.option("--retrain", is_flag=True, help="Train the trial from scratch to the end first; nothing is recorded.")
+@size_option
 @storage_option
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
-    study: str, target: tuple[str, ...], form: str, merge: bool, retrain: bool, storage: str, as_json: bool
+    study: str,
+    target: tuple[str, ...],
+    form: str,
+    merge: bool,
+    retrain: bool,
+    size: str | None,
+    storage: str,
+    as_json: bool,
 ) -> None:
     """Take a trial away: trained weights, what they are, a model card.
 
-    The trial is a NUMBER or the best one, and goes to a new folder DIR. With --format optuna the whole study goes to a
+    The trial is a NUMBER or the best one by estimate, with --size the best that is small enough, and goes to a new
+    folder DIR. With --format optuna the whole study goes to a
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """
     from deltaspace.commands.output import echo_json
@@ -52,8 +62,8 @@ def command(  # noqa: PLR0913 - one argument per option
     from studies.study import Study
 
     if form == "optuna":
-        if merge or retrain or len(target) != 1:
-            raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and neither flag.")
+        if merge or retrain or size or len(target) != 1:
+            raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and no other flag.")
         with Ledger.open(storage, read_only=True) as ledger:
             _export_optuna(ledger, study, Path(target[0]), as_json=as_json)
         return
@@ -61,7 +71,11 @@ def command(  # noqa: PLR0913 - one argument per option
         raise click.UsageError("--merge and --format peft exclude each other.")
     which, folder = _parse(target)
     kind: ExportKind = "merged" if merge else "peft" if form == "peft" else "deltaspace"
-    done = Study.open(study, storage).export(folder, which, kind=kind, retrain=_tell if retrain else False)
+    if size is not None and which != "best":
+        raise click.UsageError(f"--size chooses the best trial; got trial {which}.")
+    opened = Study.open(study, storage)
+    trial = opened.trial(which) if size is None else opened.best_within(size)
+    done = trial.export(folder, kind=kind, retrain=_tell if retrain else False)
     if as_json:
         echo_json(done)
     else:

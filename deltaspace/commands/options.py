@@ -63,6 +63,15 @@ def against_option(function: Function) -> Function:
     )(function)
 
 
+def size_option(function: Function) -> Function:
+    """``--size N|0.1%``: the most parameters of what is taken."""
+    return click.option(
+        "--size",
+        metavar="N|0.1%",
+        help="Most stored parameters: a number, or a share of the backbone; the best of those that are small enough.",
+    )(function)
+
+
 TRIAL = "NUMBER|best"
 
 

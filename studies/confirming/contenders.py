@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
+from studies.errors import ConfirmationError
 from studies.queries.baselines import baseline, best_first
 from studies.queries.estimates import Estimates
 from studies.search.candidates import new_trial
@@ -33,6 +34,7 @@ def entries_of(
     top: int,
     against: Sequence[PublishedPoint],
     estimates: Estimates | None = None,
+    most: int | None = None,
 ) -> tuple[list[Entry], dict[str, str]]:
     """The best configurations, best first, then the baselines; what is both is there once.
 
@@ -45,13 +47,20 @@ def entries_of(
         top: How many of the best configurations.
         against: Of published methods.
         estimates: What the trials are expected to score; None goes by their scores.
+        most: Stored parameters of the best configurations; None for any number. Baselines are as they are.
 
     Returns:
         The entries, and by name of a baseline why it was left out.
     """
     best = best_first(trials, space, estimates)
     found: dict[str, Entry] = {}
-    for trial in best[:top]:
+    small = [trial for trial in best if most is None or trial.stored_parameters <= most]
+    if not small:
+        raise ConfirmationError(
+            f"a complete trial must have at most {most:,} parameters; the smallest has "
+            f"{min(trial.stored_parameters for trial in best):,}. Give a larger size."
+        )
+    for trial in small[:top]:
         found[trial.fingerprint] = trial_entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)
     left_out: dict[str, str] = {}
     for name in against:

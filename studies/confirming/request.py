@@ -1,5 +1,6 @@
 """What a user asks of a confirmation, or of an ablation."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,7 +23,8 @@ class ConfirmationRequest:
         top: How many of its best configurations.
         seeds: How often each is trained.
         against: Published methods, or points such as ``lora_qv:r=8``, to hold them against.
-        name: Of the confirmation; None is the study's with ``-confirm``.
+        name: Of the confirmation; None is the study's with ``-confirm``, and with the size.
+        size: Most stored parameters of the configurations, a number or a share of the backbone; None for any.
         fleet: Keys of the study file's fleet that differ from the study's. Its time budget does not apply.
 
     Raises:
@@ -35,6 +37,7 @@ class ConfirmationRequest:
     seeds: int = 5
     against: tuple[PublishedPoint, ...] = AGAINST
     name: str | None = None
+    size: str | None = None
     fleet: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,7 +60,10 @@ class ConfirmationRequest:
     @property
     def confirmation(self) -> str:
         """Name of the confirmation."""
-        return f"{self.study}-confirm" if self.name is None else self.name
+        if self.name is not None:
+            return self.name
+        within = "" if self.size is None else "-within-" + re.sub(r"[\s,_]", "", self.size).replace("%", "-percent")
+        return f"{self.study}-confirm{within}"
 
     @property
     def asked(self) -> dict[str, object]:

@@ -17,6 +17,7 @@ from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
+from studies.queries.fronts import parameters_of
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
@@ -184,14 +185,17 @@ def _entries(
     """Who is trained, and by name of a baseline why it is not.
 
     Raises:
-        ConfirmationError: If there is nothing between the ends of a path, or no trial at its end.
+        ConfirmationError: If there is nothing between the ends of a path, or no trial at its end; or if no complete
+            trial is as small as is asked for.
+        BudgetError: If a size cannot be read.
         StudiesError: If too few trials have a reading to find a path.
     """
     estimates = estimates_of(ledger, parent, trials)
     if isinstance(request, AblationRequest):
         knowledge = knowledge_of(ledger, parent.name, lambda _: space)
         return path_entries(request, trials, space, knowledge.joint, estimates), {}
-    return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates)
+    most = None if request.size is None else parameters_of(request.size, parent)
+    return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
 
 
 def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> tuple[int, ...]:

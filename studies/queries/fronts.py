@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from search_space.counting.budget import ParameterBudget
+from studies.errors import StudiesError
 from studies.queries.estimates import Estimate, Estimates
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.table import Table
@@ -113,6 +115,50 @@ def front_of(
         reference=reference,
         hypervolume=_hypervolume(study, chosen, known.estimates, goal, reference),
     )
+
+
+def wanted_front(ledger: Ledger, study: StudyRecord, ranking: Ranking) -> Front | None:
+    """The front of a study that wants small configurations, too; None of others."""
+    said = study.specification.get("search")
+    wanted = said.get("objectives") if isinstance(said, Mapping) else None
+    return front_of(ledger, study, ranking) if isinstance(wanted, list | tuple) and len(wanted) > 1 else None
+
+
+def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
+    """Number of the complete trial that is expected to score most of those that are small enough.
+
+    Args:
+        ledger: Where the study is.
+        name: Of the study.
+        size: Most stored parameters: a number, or a share of the backbone such as ``0.1%``.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        BudgetError: If the size cannot be read.
+        StudiesError: If no complete trial is so small.
+    """
+    study = ledger.study(name)
+    most = parameters_of(size, study)
+    found = front_of(ledger, study, over=Objective.PARAMETERS)
+    best = found.within(most)
+    if best is None:
+        smallest = f"the smallest has {found.points[0].size:,}" if found.points else "none is complete"
+        raise StudiesError(
+            f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. Give a larger size."
+        )
+    return best.number
+
+
+def parameters_of(size: str | int | float, study: StudyRecord) -> int:
+    """A size as a number of parameters.
+
+    Raises:
+        BudgetError: If it is neither a number nor a share of the backbone.
+    """
+    budget = ParameterBudget.parse(size)
+    if budget.absolute is not None:
+        return budget.absolute
+    return math.floor(round((budget.fraction or 0.0) * study.backbone_parameters, 6))
 
 
 def study_front(ledger: Ledger, name: str, *, over: Objective | None = None) -> Front:

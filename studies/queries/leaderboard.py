@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from studies.queries.estimates import Lead
+from studies.queries.fronts import Front, wanted_front
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.readings import scored_by
 from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
-from studies.queries.verdict import verdict
+from studies.queries.verdict import trade, verdict
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
@@ -78,6 +79,7 @@ class Leaderboard:
         hidden: How many trials were left out.
         lead: Of the best discovery over the best published method, by estimate; None where that cannot be told.
         verdict: The same in a sentence; empty of confirmations, and before a published method is complete.
+        front: The best within every size, of studies that want small configurations, too; None of others.
     """
 
     summary: StudySummary
@@ -85,6 +87,7 @@ class Leaderboard:
     hidden: int
     lead: Lead | None
     verdict: str
+    front: Front | None = None
 
     def table(self) -> Table:
         """Its rows as a table, one column per attribute."""
@@ -109,6 +112,7 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         raise ValueError(f"a leaderboard must have at least 0 rows; got top={top}. Leave it out for all.")
     study = ledger.study(name)
     ranking = ranking_of(ledger, study)
+    front = wanted_front(ledger, study, ranking) if study.kind is StudyKind.SEARCH else None
     rows = [_row(place, trial, study, ranking) for place, trial in enumerate(ranking.trials, start=1)]
     shown = rows if top is None else [*rows[:top], *_best_published(rows[top:], rows[:top])]
     return Leaderboard(
@@ -116,8 +120,14 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         rows=tuple(shown),
         hidden=len(rows) - len(shown),
         lead=None if ranking.estimates is None else ranking.estimates.lead,
-        verdict=verdict(ranking, study.metric) if study.kind is StudyKind.SEARCH else "",
+        verdict=_verdict(ranking, front, study) if study.kind is StudyKind.SEARCH else "",
+        front=front,
     )
+
+
+def _verdict(ranking: Ranking, front: Front | None, study: StudyRecord) -> str:
+    said = [verdict(ranking, study.metric), "" if front is None else trade(front, study.metric)]
+    return " ".join(sentence for sentence in said if sentence)
 
 
 def _best_published(rest: Sequence[LeaderboardRow], shown: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:

@@ -1,9 +1,13 @@
 """Whether a study found anything better than the published methods, in a sentence."""
 
 from studies.queries.estimates import Lead
+from studies.queries.fronts import Front
 from studies.queries.ranking import Ranking
 from studies.search.collapse import has_collapsed
 from studies.store.records import TrialRecord, TrialState
+
+WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
+"""Sizes, as people call them."""
 
 _ALIKE = 3
 """Trials with one score, to the last digit, before it is said that they learned nothing."""
@@ -60,3 +64,21 @@ def _by_estimate(lead: Lead, metric: str) -> str:
     if difference.mean > 0:
         return f"Nothing clearly better than the published methods was found: {worth}."
     return f"Nothing better than the published methods was found: {worth}."
+
+
+def trade(front: Front, metric: str) -> str:
+    """What a smaller configuration costs, in a sentence: the best of at most half the size beside the best of all.
+
+    Args:
+        front: Of a study.
+        metric: What is maximised.
+    """
+    if len(front.points) < 2:
+        return ""
+    best = front.points[-1]
+    small = front.within(best.size / 2)
+    if small is None:
+        return f"Nothing of half the size of trial {best.number} or less is complete."
+    share = f"{small.size / best.size:.0%}" if best.size else "as much"
+    worth = f"{best.estimate - small.estimate:.4f} less {metric}"
+    return f"With {share} of the {WORDS[front.objective]} of trial {best.number}, trial {small.number} has {worth}."

@@ -38,6 +38,7 @@ class Planted:
         luck: By number of the trial, what is added to its score instead.
         seed: Of the trials and the noise.
         study: What it is recorded as; None for one without a study file.
+        search: Of the study file; sizes are searched where it says so.
     """
 
     def __init__(
@@ -49,8 +50,11 @@ class Planted:
         luck: Mapping[int, float] | None = None,
         seed: int = 0,
         study: NewStudy | None = None,
+        search: Mapping[str, object] | None = None,
     ) -> None:
-        self.space: SearchSpace = whole_space()
+        whole, size = whole_space(), (search or {}).get("size")
+        options = replace(whole.options, size=tuple(size) if isinstance(size, list) else None)
+        self.space = SearchSpace(shape=whole.shape, budget=whole.budget, options=options) if size else whole
         self._noise = noise
         self._seed = seed
         self.ledger = Ledger.open(url)
@@ -58,7 +62,7 @@ class Planted:
             study
             or NewStudy(
                 name="planted",
-                specification={"task": {"name": "planted"}, "trials": trials},
+                specification={"task": {"name": "planted"}, "trials": trials, "search": dict(search or {})},
                 backbone="roberta_base",
                 backbone_parameters=self.space.shape.parameters,
                 budget_parameters=self.space.budget,
