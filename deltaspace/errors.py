@@ -25,6 +25,7 @@ from search_space.errors import (
     OptionsError,
     RegistryError,
     SearchSpaceError,
+    SettingError,
     UnknownMethodError,
     UnsupportedBackboneError,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "RunnerError",
     "SchemaVersionError",
     "SearchSpaceError",
+    "SettingError",
     "SnapshotError",
     "SpecificationError",
     "StorageError",

@@ -7,6 +7,7 @@
     ├── BudgetError             a budget cannot be read, or no configuration fits it
     ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
     ├── OptionsError            options of a search that cannot be
+    ├── SettingError            a hyper-parameter of a published method with a value that cannot be
     ├── UnknownMethodError      no published method of that name
     ├── RegistryError           an entry that an installed package adds cannot be used
     └── CodecError              a stored configuration cannot be read
@@ -42,6 +43,10 @@ class UnsupportedBackboneError(SearchSpaceError, ValueError):
 
 class OptionsError(SearchSpaceError, ValueError):
     """Options of a search with an unknown name, an empty list or an empty range."""
+
+
+class SettingError(SearchSpaceError, ValueError):
+    """A hyper-parameter of a published method with a value that cannot be."""
 
 
 class UnknownMethodError(SearchSpaceError, KeyError):

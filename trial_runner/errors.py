@@ -20,11 +20,11 @@ class RequestError(RunnerError, ValueError):
     """A request, plan or learning rate that is out of range."""
 
 
-class BackboneError(RunnerError):
+class BackboneError(RunnerError, ValueError):
     """A backbone that cannot be found, read or used."""
 
 
-class TaskError(RunnerError):
+class TaskError(RunnerError, ValueError):
     """A task whose data cannot be found, read or used."""
 
 
@@ -36,5 +36,5 @@ class SnapshotError(RunnerError):
     """A snapshot that is damaged or belongs to another trial."""
 
 
-class ExportError(RunnerError):
+class ExportError(RunnerError, ValueError):
     """A trained delta that cannot be written in a format, or an export that cannot be loaded."""

@@ -35,8 +35,8 @@ class Training:
         precision: ``auto`` is bf16 where the hardware has it.
     """
 
-    steps: Size = 200
-    batch_size: Size = 32
+    steps: Annotated[Size, Field(le=1_000_000_000)] = 200
+    batch_size: Annotated[Size, Field(le=1_000_000)] = 32
     head_learning_rate: Positive = 1.0e-3
     warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
     weight_decay: Annotated[Number, Field(ge=0)] = 0.0

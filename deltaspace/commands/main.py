@@ -10,7 +10,7 @@ import click
 from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
 from deltaspace.commands.saying import say
-from search_space.errors import SearchSpaceError
+from search_space.errors import CodecError, RegistryError, SearchSpaceError
 from studies.errors import SpecificationError, StudiesError, StudyChangedError
 from trial_runner.errors import RunnerError
 
@@ -97,11 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{_sentence(error.format_message())} {advice}", error.exit_code)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
-    except (SpecificationError, StudyChangedError) as error:
-        return _fail(str(error), _EXIT_MISUSED)
     except (SearchSpaceError, RunnerError, StudiesError, DashboardError) as error:
-        return _fail(str(error), _EXIT_FAILED)
+        return _fail(str(error), _EXIT_MISUSED if _is_misuse(error) else _EXIT_FAILED)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _is_misuse(error: Exception) -> bool:
+    """Whether an error is about what was asked for: an unknown name, or a value or a study file that cannot be."""
+    if isinstance(error, CodecError | RegistryError):
+        return False
+    return isinstance(error, KeyError | SearchSpaceError | SpecificationError | StudyChangedError)
 
 
 def _fail(message: str, code: int) -> int:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from search_space.errors import SearchSpaceError, UnknownMethodError
+from search_space.errors import SearchSpaceError, SettingError
 from search_space.published.point import PublishedPoint
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
 
@@ -106,7 +106,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
     """Hyper-parameters of a published method from ``KEY=VALUE`` texts; what is no number is a choice.
 
     Raises:
-        UnknownMethodError: If one has no such form.
+        SettingError: If one has no such form.
     """
     from search_space.published.point import number_or_text
 
@@ -114,6 +114,6 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
     for setting in settings:
         key, _, text = (part.strip() for part in setting.partition("="))
         if not (key and text):
-            raise UnknownMethodError(f"a setting must look like r=64; got {setting!r}.")
+            raise SettingError(f"a setting must look like r=64; got {setting!r}.")
         values[key] = number_or_text(text)
     return values

@@ -68,4 +68,4 @@ def published_method(name: str) -> PublishedMethod:
     if name in METHODS:
         return METHODS[name]
     hint = nearest(name, METHODS, cutoff=0.5)
-    raise UnknownMethodError(f"no published method {name!r}; known: {', '.join(METHODS)}.{hint}")
+    raise UnknownMethodError(f"no published method {name!r}.{hint} Known: {', '.join(METHODS)}.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.errors import InvalidEditError, UnknownMethodError
+from search_space.errors import InvalidEditError, SettingError, UnknownMethodError
 from search_space.validity import check_on
 
 Values = Mapping[str, float | str]
@@ -40,16 +40,16 @@ class HyperParameter:
         """Refuse a value that cannot be.
 
         Raises:
-            UnknownMethodError: If it is no choice, no number, or out of range.
+            SettingError: If it is no choice, no number, or out of range.
         """
         if self.choices:
             if value not in self.choices:
-                raise UnknownMethodError(f"{self.name} must be one of {', '.join(self.choices)}; got {value}.")
+                raise SettingError(f"{self.name} must be one of {', '.join(self.choices)}; got {value}.")
         elif isinstance(value, str):
             kind = "a whole number of at least 1" if self.is_whole else "a number"
-            raise UnknownMethodError(f"{self.name} must be {kind}; got {value}.")
+            raise SettingError(f"{self.name} must be {kind}; got {value}.")
         elif self.is_whole and not (float(value).is_integer() and value >= 1):
-            raise UnknownMethodError(f"{self.name} must be a whole number of at least 1; got {value}.")
+            raise SettingError(f"{self.name} must be a whole number of at least 1; got {value}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,8 @@ class PublishedMethod:
             settings: Values by name or alias; the rest keep their defaults.
 
         Raises:
-            UnknownMethodError: If a setting is not one of the method's, or cannot be.
+            UnknownMethodError: If a setting is not one of the method's.
+            SettingError: If one cannot be.
         """
         values = {parameter.name: parameter.default for parameter in self.hyperparameters}
         by_key = {key: parameter for parameter in self.hyperparameters for key in (parameter.name, parameter.alias)}
@@ -96,7 +97,8 @@ class PublishedMethod:
             settings: Hyper-parameter values by name or alias; the rest keep their defaults.
 
         Raises:
-            UnknownMethodError: If a setting is not one of the method's, or out of range.
+            UnknownMethodError: If a setting is not one of the method's.
+            SettingError: If one is out of range.
             InvalidEditError: If the method is not valid on the backbone.
         """
         values = self.values(settings)

@@ -6,7 +6,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.counting.counts import count
-from search_space.errors import BudgetError, UnknownMethodError
+from search_space.errors import BudgetError, SettingError
 from search_space.published import PublishedMethod, Values, published_method
 
 
@@ -17,7 +17,8 @@ class PublishedPoint(str):
         settings: Values of hyper-parameters by name or alias, as far as the text sets them.
 
     Raises:
-        UnknownMethodError: If there is no such method, it has no such hyper-parameter, or the text is no point.
+        UnknownMethodError: If there is no such method, or it has no such hyper-parameter.
+        SettingError: If a value cannot be, or the text is no point.
     """
 
     __slots__ = ("method", "settings")
@@ -87,9 +88,9 @@ def _settings(text: str, parts: list[str]) -> dict[str, float | str]:
     for setting in parts:
         key, equals, value = (part.strip() for part in setting.partition("="))
         if not (key and equals and value):
-            raise UnknownMethodError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
+            raise SettingError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
         if key in settings:
-            raise UnknownMethodError(f"a published point must set {key} once; got {text!r}.")
+            raise SettingError(f"a published point must set {key} once; got {text!r}.")
         settings[key] = number_or_text(value)
     return settings
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from studies.fleet.backend import Backend, FleetOptions, RunnerFactory, Watch
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
+from studies.specification.fields import BackendName
 
 
 def _inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
@@ -27,5 +28,5 @@ def _ray(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: 
     return run_tune(plan, factory, options, watch)
 
 
-BACKENDS: Mapping[str, Backend] = {"ray": _ray, "inline": _inline}
+BACKENDS: Mapping[BackendName, Backend] = {"ray": _ray, "inline": _inline}
 """Who can run a study, by the name in its file. ``tests/contracts/test_backends.py`` says what each keeps."""

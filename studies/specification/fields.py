@@ -1,13 +1,19 @@
 """Types of the study file's values: what pydantic alone would let through is refused here."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from search_space.checked import choice, distinct
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
+
+BackendName = Literal["ray", "inline"]
+"""Who can run a study; `studies.fleet` has each."""
+
+LARGEST = 1_000_000
+"""Of what is counted: trials, workers, replicates; more is a slip of the finger."""
 
 OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
 """The project's own samplers, so that reading a study file loads none of them."""
@@ -62,8 +68,8 @@ def auto_or_count(value: object) -> object:
         count = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else 0
     except ValueError:
         count = 0
-    if count < 1:
-        raise ValueError("must be auto or a whole number from 1")
+    if not 1 <= count <= LARGEST:
+        raise ValueError(f"must be auto or a whole number from 1 to {LARGEST:,}")
     return count
 
 
@@ -79,7 +85,7 @@ def auto_count_or_zero(value: object) -> object:
     try:
         return auto_or_count(value)
     except ValueError as error:
-        raise ValueError("must be auto or a whole number from 0") from error
+        raise ValueError(f"must be auto or a whole number from 0 to {LARGEST:,}") from error
 
 
 LEARN_FROM = ("auto", "none")

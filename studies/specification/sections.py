@@ -13,6 +13,7 @@ from studies.search.opening import Opening
 from studies.search.rungs import Rule
 from studies.specification.fields import (
     OWN_SAMPLERS,
+    BackendName,
     Duration,
     LearnFrom,
     SamplerName,
@@ -135,7 +136,7 @@ class Fleet(Section):
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 
-    backend: Literal["ray", "inline"] = "ray"
+    backend: BackendName = "ray"
     workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     time_budget: Duration = None

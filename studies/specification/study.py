@@ -12,7 +12,7 @@ from search_space.checked import Name, Text, Whole
 from search_space.counting.budget import ParameterBudget
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
-from studies.specification.fields import Budget, Section
+from studies.specification.fields import LARGEST, Budget, Section
 from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search
 from studies.specification.task import TaskSection
@@ -47,7 +47,7 @@ class Specification(Section):
     backbone: Text
     task: TaskSection
     budget: Budget
-    trials: Annotated[Whole, Field(ge=1)] = 40
+    trials: Annotated[Whole, Field(ge=1, le=LARGEST)] = 40
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
     training: Training = Training()
     pruning: Pruning = Pruning()

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
+from search_space.nearest import nearest
 from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
 from studies.store.records import (
     ArtefactRecord,
@@ -83,7 +84,7 @@ def study(connection: Connection, name: str, shown: str) -> StudyRecord:
     if name in known:
         return known[name]
     held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
-    raise UnknownStudyError(f"no study '{name}' in {shown}; {held}")
+    raise UnknownStudyError(f"no study '{name}' in {shown}; {held}{nearest(name, known)}")
 
 
 def studies(connection: Connection) -> list[StudyRecord]:

@@ -191,11 +191,15 @@ def test_what_is_not_there_is_a_key_error_with_a_plain_text(study: Study, sample
     assert str(missing.value).startswith("no study 'nope' in ")
     with pytest.raises(KeyError, match=r"^no trial 99; the study holds 0 to 5\.$"):
         study.trial(99)
-    with pytest.raises(KeyError, match=r"Did you mean 'lora_qv'\?$"):
+    with pytest.raises(KeyError, match=r"^no published method 'lroa_qv'\. Did you mean 'lora_qv'\? Known: "):
         deltaspace.published_method("lroa_qv")
 
 
 def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) -> None:
+    for error in ("BackboneError", "TaskError", "ExportError", "SettingError"):
+        assert issubclass(getattr(deltaspace.errors, error), ValueError)
+    with pytest.raises(deltaspace.errors.SettingError, match="rank must be a whole number of at least 1; got -1"):
+        deltaspace.published_method("lora_qv").values({"r": -1})
     with pytest.raises(ValueError, match="a query must only read"):
         study.query("delete from trials")
     with pytest.raises(ValueError, match=r"the study is not a valid study file; 3 problems:"):

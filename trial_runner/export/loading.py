@@ -34,6 +34,9 @@ from trial_runner.tasks import Batch
 _BESIDE_THE_BASE = ("pooler.", "lm_head.")
 """Weights that a base model may come with and that no trial computes with."""
 
+_BYTES = 4
+"""Of a weight in float32; a delta cannot be computed with weights of fewer."""
+
 _with_delta: WeakSet[nn.Module] = WeakSet()
 
 Place = tuple[nn.Module, str]
@@ -80,7 +83,14 @@ class _Export:
         )
 
     def check_backbone(self, base: nn.Module, name: str) -> None:
-        """Refuse a backbone with other weights than those the delta was trained on."""
+        """Refuse a backbone with other weights than those the delta was trained on, or of half precision."""
+        halves = {one.dtype for one in base.parameters() if one.is_floating_point() and one.itemsize < _BYTES}
+        if halves:
+            got = ", ".join(sorted(str(one).removeprefix("torch.") for one in halves))
+            raise ExportError(
+                f"a delta must be attached to weights in float32; {name} has some in {got}. "
+                "Load it with dtype=torch.float32."
+            )
         found = tensors_sha256(_base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
             raise ExportError(
@@ -202,8 +212,8 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
         folder: What ``deltaspace export`` wrote.
 
     Raises:
-        ExportError: If the export was changed or belongs to a backbone with other weights, or if the model has a
-            delta already.
+        ExportError: If the export was changed or belongs to a backbone with other weights, if these are of half
+            precision, or if the model has a delta already.
         UnsupportedBackboneError: If the model is of no supported family.
     """
     export = _Export.read(Path(folder))

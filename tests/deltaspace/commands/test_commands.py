@@ -113,7 +113,7 @@ def test_a_terminal_obeys_nothing_that_a_query_answers(run: Run, capsys: pytest.
     [row] = json.loads(run("query", sql, "--json"))
     assert row == {"\x1b]0;x\x07": "a\x1b[2J\x07\x9b31m\u202e\u2066\rz"}
     assert r"a\x1b[2J\x07\x9b31m\u202e\u2066\rz" in run("query", sql)
-    assert main(["show", HOSTILE]) == 1
+    assert main(["show", HOSTILE]) == 2
     assert not raw & set(capsys.readouterr().err)
 
 

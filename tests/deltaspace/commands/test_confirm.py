@@ -161,7 +161,7 @@ def test_the_defaults_are_those_of_a_request() -> None:
         (("reviews", "--backend", "mpi"), 2, "fleet.backend"),
         (("reviews", "--name", "Up/Down"), 1, "the name of a confirmation must be"),
         (("reviews", "--name", "reviews"), 1, "'reviews' is another study. Choose one with --name."),
-        (("views",), 1, "no study 'views'"),
+        (("views",), 2, "no study 'views'"),
         (("views", "--storage", "sqlite:///nowhere.db"), 1, "no database at"),
     ],
 )

@@ -117,7 +117,7 @@ def test_head_only_counts_nothing_and_is_valid(run: Run) -> None:
 def test_a_wrong_setting_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main([*arguments, "--backbone", str(BACKBONES / "roberta_base")])
     printed = capsys.readouterr()
-    assert (code, printed.out) == (1, "")
+    assert (code, printed.out) == (2, "")
     assert said in printed.err
     assert printed.err.count("\n") == 1
 

@@ -54,7 +54,7 @@ def test_some_views_are_json_with_their_tables(run: Run) -> None:
         (["trivial", "--view", "V9"], 1, "a view must be one of V1"),
         (["trivial", "other"], 2, "Pool them with --across"),
         (["trivial", "--across"], 1, "at least two studies must be pooled"),
-        (["other"], 1, "no study 'other'"),
+        (["other"], 2, "no study 'other'"),
     ],
 )
 def test_misuse_is_said_in_a_line(run: Run, arguments: list[str], code: int, words: str) -> None:

@@ -29,16 +29,17 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["show", "nope"], 1, "it holds: sample"),
-        (["best", "nope"], 1, "it holds: sample"),
-        (["trial", "sample", "99"], 1, "99"),
-        (["describe", "sample", "99"], 1, "99"),
-        (["describe", "lroa_qv"], 1, "Did you mean 'lora_qv'?"),
-        (["count", "lroa_qv", "--backbone", ROBERTA], 1, "Did you mean 'lora_qv'?"),
-        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "l=3"], 1, "rank (r)"),
-        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=0"], 1, "at least 1"),
-        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r"], 1, "r=64"),
-        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=nan"], 1, "whole number"),
+        (["show", "nope"], 2, "it holds: sample"),
+        (["show", "smaple"], 2, "Did you mean 'sample'?"),
+        (["best", "nope"], 2, "it holds: sample"),
+        (["trial", "sample", "99"], 2, "99"),
+        (["describe", "sample", "99"], 2, "99"),
+        (["describe", "lroa_qv"], 2, "Did you mean 'lora_qv'?"),
+        (["count", "lroa_qv", "--backbone", ROBERTA], 2, "Did you mean 'lora_qv'?"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "l=3"], 2, "rank (r)"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=0"], 2, "at least 1"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r"], 2, "r=64"),
+        (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=nan"], 2, "whole number"),
         (["count", "lora_qv", "--backbone", "./nowhere"], 1, "nowhere"),
         (["query", "delete from trials"], 1, "only read"),
         (["query", "select nothing from trials"], 1, "nothing"),
@@ -70,6 +71,27 @@ def test_one_line_says_what_is_wrong(
     got_code, line = refused(capsys, *arguments)
     assert said in line
     assert got_code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--trials",), "trials: must be at most 1000000; got '1000000"),
+        (("--workers",), "fleet.workers: must be auto or a whole number from 1 to 1,000,000; got"),
+        (("--pack",), "fleet.pack: must be auto or a whole number from 1 to 1,000,000; got"),
+        (("--set", "search.replicates"), "search.replicates: must be auto or a whole number from 0 to 1,000,000; got"),
+        (("--set", "training.steps"), "training.steps: must be at most 1000000000; got"),
+        (("--set", "training.batch_size"), "training.batch_size: must be at most 1000000; got"),
+    ],
+)
+def test_numbers_without_bound_are_refused(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    huge = "1" + 30 * "0"
+    words = [options[0], f"{options[1]}={huge}" if len(options) > 1 else huge]
+    assert main(["launch", "docstrings", *words]) == 2
+    _, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(said)
 
 
 def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -146,10 +146,10 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train
 @pytest.mark.parametrize(
     ("what", "options", "code", "said"),
     [
-        ("lora_qw", (), 1, "no published method 'lora_qw'"),
-        ("lora_qv:r=0", (), 1, "r"),
+        ("lora_qw", (), 2, "no published method 'lora_qw'"),
+        ("lora_qv:r=0", (), 2, "r"),
         ("missing.json", (), 1, "missing.json"),
-        ("lora_qv", ("--budget", "3"), 1, "budget"),
+        ("lora_qv", ("--budget", "3"), 2, "budget"),
         ("lora_qv", ("--learning-rate", "nan"), 1, "a learning rate must be a positive number; got nan."),
         ("lora_qv", ("--learning-rate", "0"), 1, "a learning rate must be a positive number; got 0.0."),
         ("lora_qv", ("--set", "task.text=body"), 1, "must have a column 'body'"),

@@ -13,7 +13,7 @@ from search_space.counting.budget import ParameterBudget, solve
 from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
-from search_space.errors import BudgetError, InvalidEditError, UnknownMethodError
+from search_space.errors import BudgetError, InvalidEditError, SettingError, UnknownMethodError
 from search_space.forms import (
     Bottleneck,
     Constant,
@@ -121,7 +121,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
         published_method("mam_adaptor")
     assert (
         str(caught.value)
-        == f"no published method 'mam_adaptor'; known: {', '.join(NAMES)}. Did you mean 'mam_adapter'?"
+        == f"no published method 'mam_adaptor'. Did you mean 'mam_adapter'? Known: {', '.join(NAMES)}."
     )
     with pytest.raises(UnknownMethodError) as caught:
         published_method("xyz")
@@ -200,8 +200,10 @@ def test_defaults_are_those_of_the_papers(name: str, defaults: list[int], robert
 def test_a_wrong_setting_is_refused_in_one_line(
     name: str, settings: dict[str, float | str], message: str, roberta: BackboneShape
 ) -> None:
-    with pytest.raises(UnknownMethodError) as caught:
+    expected = UnknownMethodError if "no hyper-parameter" in message else SettingError
+    with pytest.raises(expected) as caught:
         published_method(name).configuration(roberta, settings)
+    assert isinstance(caught.value, ValueError) is (expected is SettingError)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -370,7 +372,7 @@ def test_a_number_is_checked_where_it_is_set() -> None:
     whole = HyperParameter(name="rank", alias="r", default=8, meaning="rank")
     whole.check(3.0)
     for value in (0, 2.5, float("nan"), float("inf"), "3"):
-        with pytest.raises(UnknownMethodError, match="rank must be a whole number of at least 1"):
+        with pytest.raises(SettingError, match="rank must be a whole number of at least 1"):
             whole.check(value)
 
 

@@ -278,6 +278,18 @@ def test_a_folder_that_is_no_whole_export_is_refused(
         load_delta(fresh_model(rig), folder)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision_are_refused_with_what_to_do(rig: Rig, tmp_path: Path, dtype: torch.dtype) -> None:
+    """As transformers loads them where they are stored so."""
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    model = fresh_model(rig).to(dtype)
+    with pytest.raises(ExportError) as refused:
+        load_delta(model, folder)
+    name = str(dtype).removeprefix("torch.")
+    assert f"has some in {name}. Load it with dtype=torch.float32." in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_model_takes_one_delta_at_a_time(rig: Rig, tmp_path: Path) -> None:
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     model = fresh_model(rig)
