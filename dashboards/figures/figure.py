@@ -58,7 +58,7 @@ def _template(ink: str, ground: str, lines: str) -> dict[str, Any]:
         "ticks": "outside",
         "tickcolor": lines,
         "automargin": True,
-        "title": {"standoff": 8},
+        "title": {"standoff": 8, "font": {"size": 13}},
     }
     return {
         "layout": {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from search_space.canonical import fingerprint
+from search_space.configuration import Configuration
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate
@@ -83,7 +84,7 @@ def _end(knowledge: Knowledge, first: Candidate) -> tuple[str, Observation | Non
     found = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
     if not found:
         return "the winner", None
-    return "the best discovery", found[int(np.argmax(knowledge.means(knowledge.candidates(found))))]
+    return "the best discovery", found[int(np.argmax(knowledge.means(knowledge.views(found))))]
 
 
 def _answer(question: str, rows: tuple[Worth, ...], sentences: tuple[str, ...]) -> Answer:
@@ -98,26 +99,34 @@ def _beginning(knowledge: Knowledge, method: PublishedPoint) -> Candidate:
         InvalidEditError: If it is not valid on the backbone.
     """
     candidate = resized(method, knowledge.space)
-    key = fingerprint(candidate.configuration, knowledge.space.shape)
+    shape, key = knowledge.space.shape, fingerprint(candidate.configuration, knowledge.space.shape)
+    forms = _forms(candidate.configuration)
     own = [
         one
         for one in knowledge.complete
         if method in (one.method, (one.method or "").partition(":")[0])
-        or fingerprint(one.configuration, knowledge.space.shape) == key
+        or (_forms(one.configuration) == forms and fingerprint(one.configuration, shape) == key)
     ]
     return _best(knowledge, own) or candidate
+
+
+def _forms(configuration: Configuration) -> list[str]:
+    """What configurations share that are one, and many others do not; quickly told."""
+    return sorted(edit.form.name for edit in configuration.edits)
 
 
 def _published(knowledge: Knowledge) -> Observation | None:
     own = [one for one in knowledge.complete if one.method is not None]
     if not own:
         return None
-    return own[int(np.argmax(knowledge.means(knowledge.candidates(own))))]
+    return own[int(np.argmax(knowledge.means(knowledge.views(own))))]
 
 
 def _best(knowledge: Knowledge, trials: list[Observation]) -> Candidate | None:
-    candidates = knowledge.candidates(trials)
-    return candidates[int(np.argmax(knowledge.means(candidates)))] if candidates else None
+    if not trials:
+        return None
+    best = trials[int(np.argmax(knowledge.means(knowledge.views(trials))))]
+    return knowledge.candidates([best])[0]
 
 
 def _row(step: Step, number: int, knowledge: Knowledge) -> Worth:

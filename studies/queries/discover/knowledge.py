@@ -134,6 +134,10 @@ class Knowledge:
         named = [one for one in self.complete if one.number == self._best]
         return named[0] if named else self.complete[int(np.argmax(self.means(self.candidates(self.complete))))]
 
+    def views(self, trials: Sequence[Observation]) -> Sequence[Asked]:
+        """Trials as the model sees them, so that the posterior can be asked about many."""
+        return [self._believer.view(one) for one in trials]
+
     def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
         """Trials as what a search proposes, so that the posterior can be asked about them."""
         return [

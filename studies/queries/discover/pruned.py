@@ -1,5 +1,6 @@
 """V5: whether pruning cut good trials."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -14,6 +15,11 @@ from studies.store.records import TrialState
 
 QUESTION = "Did pruning cut good ones?"
 
+MOST_CURVES = 400
+"""Trials whose curves are drawn."""
+
+_AT_ONCE = 200
+_FINEST = 10**9
 _NOTE = (
     "Forecasts are the posterior at full length of what was stopped. The cut of a rung is the lowest score that went "
     "on there; verdicts weigh the noise of both scores, so one above it can have been stopped and one below not."
@@ -54,8 +60,12 @@ def pruned(knowledge: Knowledge) -> Answer:
     if not stopped:
         nothing = ("No trial was pruned, so none was cut.",)
         return Answer(view="V5", question=QUESTION, rows=(), sentences=nothing, note=_NOTE, kind=Stopped)
-    means, covariance = knowledge.joint(knowledge.candidates([*stopped, winner]))
-    rows = [_row(knowledge, one, place, means, covariance) for place, one in enumerate(stopped)]
+    at_rungs = _at_rungs(knowledge)
+    rows: list[Stopped] = []
+    for start in range(0, len(stopped), _AT_ONCE):
+        some = stopped[start : start + _AT_ONCE]
+        means, covariance = knowledge.joint(knowledge.views([*some, winner]))
+        rows += [_row(one, at_rungs, place, means, covariance) for place, one in enumerate(some)]
     rows.sort(key=lambda row: (-row.beats, row.trial))
     expected = sum(row.beats for row in rows)
     likely = [row for row in rows if row.beats > 0.5]
@@ -69,12 +79,22 @@ def pruned(knowledge: Knowledge) -> Answer:
     return Answer(view="V5", question=QUESTION, rows=tuple(rows), sentences=tuple(said), note=_NOTE, kind=Stopped)
 
 
+def _at_rungs(knowledge: Knowledge) -> dict[int, list[tuple[float, bool]]]:
+    """By rung, the scores that were read there and whether the trial went on."""
+    found: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for trial in knowledge.history:
+        for read in trial.readings:
+            found[_rung(read.fraction)].append((read.score, read is not trial.readings[-1]))
+    return found
+
+
+def _rung(fraction: float) -> int:
+    """Fractions that differ by rounding alone are one rung."""
+    return round(fraction * _FINEST)
+
+
 def _row(
-    knowledge: Knowledge,
-    one: Observation,
-    place: int,
-    means: Array,
-    covariance: Array,
+    one: Observation, at_rungs: dict[int, list[tuple[float, bool]]], place: int, means: Array, covariance: Array
 ) -> Stopped:
     last = one.readings[-1]
     deviation = float(np.sqrt(max(covariance[place, place], 0.0)))
@@ -82,12 +102,8 @@ def _row(
     lead = mean - float(means[-1])
     variance = covariance[place, place] + covariance[-1, -1] - 2 * covariance[place, -1]
     beats = probability_above(lead, float(np.sqrt(max(variance, 0.0))))
-    there = [_at(other, last.fraction) for other in knowledge.history]
-    went_on = [
-        score
-        for other, score in zip(knowledge.history, there, strict=True)
-        if score is not None and other.readings[-1].fraction > last.fraction
-    ]
+    there = at_rungs[_rung(last.fraction)]
+    went_on = [score for score, has_gone_on in there if has_gone_on]
     name = f"{one.method} (trial {one.number})" if one.method else f"Trial {one.number}"
     return Stopped(
         trial=one.number,
@@ -100,7 +116,7 @@ def _row(
         value=mean,
         low=mean - REACH * deviation,
         high=mean + REACH * deviation,
-        n=sum(score is not None for score in there),
+        n=len(there),
         is_resolved=beats >= LEVEL or beats <= 1 - LEVEL,
         sentence=f"{name}, stopped after {last.fraction:.0%} of its steps, would beat the winner with probability "
         f"{beats:.2f}.",
@@ -114,15 +130,12 @@ def probability_above(mean: float, deviation: float) -> float:
     return NormalDist().cdf(mean / deviation)
 
 
-def _at(trial: Observation, fraction: float) -> float | None:
-    return next((one.score for one in trial.readings if abs(one.fraction - fraction) < 1e-9), None)
-
-
 def curves(knowledge: Knowledge) -> Table:
-    """Every reading of every trial with its standard error, and how the trial ended."""
+    """Every reading of every trial with its standard error, and how the trial ended; of many trials some, evenly."""
+    step = -(-len(knowledge.history) // MOST_CURVES)
     rows = tuple(
         (one.number, one.method or "", one.state.value, read.fraction, read.score, read.standard_error)
-        for one in knowledge.history
+        for one in knowledge.history[::step]
         for read in one.readings
     )
     return Table(columns=("trial", "method", "state", "fraction", "score", "standard_error"), rows=rows)

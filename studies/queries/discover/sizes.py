@@ -9,6 +9,8 @@ from studies.queries.discover.answer import LEVEL, REACH, Answer, Finding
 from studies.queries.discover.knowledge import REPLICATE, Knowledge
 from studies.queries.table import Table
 from studies.search.factored.distances import Array
+from studies.search.factored.observation import Observation
+from studies.search.fronts import front
 from studies.store.records import TrialState
 from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
 
@@ -16,6 +18,9 @@ QUESTION = "How small can it be?"
 
 POINTS = 0.5
 """How far below the best counts as as good."""
+
+MOST = 400
+"""Complete trials that are compared; with more, those that promise most and those on the front."""
 
 _DRAWS = 4000
 _IN_PERCENT = (BLEU.name, CHRF.name, TER.name)
@@ -59,13 +64,11 @@ def sizes(knowledge: Knowledge) -> Answer:
     Raises:
         StudiesError: If no trial is complete.
     """
-    _ = knowledge.winner
-    trials = knowledge.complete
-    candidates = knowledge.candidates(trials)
-    stored = [count(one.configuration, knowledge.space.shape).stored for one in trials]
-    means, covariance = knowledge.joint(candidates)
+    trials, stored = _worth_asking(knowledge)
+    asked = knowledge.views(trials)
+    means, covariance = knowledge.joint(asked)
     deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    draws = knowledge.sampled(candidates, _DRAWS, "V4")
+    draws = knowledge.sampled(asked, _DRAWS, "V4")
     slack = POINTS * point_of(knowledge.metric)
     within = (draws >= draws.max(axis=1, keepdims=True) - slack).mean(axis=0)
     order = sorted(range(len(trials)), key=lambda place: (stored[place], -means[place]))
@@ -97,6 +100,23 @@ def sizes(knowledge: Knowledge) -> Answer:
     return Answer(view="V4", question=QUESTION, rows=tuple(rows), sentences=_sentences(rows), note=_NOTE, kind=Size)
 
 
+def _worth_asking(knowledge: Knowledge) -> tuple[list[Observation], list[int]]:
+    """Of complete trials those of the highest posterior means, and those on the front; what each stores.
+
+    Raises:
+        StudiesError: If no trial is complete.
+    """
+    _ = knowledge.winner
+    trials = knowledge.complete
+    stored = [count(one.configuration, knowledge.space.shape).stored for one in trials]
+    if len(trials) <= MOST:
+        return list(trials), stored
+    means = knowledge.means(knowledge.views(trials))
+    best = set(np.argsort(-means, kind="stable")[:MOST].tolist())
+    chosen = sorted(best | set(front(stored, means.tolist())))
+    return [trials[place] for place in chosen], [stored[place] for place in chosen]
+
+
 def _replicates(knowledge: Knowledge, fingerprint: str) -> int:
     """How often a trial was repeated; the fingerprint of a replicate is its original's with its seed."""
     repeated = [one for one in knowledge.history if one.origin == REPLICATE and one.state is TrialState.COMPLETE]
@@ -124,10 +144,10 @@ def _sentences(rows: list[Size]) -> tuple[str, ...]:
 
 def front_band(knowledge: Knowledge) -> Table:
     """What the best of all complete trials that are no larger truly scores: by size, its mean and 90% interval."""
-    trials = knowledge.complete
-    stored = np.array([count(one.configuration, knowledge.space.shape).stored for one in trials])
+    trials, sizes_of_trials = _worth_asking(knowledge)
+    stored = np.array(sizes_of_trials)
     order = np.argsort(stored, kind="stable")
-    draws: Array = knowledge.sampled(knowledge.candidates([trials[place] for place in order]), _DRAWS, "V4")
+    draws: Array = knowledge.sampled(knowledge.views([trials[place] for place in order]), _DRAWS, "V4")
     best = np.maximum.accumulate(draws, axis=1)
     low, high = np.quantile(best, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     rows = zip(stored[order], best.mean(axis=0), low, high, strict=True)

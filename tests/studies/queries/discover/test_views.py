@@ -50,6 +50,9 @@ class Planted(Knowledge):
         shared = self._correlation + (1 - self._correlation) * np.eye(len(means))
         return means, self._deviation**2 * shared
 
+    def views(self, trials):  # type: ignore[no-untyped-def]
+        return self.candidates(trials)
+
     def means(self, asked):  # type: ignore[no-untyped-def]
         return self.joint(asked)[0]
 
@@ -137,6 +140,29 @@ def test_sizes_ascend_and_the_front_rises(knowledge: Knowledge) -> None:
     means = [float(str(row["best"])) for row in band]
     assert means == sorted(means)
     assert "The smallest delta within 0.5 points of the best" in answer.sentences[0]
+
+
+def test_of_many_trials_the_best_and_the_front_are_compared(
+    space: SearchSpace, history: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [row for row in sizes(Knowledge(space, history)).rows if isinstance(row, Size)]
+    monkeypatch.setattr("studies.queries.discover.sizes.MOST", 5)
+    some = [row for row in sizes(Knowledge(space, history)).rows if isinstance(row, Size)]
+    best = sorted(whole, key=lambda row: -row.value)[:5]
+    expected = {row.trial for row in whole if row.is_front} | {row.trial for row in best}
+    assert {row.trial for row in some} == expected
+    assert len(some) < len(whole)
+
+
+def test_forecasts_do_not_depend_on_how_many_are_asked_at_once(
+    space: SearchSpace, history: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knowledge = Knowledge(space, history)
+    whole = {row.trial: row for row in pruned(knowledge).rows if isinstance(row, Stopped)}
+    monkeypatch.setattr("studies.queries.discover.pruned._AT_ONCE", 3)
+    for row in pruned(knowledge).rows:
+        assert isinstance(row, Stopped)
+        assert row.beats == pytest.approx(whole[row.trial].beats, abs=1e-9)
 
 
 def test_a_point_is_a_hundredth_unless_the_metric_is_in_percent() -> None:
