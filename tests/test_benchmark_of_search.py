@@ -319,3 +319,17 @@ def test_what_a_family_is_worth_is_told_by_task(arms: Any, space: SearchSpace) -
     lines = list(transfer.table_of(found, (14,)))
     gains = [one.truths[0] - found[one.task].truths[0] for one in found if one.learned_from == "family"]
     assert f"{sum(gains) / 4:+.2f}" in lines[2]
+
+
+def test_a_study_of_two_objectives_without_rungs_spends_all_its_steps(arms: Any, space: SearchSpace) -> None:
+    module = arms("fronts")
+    setting = setting_of(arms, module.with_sizes(space), trials=20)
+    unpruned, pruned = (module.found(setting, (arm, 0)) for arm in ("unpruned", "reduction 2"))
+    assert unpruned.steps == 1
+    assert unpruned.hypervolume > 0
+    assert len(unpruned.earlier) == 10
+    assert unpruned.earlier[-1] == (unpruned.hypervolume, 1)
+    assert 0 < pruned.steps <= 1
+    lines = list(module.table_lines(setting, {"unpruned": [unpruned], "reduction 2": [pruned]}))
+    assert lines[0] == "1 tasks, 20 trials, 2.2 points of noise"
+    assert "100.0% ± 0.0%" in lines[4]

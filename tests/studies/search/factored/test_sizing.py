@@ -1,0 +1,93 @@
+"""Searches that want small configurations, too: what they propose, and how large it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import optuna
+import pytest
+from support.factored_search import whole_space
+
+from search_space.counting.counts import count
+from search_space.counting.flops import extra_flops
+from search_space.space.space import SearchSpace
+from studies.search.factored.genome import Genome
+from studies.search.factored.observation import Measured, Observation
+from studies.search.factored.optuna_sampler import FactoredSampler
+from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.sizing import Sizing
+from studies.search.objectives import Objective, SizeGoal
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    whole = whole_space()
+    options = replace(whole.options, size=(0.125, 1.0), max_extra_flops=900_000)
+    return SearchSpace(shape=whole.shape, budget=whole.budget, options=options)
+
+
+def goal_of(space: SearchSpace, objective: Objective) -> SizeGoal:
+    return SizeGoal.of(objective, budget=space.budget, max_extra_flops=space.options.max_extra_flops)
+
+
+def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
+    """Trials that score the more the larger they are."""
+    search, found = FactoredSearch(space, seed=3), []
+    for number in range(trials):
+        candidate = search.candidate([], number=number)
+        assert candidate is not None
+        score = 0.4 + 0.1 * candidate.counts.stored / space.budget
+        reading = Measured(fraction=1.0, score=score, standard_error=0.005, time=float(number))
+        found.append(Observation.of(candidate, number=number, readings=(reading,)))
+    return found
+
+
+@pytest.mark.parametrize("objective", [Objective.PARAMETERS, Objective.EXTRA_FLOPS])
+def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(
+    space: SearchSpace, objective: Objective
+) -> None:
+    genome, goal = Genome(space), goal_of(space, objective)
+    sizing = Sizing(genome, goal)
+    for observation in history_of(space, 12):
+        genes = genome.genes_of(observation)
+        assert genes is not None
+        made = genome.candidate(genes).configuration
+        size = count(made, space.shape).stored if objective is Objective.PARAMETERS else extra_flops(made, space.shape)
+        shared = sum(parameters for _, parameters in {edit.form.common for edit in made.edits if edit.form.common})
+        assert sizing.of_genes([genes])[0] == pytest.approx(goal.scale.place(size), abs=1e-2 if shared else 1e-12)
+
+
+def test_draws_are_as_often_at_halves_of_the_budget_as_between(space: SearchSpace) -> None:
+    search = FactoredSearch(space, seed=5)
+    sizes = []
+    for number in range(150):
+        candidate = search.candidate([], number=number)
+        assert candidate is not None
+        if "size" in candidate.parameters:
+            sizes.append(float(candidate.parameters["size"]))
+    marked = np.isclose(np.log2(sizes), np.round(np.log2(sizes)), atol=1e-9).mean()
+    # three standard errors of a share of one half
+    assert marked == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(len(sizes)))
+    assert {round(np.log2(size)) for size in sizes} == {0, -1, -2, -3}
+
+
+def test_with_a_goal_smaller_ones_are_proposed_than_without(space: SearchSpace) -> None:
+    history = history_of(space)
+    stored = []
+    for goal in (None, goal_of(space, Objective.PARAMETERS)):
+        search = FactoredSearch(space, seed=1, goal=goal)
+        found = [search.candidate(history, number=24 + one) for one in range(8)]
+        stored.append(np.mean([candidate.counts.stored for candidate in found if candidate is not None]))
+    # the score rises with the size, so that without a goal the whole budget is proposed
+    assert stored[1] < 0.8 * stored[0]
+
+
+def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        stored = space.suggest(trial).counts.stored
+        return 0.4 + 0.1 * stored / space.budget, float(stored)
+
+    sampler = FactoredSampler(space, seed=1, goal=goal_of(space, Objective.PARAMETERS))
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+    study.optimize(objective, n_trials=14)
+    assert len({tuple(trial.values) for trial in study.trials}) > 10
+    assert len(study.best_trials) > 1
