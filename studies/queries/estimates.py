@@ -6,16 +6,18 @@ configuration is less than a lucky score and more than an unlucky one. It needs 
 of any sampler have estimates.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
+from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.space.options import LEARNING_RATES
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
-from studies.search.factored.from_ledger import ErrorOf, observations, share_error
+from studies.search.factored.from_ledger import ErrorOf, decoded, observations, share_error
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
@@ -28,6 +30,8 @@ FEWEST = FIRST_CHECKPOINT
 """Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
 
 _FEWEST_COMPLETE = 4
+_BLOCK = 256
+_UNREAD = Configuration(edits=())
 _Z = 1.959963984540054
 
 
@@ -79,7 +83,8 @@ class Estimates:
     """What a study's trials are expected to score.
 
     Attributes:
-        of: By number of the trial; trials with a reading that have not failed.
+        of: By number of the trial; trials with a reading that have not failed. Those of trials that are not complete
+            are computed when they are asked for, of all at once when it is iterated.
         lead: Of the best discovery; None without one, or without a published method that is complete.
         joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
     """
@@ -160,7 +165,7 @@ def estimated(
         standard_error: Of a score at a share of the steps; None where it is not known.
     """
     model = _Model(study, trials, readings, standard_error)
-    found = model.estimates()
+    found = _Predictions(model)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
     published = _best([trial for trial in complete if trial.method is not None], found)
@@ -187,22 +192,29 @@ class _Model:
         standard_error: ErrorOf | None,
     ) -> None:
         self._trials = trials
-        self._history = history_of(trials, readings, standard_error)
+        # Of a large study the model keeps a few trials: only theirs, and those that are asked about, are decoded.
+        self._history = history_of(trials, readings, standard_error, lambda trial: _UNREAD)
         views = RecordedViews(study, trials)
         self._believer = Believer(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
 
-    def estimates(self) -> dict[int, Estimate]:
-        """By number of the trial, of those that were read and have not failed; replicates count for their originals."""
-        asked = [
-            seen
+    def read(self, *, complete: bool) -> list[int]:
+        """Trials that were read and have not failed, complete or others; replicates count for their originals."""
+        return [
+            trial.number
             for trial, seen in zip(self._trials, self._history, strict=True)
-            if seen.readings and trial.replicate_of is None and trial.state is not TrialState.FAILED
+            if seen.readings
+            and trial.replicate_of is None
+            and trial.state is not TrialState.FAILED
+            and (trial.state is TrialState.COMPLETE) == complete
         ]
-        means, deviations = self._belief.predict([self._believer.view(seen) for seen in asked])
+
+    def estimates(self, numbers: Sequence[int]) -> dict[int, Estimate]:
+        """By number of the trial."""
+        means, deviations = self._belief.predict([self._believer.view(self._history[number]) for number in numbers])
         return {
-            seen.number: Estimate(mean=float(mean), deviation=float(deviation))
-            for seen, mean, deviation in zip(asked, means, deviations, strict=True)
+            number: Estimate(mean=float(mean), deviation=float(deviation))
+            for number, mean, deviation in zip(numbers, means, deviations, strict=True)
         }
 
     def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
@@ -216,14 +228,51 @@ class _Model:
         return Estimate(mean=mean, deviation=deviation)
 
 
+class _Predictions(Mapping[int, Estimate]):
+    """What trials are expected to score: complete ones at once, others in blocks when one is asked for."""
+
+    def __init__(self, model: _Model) -> None:
+        """Predict the complete ones."""
+        self._model = model
+        self._known = model.estimates(model.read(complete=True))
+        self._others = dict.fromkeys(model.read(complete=False))
+
+    def __getitem__(self, number: int) -> Estimate:
+        """The estimate of a trial."""
+        if number in self._others:
+            del self._others[number]
+            self._predict([number, *islice(self._others, _BLOCK - 1)])
+        return self._known[number]
+
+    def __iter__(self) -> Iterator[int]:
+        """Numbers of all trials that have one; all are predicted."""
+        if self._others:
+            self._predict(list(self._others))
+        return iter(sorted(self._known))
+
+    def _predict(self, numbers: Sequence[int]) -> None:
+        self._known |= self._model.estimates(numbers)
+        for number in numbers:
+            self._others.pop(number, None)
+
+    def __len__(self) -> int:
+        """How many trials have one."""
+        return len(self._known) + len(self._others)
+
+    def __contains__(self, number: object) -> bool:
+        """Whether a trial has one."""
+        return number in self._known or number in self._others
+
+
 def history_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
     standard_error: ErrorOf | None,
+    configuration_of: Callable[[TrialRecord], Configuration] = decoded,
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
-    return observations(trials, readings, steps=steps, standard_error=standard_error)
+    return observations(trials, readings, steps=steps, standard_error=standard_error, configuration_of=configuration_of)
 
 
 def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
@@ -258,7 +307,8 @@ class RecordedViews:
 
     def view_of(self, observation: Observation) -> View:
         """What the model sees of a trial."""
-        trial, configuration = self._trials[observation.number], observation.configuration
+        trial = self._trials[observation.number]
+        configuration = decoded(trial)
         at_attention = round(trial.attention_share * trial.stored_parameters)
         at_ffn = trial.stored_parameters - at_attention
         return View(

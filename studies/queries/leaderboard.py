@@ -113,12 +113,12 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
     study = ledger.study(name)
     ranking = ranking_of(ledger, study)
     front = wanted_front(ledger, study, ranking) if study.kind is StudyKind.SEARCH else None
-    rows = [_row(place, trial, study, ranking) for place, trial in enumerate(ranking.trials, start=1)]
-    shown = rows if top is None else [*rows[:top], *_best_published(rows[top:], rows[:top])]
+    placed = list(enumerate(ranking.trials, start=1))
+    shown = placed if top is None else [*placed[:top], *_best_published(placed[top:], placed[:top])]
     return Leaderboard(
         summary=summary_of(ledger, study, ranking),
-        rows=tuple(shown),
-        hidden=len(rows) - len(shown),
+        rows=tuple(_row(place, trial, study, ranking) for place, trial in shown),
+        hidden=len(placed) - len(shown),
         lead=None if ranking.estimates is None else ranking.estimates.lead,
         verdict=_verdict(ranking, front, study) if study.kind is StudyKind.SEARCH else "",
         front=front,
@@ -130,13 +130,16 @@ def _verdict(ranking: Ranking, front: Front | None, study: StudyRecord) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _best_published(rest: Sequence[LeaderboardRow], shown: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
-    seen = {row.method for row in shown}
+_Placed = tuple[int, TrialRecord]
+
+
+def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_Placed]:
+    seen = {trial.method for _, trial in shown}
     best = []
-    for row in rest:
-        if not row.is_discovered and row.method not in seen:
-            seen.add(row.method)
-            best.append(row)
+    for place, trial in rest:
+        if trial.method is not None and trial.method not in seen:
+            seen.add(trial.method)
+            best.append((place, trial))
     return best
 
 
