@@ -1,4 +1,4 @@
-"""What a large ledger costs to read: CPU seconds of commands, and milliseconds of the questions of a page.
+"""What a large ledger costs to read: CPU seconds of commands, with their limits.
 
     python benchmarks/ledger_size.py                     20,000 trials, about two minutes
     python benchmarks/ledger_size.py --trials 2000
@@ -16,8 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,17 +119,6 @@ def cpu_seconds(*command: str) -> float:
     run = [sys.executable, "-c", "import sys; from deltaspace.commands.main import main; sys.exit(main())", *command]
     subprocess.run(run, check=True, capture_output=True)
     return used() - before
-
-
-def milliseconds(ask: Callable[[], object]) -> float:
-    """Best of five."""
-
-    def once() -> float:
-        began_at = time.perf_counter()
-        ask()
-        return 1000 * (time.perf_counter() - began_at)
-
-    return min(once() for _ in range(5))
 
 
 def lines(file: Path, trials: int) -> Iterator[Line]:

@@ -4,9 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import create_engine, insert, select
+from sqlalchemy import insert, select
 
 from studies.store.address import StorageAddress
+from studies.store.engine import Access, open_engine
 from studies.store.ledger import Ledger
 from studies.store.tables import METADATA, SCHEMA
 
@@ -23,7 +24,7 @@ def fixed_ledger(url: str, folder: Path) -> None:
     if is_file:
         return
     Ledger.open(url).close()
-    source, target = (create_engine(StorageAddress.parse(one).url) for one in (f"sqlite:///{file}", url))
+    source, target = (open_engine(StorageAddress.parse(one), Access.WRITE) for one in (f"sqlite:///{file}", url))
     with source.connect() as reading, target.begin() as writing:
         for table in METADATA.sorted_tables:
             rows = [dict(row._mapping) for row in reading.execute(select(table))]

@@ -1,0 +1,20 @@
+"""The questions of the page on the database are asked again, on both databases, and answered as the page says."""
+
+from pathlib import Path
+
+from support.fixed_ledger import fixed_ledger
+from support.pages import ROOT, blocks_of
+
+from studies.queries.sql import run_query
+
+PAGE = ROOT / "docs" / "how-to" / "ask-the-database.md"
+
+
+def test_every_question_has_the_answer_that_the_page_gives(storage_url: str, tmp_path: Path) -> None:
+    fixed_ledger(storage_url, tmp_path)
+    blocks = [block for block in blocks_of(PAGE) if block.language in ("sql", "text")]
+    assert [block.language for block in blocks] == ["sql", "text"] * 20
+    for question, answer in zip(blocks[::2], blocks[1::2], strict=True):
+        found = run_query(storage_url, question.text)
+        assert found.rows, question.line
+        assert str(found) == answer.text.rstrip("\n"), f"{PAGE.name}:{question.line}"
