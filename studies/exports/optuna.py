@@ -9,6 +9,7 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
 from studies.errors import StudiesError
+from studies.exports.optuna_rows import add_trials
 from studies.search.direct import Course
 from studies.search.proposer import Proposer, directions_of, values_of
 from studies.search.quiet import quiet_optuna
@@ -89,7 +90,10 @@ def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStor
         study.set_user_attr("values", [record.metric, goal.objective.value])
     for name, value in _study_attributes(record).items():
         study.set_user_attr(name, value)
-    study.add_trials(trials)
+    if storage is None:
+        study.add_trials(trials)
+    else:
+        add_trials(storage, storage.get_study_id_from_name(record.name), trials)
     return study
 
 
