@@ -66,7 +66,7 @@ function drawSection(one, found, base) {
     known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -0.2, x: 0, ...figure.layout.legend } }, data);
     return known.element;
   });
-  fill(one.body, said, h("div", { class: "grid two" }, figures), h("p", { class: "quiet hint" }, told(note)), h("div", { class: "board" }, one.table.show(entries)));
+  fill(one.body, said, h("div", { class: "grid figures" }, figures), h("p", { class: "quiet hint" }, told(note)), h("details", { class: "board" }, h("summary", {}, `The numbers: ${count(entries.length)} rows`), one.table.show(entries)));
 }
 
 const number = (value) => (value === null ? "–" : typeof value !== "number" ? told(value) : Number.isInteger(value) ? count(value) : Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(4) : value.toExponential(1));

@@ -1,0 +1,128 @@
+"""``deltaspace dashboard``, and what serves beside a launch: what they say, and whom they refuse."""
+
+import http.client
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import dashboards.web.server
+import deltaspace.commands.dashboard
+from dashboards.web.server import beside
+from deltaspace.commands.main import main
+
+TOKEN = "a-secret-of-the-team"
+
+
+class Served:
+    """Stands where `serve` does: keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.port = 0
+        self.token = ""
+
+    def __call__(self, url: str, door: Any, listener: socket.socket) -> None:
+        self.url, self.port, self.token = url, listener.getsockname()[1], door.token
+        listener.close()
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    found = Served()
+    monkeypatch.setattr(dashboards.web.server, "serve", found)
+    return found
+
+
+def test_the_address_is_printed(served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
+    assert served.url == sample_storage
+    assert capsys.readouterr().out == f"http://127.0.0.1:{served.port}/\n"
+
+
+def test_a_study_opens_on_its_page(served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dashboard", "sample", "--storage", sample_storage, "--port", "0"]) == 0
+    assert capsys.readouterr().out == f"http://127.0.0.1:{served.port}/studies/1/\n"
+    assert main(["dashboard", "simple", "--storage", sample_storage]) == 2
+    assert "no study 'simple'" in capsys.readouterr().err
+
+
+def test_the_browser_is_opened_when_it_is_asked_for(
+    served: Served, sample_storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
+    assert opened == []
+    assert main(["dashboard", "--storage", sample_storage, "--port", "0", "--open"]) == 0
+    assert opened == [f"http://127.0.0.1:{served.port}/"]
+
+
+def test_another_address_needs_a_token(
+    served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["dashboard", "--storage", sample_storage, "--port", "0", "--host", "0.0.0.0"]
+    assert main(arguments) == 1
+    assert "must have a token; got --host 0.0.0.0 alone. Add --token " in capsys.readouterr().err
+    monkeypatch.setenv("DELTASPACE_TOKEN", TOKEN)
+    assert main(arguments) == 0
+    assert served.token == TOKEN
+    assert capsys.readouterr().out == f"http://{socket.gethostname()}:{served.port}/?token={TOKEN}\n"
+
+
+def test_a_port_that_is_taken_is_said(sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["dashboard", "--storage", sample_storage, "--port", str(port)]) == 1
+    assert f"127.0.0.1 port {port} cannot be had" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said(
+    sample_storage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deltaspace.commands.dashboard, "find_spec", lambda name: None if name == "plotly" else name)
+    assert main(["dashboard", "--storage", sample_storage]) == 1
+    assert "needs plotly; not installed. Run: pip install 'deltaspace[dashboard]'" in capsys.readouterr().err
+
+
+def test_a_study_is_written_to_a_new_folder(
+    sample_storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "site"
+    arguments = ["dashboard", "sample", "--storage", sample_storage, "--export", str(folder)]
+    assert main(arguments) == 0
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert f"wrote {len(files)} files" in capsys.readouterr().err
+    trials = json.loads((folder / "api" / "trials.json").read_text())
+    assert len(trials["trials"]["rows"]) == 6
+    assert [
+        json.loads((folder / "api" / "trials" / f"{number}.json").read_text())["number"] for number in range(6)
+    ] == [*range(6)]
+    assert main(arguments) == 1
+    assert "must be new or empty" in capsys.readouterr().err
+    assert main(["dashboard", "--storage", sample_storage, "--export", str(tmp_path / "other")]) == 2
+
+
+def answers(address: str) -> bool:
+    link = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
+    try:
+        link.request("GET", "/api/studies.json")
+        return link.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        link.close()
+
+
+@pytest.mark.slow
+def test_beside_a_launch_another_process_serves_until_it_is_over(sample_storage: str) -> None:
+    with beside(sample_storage, port=0) as address:
+        end = time.monotonic() + 60
+        while not answers(address) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert answers(address)
+    assert not answers(address)
