@@ -68,8 +68,8 @@ def _leading(knowledge: Knowledge) -> list[tuple[Cell, list[Genes]]]:
     for genes in knowledge.measure.draws:
         if knowledge.genome.is_shared(genes):
             cells.setdefault(knowledge.cell(genes), []).append(knowledge.tuned(genes))
-    for trial in knowledge.history:
-        known = knowledge.genome.genes_of(trial) if trial.readings else None
+    for trial in knowledge.leading:
+        known = knowledge.genome.genes_of(trial)
         if known is not None and knowledge.cell(known) in cells:
             cells[knowledge.cell(known)].append(known)
     best: list[tuple[float, Cell, list[Genes]]] = []

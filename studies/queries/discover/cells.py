@@ -81,8 +81,9 @@ def _rows(knowledge: Knowledge, table: str) -> list[Best]:
     if not asked:
         return []
     trials = _trials(knowledge.history, table)
+    leading = _trials(knowledge.leading, table)
     for key, some in asked.items():
-        some += knowledge.candidates(trials.get(key, []))
+        some += knowledge.candidates(leading.get(key, []))
     best = [_best_of(knowledge, some) for some in asked.values()]
     means, covariance = knowledge.joint(best)
     leader = int(np.argmax(means))

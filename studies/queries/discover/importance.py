@@ -5,15 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from search_space.words.describe import side_view
 from studies.queries.discover.answer import LEVEL, Answer, Finding
 from studies.queries.discover.knowledge import Knowledge
-from studies.queries.discover.measure import SIDES
 from studies.queries.discover.pedanova import pedanova
-from studies.queries.discover.sobol import TOGETHER, Factor, base, crossed, factors, first_order, together, total
+from studies.queries.discover.sobol import (
+    STRUCTURAL,
+    TOGETHER,
+    Factor,
+    base,
+    crossed,
+    factors,
+    first_order,
+    together,
+    total,
+)
 from studies.search.factored.distances import Array
 from studies.search.factored.genes import Genes
-from studies.search.factored.observation import Observation
 
 QUESTION = "Which dimension matters here?"
 DRAWS = 100
@@ -79,7 +86,7 @@ def _row(
         value=mean,
         low=low,
         high=high,
-        n=len({*_tried(knowledge.history, factor)}),
+        n=_tried(knowledge, factor),
         is_resolved=_differ(draws[:, :count], factor),
         sentence=f"{_named(factor.side, factor.dimension)} accounts for {mean:.0%} of the variance "
         f"({low:.0%} to {high:.0%}).",
@@ -104,9 +111,7 @@ def _both(knowledge: Knowledge, some: Sequence[Genes]) -> Iterator[Importance]:
         value=mean,
         low=low,
         high=high,
-        n=sum(
-            bool(one.readings and one.configuration.attention and one.configuration.ffn) for one in knowledge.history
-        ),
+        n=knowledge.tried.at("both"),
         is_resolved=False,
         sentence=f"What attention and the FFN are worth only together is {mean:.0%} of the variance "
         f"({low:.0%} to {high:.0%}).",
@@ -131,19 +136,11 @@ def _differ(draws: Array, factor: Factor) -> bool:
     return bool(middle @ np.linalg.pinv(covariance) @ middle > np.quantile(distances, LEVEL))
 
 
-def _tried(history: Sequence[Observation], factor: Factor) -> Iterator[int]:
+def _tried(knowledge: Knowledge, factor: Factor) -> int:
     """The trials that tell of a factor: those that were read and have a value of it."""
-    for one in history:
-        if not one.readings:
-            continue
-        views = {side: side_view(getattr(one.configuration, side)) for side in SIDES}
-        view = views.get(factor.side)
-        if factor.side == "both":
-            is_told = all(value is not None for value in views.values())
-        else:
-            is_told = view is not None and getattr(view, factor.dimension, "") is not None
-        if is_told:
-            yield one.number
+    if factor.dimension in STRUCTURAL:
+        return knowledge.tried.having(factor.side, factor.dimension)
+    return knowledge.tried.at(factor.side)
 
 
 def _named(side: str, dimension: str) -> str:

@@ -15,6 +15,7 @@ from studies.errors import StudiesError
 from studies.queries.discover.answer import REACH, Answer
 from studies.queries.discover.hybrids import candidate_of
 from studies.queries.discover.measure import Measure
+from studies.queries.discover.tried import Tried
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell
@@ -37,6 +38,7 @@ REPLICATE = "replicate"
 
 _JITTER = 1e-10
 _FOR_RATES = 40
+_LEADING = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,17 @@ class Knowledge:
     def complete(self) -> tuple[Observation, ...]:
         """The trials that were trained to the end, replicates aside."""
         return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.origin != REPLICATE)
+
+    @cached_property
+    def leading(self) -> tuple[Observation, ...]:
+        """The trials that were read, those with the highest newest scores if they are very many."""
+        heard = [one for one in self.history if one.readings]
+        return tuple(sorted(heard, key=lambda one: (-one.readings[-1].score, one.number))[:_LEADING])
+
+    @cached_property
+    def tried(self) -> Tried:
+        """How many trials have what."""
+        return Tried(self.history)
 
     @cached_property
     def winner(self) -> Observation:

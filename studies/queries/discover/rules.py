@@ -1,14 +1,11 @@
 """V8: rules in words, from matched contrasts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from search_space.words.describe import SideView, side_view
 from studies.queries.discover.answer import Answer, Finding
 from studies.queries.discover.contrasts import LEAST, REST, Contrast, Pairs, contrasts, pairs
 from studies.queries.discover.knowledge import Effect, Knowledge
 from studies.queries.discover.words import contrast_words, interval_words
-from studies.search.factored.observation import Observation
 
 QUESTION = "Which rules hold here?"
 
@@ -80,27 +77,15 @@ def _rule(knowledge: Knowledge, contrast: Contrast, some: Pairs) -> Rule:
         value=effect.mean,
         low=effect.low,
         high=effect.high,
-        n=sum(_has(one, contrast) for one in knowledge.history if one.readings),
+        n=_tried(knowledge, contrast),
         is_resolved=effect.is_resolved,
         sentence=f"{contrast_words(contrast)} {verb} {worth}.",
     )
 
 
-def _has(trial: Observation, contrast: Contrast) -> bool:
-    """Whether a trial has one of the two values."""
-    views = {"attention": side_view(trial.configuration.attention), "ffn": side_view(trial.configuration.ffn)}
+def _tried(knowledge: Knowledge, contrast: Contrast) -> int:
+    """Trials that have one of the two values."""
     if contrast.side == "sides":
-        edited = [side for side, view in views.items() if view is not None]
-        return ("both" if len(edited) == 2 else "".join(edited)) in (contrast.value, contrast.other)
-    return _value(views[contrast.side], contrast.dimension) in _wanted(contrast, views[contrast.side])
-
-
-def _value(view: SideView | None, dimension: str) -> str | None:
-    value = None if view is None else getattr(view, dimension)
-    return None if value is None else str(value)
-
-
-def _wanted(contrast: Contrast, view: SideView | None) -> Sequence[str | None]:
-    if contrast.other == REST:
-        return [_value(view, contrast.dimension)] if view is not None else []
-    return [contrast.value, contrast.other]
+        return knowledge.tried.editing(contrast.value) + knowledge.tried.editing(contrast.other)
+    values = () if contrast.other == REST else (contrast.value, contrast.other)
+    return knowledge.tried.having(contrast.side, contrast.dimension, *values)
