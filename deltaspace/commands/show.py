@@ -26,6 +26,13 @@ def command(study: str, top: int, storage: str, as_json: bool) -> None:
 
     Of an ablation its steps are shown.
     """
+    from studies.queries.uncollected import uncollected
+
+    with uncollected():
+        _show(study, top, storage, as_json=as_json)
+
+
+def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.ablate import report
     from deltaspace.commands.output import echo_json, show
