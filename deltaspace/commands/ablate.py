@@ -45,7 +45,7 @@ def command(  # noqa: PLR0913 - one argument per option
     as_json: bool,
     **fleet: str | None,
 ) -> int:
-    """Train what lies between a published method and a trial, one difference after another, on the test split.
+    """Train what lies between a published method and a trial, one difference after another, on test data.
 
     The differences are ordered by what the search expects them to gain; only legal combinations are on the path, and
     every step is sized for the same budget. All steps are trained from scratch with the same fresh seeds, so that each
