@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TRIVIAL = ROOT / "tests" / "studies"
+TRIVIAL = ROOT / "tests"
 BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
 sys.path.insert(0, str(TRIVIAL))
 # the workers of Ray import the trivial runner too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(TRIVIAL), os.environ.get("PYTHONPATH", "")])
 
 import optuna  # noqa: E402
-from trivial_runner import TrivialFactory  # noqa: E402
+from support.trivial_runner import TrivialFactory  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
