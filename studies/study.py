@@ -300,11 +300,12 @@ class Study:
         """What the study has taught: answers of the search's model over the whole space, with 90% intervals.
 
         Example:
-            >>> for answer in study.discover("V8"):
+            >>> for answer in study.discover("rules"):
             ...     print(answer.table())
 
         Args:
-            *views: ``V1`` to ``V8``; none for all.
+            *views: Of matters, winner, kinds, sizes, pruning, budget, rates and rules, which are ``V1`` to ``V8``; none
+                for all.
             seed: Of the draws.
 
         Raises:

@@ -42,16 +42,12 @@ def discovery_renderable(
     """
     parts: list[RenderableType] = [Text.from_markup(title)]
     for answer in answers:
-        parts += [Text(), Text(f"{_view(answer)}{answer.question}", "bold"), *_section(answer)]
+        parts += [Text(), Text(answer.question, "bold"), *_section(answer)]
         if answer.view == "V8" and tree:
             parts += [Text(line, "dim" if number == 0 else "") for number, line in enumerate(tree)]
     if conclusion:
         parts += [Text(), *(Text(sentence, "bold") for sentence in conclusion)]
     return Group(*parts)
-
-
-def _view(answer: Answer) -> str:
-    return f"{answer.view}  " if answer.view.startswith("V") else ""
 
 
 def _section(answer: Answer) -> Iterator[RenderableType]:

@@ -11,12 +11,18 @@ from search_space.published.point import PublishedPoint
     "discover",
     epilog=examples(
         "deltaspace discover docstrings",
-        "deltaspace discover docstrings --view V1 --view V8 --json",
+        "deltaspace discover docstrings --view matters --view rules --json",
         "deltaspace discover docstrings sst2 banking77 --across",
     ),
 )
 @click.argument("studies", metavar="STUDY...", nargs=-1, required=True)
-@click.option("--view", "views", metavar="VIEW", multiple=True, help="V1 to V8; repeatable. All when not given.")
+@click.option(
+    "--view",
+    "views",
+    metavar="VIEW",
+    multiple=True,
+    help="A word below or V1 to V8; repeatable. All if not given.",
+)
 @click.option("--across", "is_across", is_flag=True, help="Pool several studies: do the papers' rules hold?")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the draws of the space.")
 @against_option
@@ -34,9 +40,9 @@ def command(  # noqa: PLR0913 - one argument per option
     """Show what a study has taught: what matters, what is best of each kind, which rules hold.
 
     Everything is asked of the search's model over the whole space, with 90% intervals; what is not sure is said to be
-    not resolved. From twelve trials on. The views: V1 which dimension matters, V2 what differs between the winner and
-    MAM, V3 the best of each kind, V4 how small it can be, V5 whether pruning cut good ones, V6 where the budget should
-    go, V7 which learning rates, V8 which rules hold.
+    not resolved. From twelve trials on. The views: matters (V1), which dimension does; winner (V2), what differs
+    between it and MAM; kinds (V3), the best of each; sizes (V4), how small it can be; pruning (V5), whether it cut good
+    ones; budget (V6), where it should go; rates (V7), which learning rates; rules (V8), which hold.
     """
     from dashboards.terminal.discover import discovery_renderable
     from deltaspace.commands.output import echo_json, show

@@ -59,7 +59,7 @@ def against_option(function: Function) -> Function:
         "--against",
         metavar="METHOD",
         callback=published_point,
-        help="The published method that V2 compares the winner with.  [default: mam_adapter]",
+        help="The published method that the winner is compared with.  [default: mam_adapter]",
     )(function)
 
 

@@ -3,12 +3,12 @@
 from dashboards.figures.views import figures_of
 from dashboards.web.pages.page import Asked, Page
 from studies.errors import StudiesError
-from studies.queries.discover import QUESTIONS, Answer, discovered, knowledge_of
+from studies.queries.discover import QUESTIONS, TITLES, Answer, discovered, knowledge_of
 from studies.specification.recorded import recorded_space
 
 
 def _views(asked: Asked) -> object:
-    return {"views": list(QUESTIONS)}
+    return {"views": [{"name": name, "title": TITLES[name]} for name in QUESTIONS]}
 
 
 def _view(asked: Asked) -> object:

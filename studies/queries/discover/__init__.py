@@ -2,7 +2,7 @@
 
 from studies.queries.discover.across import across
 from studies.queries.discover.answer import Answer, Finding
-from studies.queries.discover.asking import QUESTIONS, discovered
+from studies.queries.discover.asking import QUESTIONS, TITLES, WORDS, discovered
 from studies.queries.discover.conclusion import conclusion
 from studies.queries.discover.from_study import knowledge_of, state_of
 from studies.queries.discover.knowledge import Effect, Knowledge
@@ -10,6 +10,8 @@ from studies.queries.discover.tree import rule_tree
 
 __all__ = [
     "QUESTIONS",
+    "TITLES",
+    "WORDS",
     "Answer",
     "Effect",
     "Finding",

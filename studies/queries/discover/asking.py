@@ -29,6 +29,30 @@ QUESTIONS: Mapping[str, Question] = {
 }
 """By the name of its view."""
 
+TITLES: Mapping[str, str] = {
+    "V1": "What matters",
+    "V2": "Winner against MAM",
+    "V3": "Best of each kind",
+    "V4": "How small",
+    "V5": "Was pruning fair",
+    "V6": "Where the budget goes",
+    "V7": "Learning rates",
+    "V8": "Rules",
+}
+"""What a view is called where there is no room for its question."""
+
+WORDS: Mapping[str, str] = {
+    "matters": "V1",
+    "winner": "V2",
+    "kinds": "V3",
+    "sizes": "V4",
+    "pruning": "V5",
+    "budget": "V6",
+    "rates": "V7",
+    "rules": "V8",
+}
+"""What a person may type for a view."""
+
 
 def discovered(
     knowledge: Knowledge, views: Sequence[str] = (), *, against: PublishedPoint | None = None
@@ -37,16 +61,17 @@ def discovered(
 
     Args:
         knowledge: What the study has taught; it remembers its answers.
-        views: Names; none for all.
+        views: Names or words; none for all.
         against: The published method that V2 compares the winner with; None for MAM.
 
     Raises:
         StudiesError: If there is no such view.
     """
-    unknown = [view for view in views if view not in QUESTIONS]
+    named = [WORDS.get(view, view) for view in views]
+    unknown = [view for view in named if view not in QUESTIONS]
     if unknown:
-        raise StudiesError(f"a view must be one of {', '.join(QUESTIONS)}; got {unknown[0]!r}.")
-    asked = dict.fromkeys(views or QUESTIONS)
+        raise StudiesError(f"a view must be one of {', '.join([*WORDS, *QUESTIONS])}; got {unknown[0]!r}.")
+    asked = dict.fromkeys(named or QUESTIONS)
     return [
         differences(knowledge, against) if view == "V2" and against is not None else _answered(knowledge, view)
         for view in asked

@@ -39,7 +39,7 @@ def run(storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 def test_some_views_are_json_with_their_tables(run: Run) -> None:
-    code, out, err = run("discover", "trivial", "--view", "V3", "--view", "V8", "--json")
+    code, out, err = run("discover", "trivial", "--view", "kinds", "--view", "V8", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert [view["view"] for view in told["views"]] == ["V3", "V8"]
@@ -51,7 +51,7 @@ def test_some_views_are_json_with_their_tables(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["trivial", "--view", "V9"], 1, "a view must be one of V1"),
+        (["trivial", "--view", "V9"], 1, "a view must be one of matters"),
         (["trivial", "other"], 2, "Pool them with --across"),
         (["trivial", "--across"], 1, "at least two studies must be pooled"),
         (["other"], 2, "no study 'other'"),

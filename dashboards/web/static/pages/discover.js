@@ -11,12 +11,12 @@ const LAST = ["value", "low", "high", "n", "is_resolved", "sentence"];
 export async function show(page) {
   const { place, base, api, problem } = page;
   const { views } = await ask(`${api}views.json`);
-  const sections = new Map(views.map((view) => [view, section(view)]));
+  const sections = new Map(views.map(({ name, title }) => [name, section(name, title)]));
   fill(
     place,
     h("p", { class: "quiet" }, "From the posterior of the search's model, never from averages of the trials, which the sampler has biased. Intervals hold with 90%; faint is what is not resolved."),
     pickedBar(base),
-    h("nav", { "aria-label": "Views", class: "views" }, views.map((view) => h("a", { href: `#${view}` }, view))),
+    h("nav", { "aria-label": "Views", class: "views" }, views.map(({ name, title }) => h("a", { href: `#${name}` }, title))),
     [...sections.values()].map((one) => one.element),
   );
   const draw = async (trials) => {
@@ -34,9 +34,9 @@ export async function show(page) {
   if (location.hash) document.querySelector(CSS.escape ? `#${CSS.escape(location.hash.slice(1))}` : location.hash)?.scrollIntoView();
 }
 
-function section(view) {
+function section(view, words) {
   const body = h("div", {}, h("p", { class: "quiet" }, "being worked out …"));
-  const title = h("h2", {}, view);
+  const title = h("h2", {}, words);
   return { view, title, body, element: h("section", { id: view, class: "view" }, title, body), text: "", plots: new Map(), isPending: true };
 }
 
@@ -50,7 +50,7 @@ function drawSection(one, found, base) {
     return;
   }
   const { question, sentences, note, columns, rows } = found.answer;
-  fill(one.title, `${one.view}. `, told(question));
+  fill(one.title, told(question));
   const entries = rows.map((row) => Object.fromEntries(columns.map((name, place) => [name, row[place]])));
   const own = columns.filter((name) => !LAST.includes(name));
   const said = sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence)));

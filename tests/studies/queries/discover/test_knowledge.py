@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.factored_search import drawn, whole_space
 
-from studies.queries.discover import QUESTIONS, Knowledge, across, conclusion, discovered, rule_tree
+from studies.queries.discover import QUESTIONS, TITLES, WORDS, Knowledge, across, conclusion, discovered, rule_tree
 from studies.queries.discover.answer import REACH
 from studies.queries.discover.attention_share import Share
 from studies.queries.discover.cells import FORMS, Best
@@ -73,6 +73,12 @@ def test_pairs_differ_in_what_is_compared_and_in_what_must_follow(knowledge: Kno
             for dimension in same:
                 ours, theirs = (measure.value(one, contrast.side, dimension) for one in (having, lacking))
                 assert ours == theirs
+
+
+def test_every_view_has_a_title_and_a_word_that_asks_it(knowledge: Knowledge) -> None:
+    assert list(TITLES) == list(WORDS.values()) == list(QUESTIONS)
+    assert len({*TITLES.values()}) == len(TITLES)
+    assert discovered(knowledge, ["rules"]) == discovered(knowledge, ["V8"])
 
 
 def test_a_form_that_is_planted_to_be_good_is_found_and_quoted(knowledge: Knowledge) -> None:
