@@ -70,20 +70,32 @@ def is_whole(artefact: ArtefactRecord) -> bool:
     return hashlib.sha256(content).hexdigest() == artefact.sha256
 
 
-def delete_files(paths: Iterable[str | Path]) -> None:
-    """Delete files, whether they are still there or not, and the folders they leave empty."""
+def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
+    """Delete files, whether they are still there or not, and the folders they leave empty.
+
+    What was recorded does not depend on it, so it never raises.
+
+    Returns:
+        Why, by path, of those that cannot be deleted.
+    """
+    refused: dict[Path, str] = {}
     for path in map(Path, paths):
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            refused[path] = error.strerror or str(error)
+            continue
         for folder in (path.parent, path.parent.parent):
             if folder.name.startswith(("attempt-", "trial-")):
                 try:
                     folder.rmdir()
                 except OSError:
                     break
+    return refused
 
 
-def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> int:
-    """Delete the files of ended attempts that no record names; return how many there were.
+def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> dict[Path, str]:
+    """Delete the files of ended attempts that no record names.
 
     An attempt that has ended can bring no more files, so this never takes one from a worker that is alive, not even
     from one of another launch.
@@ -92,13 +104,23 @@ def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable
         folder: The study's own.
         kept: Every artefact of the study, read after ``ended``.
         ended: Attempts that have ended; what others left is passed over.
+
+    Returns:
+        Why, by path, of those that cannot be deleted.
     """
     named = {Path(artefact.path) for artefact in kept}
     orphans = [
         file
         for attempt in ended
         for file in attempt_folder(folder, attempt.trial, attempt.attempt).glob("*")
-        if file not in named and (file.is_file() or file.is_symlink())
+        if file not in named and not _is_folder(file)
     ]
-    delete_files(orphans)
-    return len(orphans)
+    return delete_files(orphans)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is known to be a folder; links are none."""
+    try:
+        return path.is_dir() and not path.is_symlink()
+    except OSError:
+        return False

@@ -6,8 +6,9 @@ takes it over later fences this one: its next write raises `FencedError` and cha
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
 from studies.keeping.artefacts import delete_files, remove_orphans
@@ -60,6 +61,7 @@ class StudyKeeper:
         self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
+        self._refused: set[Path] = set()
         self._rebuild()
         self._sweep()
 
@@ -225,7 +227,14 @@ class StudyKeeper:
 
     def _sweep(self) -> None:
         ended = [one for one in self._ledger.attempts(self._study.id) if one.ended_at is not None]
-        remove_orphans(self._plan.artefacts, self._ledger.artefacts(self._study.id), ended)
+        self._tell_refused(remove_orphans(self._plan.artefacts, self._ledger.artefacts(self._study.id), ended))
+
+    def _tell_refused(self, refused: Mapping[Path, str]) -> None:
+        """Note once which files cannot be deleted; every sweep tries them again."""
+        for path, why in refused.items():
+            if path not in self._refused:
+                self._refused.add(path)
+                self._record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
 
     def _is_done(self) -> bool:
         is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._upcoming.exhausted)
@@ -343,7 +352,7 @@ class StudyKeeper:
         )
         if not settlement.accepted:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
-        delete_files(settlement.dropped_paths)
+        self._tell_refused(delete_files(settlement.dropped_paths))
         for reading in readings:
             self.proposer.report(number, reading.step, reading.score)
             open_trial.step, open_trial.last_score = reading.step, reading.score
@@ -369,7 +378,7 @@ class StudyKeeper:
         """Delete the file of a late report, unless an earlier report has brought it."""
         if report.artefact is not None:
             named = {artefact.path for artefact in self._ledger.artefacts(self._study.id, report.trial)}
-            delete_files({report.artefact.path} - named)
+            self._tell_refused(delete_files({report.artefact.path} - named))
 
     def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
         """At most ``slots`` leases: queued trials first, then new ones."""

@@ -369,6 +369,7 @@ class EventKind(StrEnum):
     LAUNCH = "launch"
     EXHAUSTED = "exhausted"
     LEFT_OUT = "left_out"
+    UNDELETED = "undeleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """The keeper: leases, verdicts, takeovers, and late or repeated calls. On SQLite and PostgreSQL."""
 
+import errno
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -375,6 +377,54 @@ def test_the_end_of_a_launch_leaves_no_file_that_belongs_to_nothing(new_plan, ke
     tell(keeper, report(lease, 16, 0.5))
     keeper.finish("finished")
     assert not Path(orphan.path).exists()
+
+
+def unlink_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be deleted, as on a file system that was mounted to be read."""
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+
+
+def undeleted(plan: StudyPlan) -> list[str]:
+    ledger, key = key_of(plan)
+    with ledger:
+        return [event.text for event in ledger.events(key) if event.kind == "undeleted"]
+
+
+def test_a_folder_in_the_place_of_a_file_ends_no_launch(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, target_trials=1)
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    kept = written(plan, lease, 4)
+    tell(keeper, report(lease, 4, 0.5, kept))
+    Path(kept.path).unlink()
+    Path(kept.path).mkdir()
+    assert tell(keeper, report(lease, 16, 0.5)) == [Decision.STOP]
+    keeper.finish("finished")
+    assert states(plan) == ["complete"]
+    (text,) = undeleted(plan)
+    assert text.startswith(f"{kept.path} cannot be deleted: ")
+    assert broken(plan, keeper) == []
+
+
+def test_a_file_that_cannot_be_deleted_is_said_once_and_tried_again_at_the_sweep(new_plan, keep, monkeypatch):
+    plan = new_plan(target_trials=1)
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    kept = written(plan, lease, 4)
+    tell(keeper, report(lease, 4, 0.5, kept))
+    with monkeypatch.context() as patch:
+        unlink_refused(patch)
+        assert tell(keeper, report(lease, 16, 0.5)) == [Decision.STOP]
+        keeper.finish("finished")
+    assert undeleted(plan) == [f"{kept.path} cannot be deleted: {os.strerror(errno.EROFS)}"]
+    assert Path(kept.path).exists()
+    keeper.finish("finished again")
+    assert not Path(kept.path).exists()
+    assert broken(plan, keeper) == []
 
 
 def test_progress_counts_names_the_best_and_lists_what_runs(new_plan, keep):

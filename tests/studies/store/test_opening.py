@@ -1,13 +1,12 @@
-import os
 import sqlite3
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.ordinary_user import as_ordinary_user
 
 from studies.errors import StorageError
 from studies.queries.sql import run_query
@@ -15,27 +14,12 @@ from studies.store import engine
 from studies.store.address import StorageAddress
 from studies.store.ledger import Ledger
 
-NOBODY = 65534
-
 
 def one_line(error):
     text = str(error.value)
     assert "\n" not in text
     assert "Traceback" not in text
     return text
-
-
-@contextmanager
-def as_ordinary_user() -> Iterator[None]:
-    """File permissions do not bind root."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 @pytest.fixture

@@ -1,0 +1,45 @@
+"""Files that cannot be deleted: said, left, and no error."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.ordinary_user import as_ordinary_user
+
+from studies.keeping.artefacts import attempt_folder, delete_files
+
+
+@pytest.fixture
+def files() -> Iterator[list[Path]]:
+    """Three files of an attempt, in a folder that everybody may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = attempt_folder(Path(name), 0, 1)
+        folder.mkdir(parents=True)
+        paths = [folder / f"step-{step}.json" for step in (4, 8, 12)]
+        for path in paths:
+            path.write_text("content")
+        yield paths
+
+
+def test_files_are_deleted_with_the_folders_they_leave_empty(files):
+    assert delete_files([*files, files[0].with_name("gone.json")]) == {}
+    assert not files[0].parent.parent.exists()
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_the_others_are_deleted(files):
+    files[1].unlink()
+    files[1].mkdir()
+    assert list(delete_files(files)) == [files[1]]
+    assert [path.exists() for path in files] == [False, True, False]
+
+
+def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_writable_again(files):
+    files[0].parent.chmod(0o555)
+    with as_ordinary_user():
+        refused = delete_files(files)
+    assert refused == dict.fromkeys(files, "Permission denied")
+    files[0].parent.chmod(0o755)
+    assert delete_files(files) == {}
+    assert not files[0].exists()
