@@ -10,7 +10,14 @@ from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import SearchSpace
-from studies.errors import LaunchError, SchemaVersionError, StorageError, StudyChangedError, UnknownStudyError
+from studies.errors import (
+    LaunchError,
+    SchemaVersionError,
+    StorageError,
+    StudiesError,
+    StudyChangedError,
+    UnknownStudyError,
+)
 from studies.fleet import BACKENDS
 from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
 from studies.fleet.interrupts import Interrupts
@@ -297,7 +304,10 @@ def run_fleet(
     )
     with Interrupts() as interrupts:
         watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
-        standing = BACKENDS[fleet.backend](plan, ordered, options, watch)
+        try:
+            standing = BACKENDS[fleet.backend](plan, ordered, options, watch)
+        finally:
+            _leave_whole(plan.storage_url)
     if standing.halted is not None:
         raise standing.halted
     return LaunchResult(
@@ -306,3 +316,10 @@ def run_fleet(
         reason=standing.summary,
         is_interrupted=bool(interrupts.reason) and not standing.is_done,
     )
+
+
+def _leave_whole(storage_url: str) -> None:
+    """Open a file for writing and close it: it is whole without its log then, however the keeper has ended."""
+    if StorageAddress.parse(storage_url).file is not None:
+        with suppress(StudiesError):
+            Ledger.open(storage_url, create=False).close()

@@ -1,7 +1,8 @@
 """Opens a database: the settings under which SQLite and PostgreSQL keep what was committed.
 
-SQLite: write-ahead log, ``synchronous=FULL``, foreign keys, and ``BEGIN IMMEDIATE`` for transactions that write, so
-that two writers queue up at the start instead of failing in the middle. PostgreSQL: connections are tested before use,
+SQLite: write-ahead log, gathered into the file when a ledger that may write closes, ``synchronous=FULL``, foreign keys,
+and ``BEGIN IMMEDIATE`` for transactions that write, so that two writers queue up at the start instead of failing in the
+middle. PostgreSQL: connections are tested before use,
 times are UTC, and neither a lock nor a silent network can hang a study for ever.
 """
 
@@ -9,6 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ WRITES = "deltaspace_writes"
 
 BUSY_TIMEOUT_SECONDS = 5.0
 _LOCK_RETRY_SECONDS = 0.02
+_GATHER_TIMEOUT_MILLISECONDS = 1_000
 _SERVER_SETTINGS = "-c timezone=UTC -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 _SERVER_READ_ONLY = "-c default_transaction_read_only=on"
 
@@ -61,6 +64,8 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
     )
     event.listen(engine, "connect", lambda _, record: record.info.update(identity=_identity(file)))
     event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, address))
+    if access is not Access.READ:
+        event.listen(engine, "close", lambda connection, _: _gather_log(connection))
     return engine
 
 
@@ -124,6 +129,17 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             time.sleep(_LOCK_RETRY_SECONDS)
         else:
             return
+
+
+def _gather_log(connection: sqlite3.Connection) -> None:
+    """Bring what stands in the write-ahead log into the file, so that a copy of the file alone is whole.
+
+    SQLite does so when the last connection to a file closes; a dashboard that is open is one more. Where somebody reads
+    or writes for longer than the wait, the log stays: nothing is lost by that.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {_GATHER_TIMEOUT_MILLISECONDS}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def _identity(file: Path) -> tuple[int, int] | None:

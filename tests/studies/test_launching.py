@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 import threading
 import time
@@ -70,6 +71,18 @@ def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storag
     # six labels, about as many of each
     assert rungs.guessing_loss == pytest.approx(math.log(6), abs=0.01)
     assert rungs.guessing_loss <= math.log(6)
+
+
+def test_a_copy_of_the_database_file_alone_holds_all_trials_of_a_launch(tmp_path):
+    file = tmp_path / "ledger.db"
+    url = f"sqlite:///{file}"
+    Ledger.open(url).close()
+    with Ledger.open(url, read_only=True) as dashboard:
+        assert dashboard.studies() == []
+        launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
+        shutil.copy(file, tmp_path / "copy.db")
+    ended = [trial.state.is_terminal for trial in trials_of(f"sqlite:///{tmp_path / 'copy.db'}")]
+    assert ended == [True] * 14
 
 
 def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
