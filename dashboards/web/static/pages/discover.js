@@ -61,9 +61,10 @@ function drawSection(one, found, base) {
   one.table = tableOf(one.view, question, own, entries, base);
   const data = { columns, rows };
   const figures = found.answer.figures.map((figure) => {
-    const known = one.plots.get(figure.name) ?? new Plot(figure.title, { height: figure.layout.height ?? 420, hint: figure.says });
+    const height = figure.layout.height ?? 420;
+    const known = one.plots.get(figure.name) ?? new Plot(figure.title, { height, hint: figure.says });
     one.plots.set(figure.name, known);
-    known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -0.2, x: 0, ...figure.layout.legend } }, data);
+    known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -84 / height, x: 0, ...figure.layout.legend } }, data);
     return known.element;
   });
   fill(one.body, said, h("div", { class: "grid figures" }, figures), h("p", { class: "quiet hint" }, told(note)), h("details", { class: "board" }, h("summary", {}, `The numbers: ${count(entries.length)} rows`), one.table.show(entries)));
