@@ -68,7 +68,7 @@ def open_study(name: str, storage: str | None = None) -> Study:
 
 
 def studies(storage: str | None = None) -> Table:
-    """The studies of a storage, one row each, oldest first.
+    """The studies of a storage, one row each, oldest first; the best trial of each by its score.
 
     Example:
         >>> deltaspace.studies().column("name")

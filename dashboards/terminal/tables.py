@@ -160,7 +160,7 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
         table.add_column(name, overflow="fold")
     table.add_column("budget", justify="right", no_wrap=True)
     table.add_column("trials")
-    table.add_column("best", justify="right", no_wrap=True)
+    table.add_column("best score", justify="right", no_wrap=True)
     table.add_column("begun", no_wrap=True)
     for summary in summaries:
         table.add_row(

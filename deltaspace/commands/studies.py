@@ -12,7 +12,10 @@ from deltaspace.commands.options import json_option, storage_option
 @storage_option
 @json_option
 def command(storage: str, as_json: bool) -> None:
-    """List the studies of a storage."""
+    """List the studies of a storage.
+
+    The best is the highest score that a complete trial had; 'show' has what it is expected to score if trained again.
+    """
     from dashboards.terminal.tables import studies_table
     from deltaspace.commands.output import echo_json, show
     from studies.queries.summaries import study_summaries

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from studies.queries.ranking import Ranking, ranking_of
+from studies.queries.ranking import Ranking, ranked, ranking_of
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -23,7 +23,8 @@ class StudySummary:
         backbone_parameters: The denominator of percentages.
         planned: Trials that the study file asked for when the study was created.
         counts: Number of trials in every state, absent states as 0.
-        best: The best complete trial, see `studies.queries.ranking`; None before one is complete.
+        best: The best complete trial, by estimate (see `studies.queries.ranking`), in a list of studies by its
+            score; None before one is complete.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
         learned_from: The earlier studies that it learned from when it was begun.
@@ -54,9 +55,12 @@ class StudySummary:
 
 
 def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
-    """Every study of a storage, oldest first."""
+    """Every study of a storage, oldest first.
+
+    The best trial of each is the one with the highest score: estimates would fit a model to every study.
+    """
     studies = sorted(ledger.studies(), key=lambda study: study.id)
-    return tuple(summary_of(ledger, study) for study in studies)
+    return tuple(summary_of(ledger, study, _by_score(ledger, study)) for study in studies)
 
 
 def study_summary(ledger: Ledger, name: str) -> StudySummary:
@@ -110,6 +114,11 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         learned_from=_sources(study.specification.get("search")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
+
+
+def _by_score(ledger: Ledger, study: StudyRecord) -> Ranking:
+    complete = ledger.trials(study.id, states={TrialState.COMPLETE})
+    return Ranking(trials=ranked(complete), estimates=None, seeds={})
 
 
 def task_name(study: StudyRecord) -> str:

@@ -12,7 +12,7 @@ from support.planted_ledger import Planted
 from studies.queries.estimates import FEWEST, Estimate
 from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranking_of
-from studies.queries.summaries import study_summary
+from studies.queries.summaries import study_summaries, study_summary
 from studies.queries.verdict import verdict
 from studies.store.records import TrialState
 
@@ -53,6 +53,23 @@ def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted])
     summary = study_summary(planted.ledger, "planted")
     assert summary.best is not None
     assert summary.best.number == best.number
+
+
+def test_a_list_of_studies_has_the_best_scores_and_fits_no_model(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    planted.replicate(LUCKY, 0.99)  # counts for its original, and is none of the trials that are compared
+
+    def fitted(*_: object, **__: object) -> None:
+        raise AssertionError("a model was fitted")
+
+    monkeypatch.setattr("studies.queries.estimates.Believer", fitted)
+    (summary,) = study_summaries(planted.ledger)
+    assert summary.best is not None
+    assert summary.best.number == LUCKY
+    with pytest.raises(AssertionError, match="a model was fitted"):
+        study_summary(planted.ledger, "planted")
 
 
 def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(
