@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dashboards.colours import colour_of
 from dashboards.figures.figure import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Figure, axis, plain
 from studies.queries.table import Table
 
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, "#B8860B", "#8C8C8C")
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+"""Of pairs of forms, which have no colour of their own."""
+
 _DASHES = {1.0: "solid", 0.5: "dash", 0.25: "dot"}
 
 Entries = list[dict[str, object]]
@@ -43,9 +46,9 @@ def rate_figures(table: Table, metric: str) -> tuple[Figure, ...]:
     for side in dict.fromkeys(str(one["side"]) for one in entries):
         traces: list[Mapping[str, Any]] = []
         forms = dict.fromkeys(str(one["form"]) for one in entries if one["side"] == side)
-        for place, form in enumerate(forms):
+        for form in forms:
             some = [one for one in entries if (one["side"], one["form"]) == (side, form)]
-            traces += _curve(some, "rate", form, _COLOURS[place % len(_COLOURS)], dash="solid", has_band=True)
+            traces += _curve(some, "rate", form, colour_of(form), dash="solid", has_band=True)
         where = {"attention": "attention", "ffn": "the FFN"}.get(side, side)
         found.append(
             Figure(

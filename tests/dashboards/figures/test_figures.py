@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support.factored_search import drawn, whole_space
 
+from dashboards.colours import FORM_COLOURS
 from dashboards.figures.boards import curves_figure
 from dashboards.figures.figure import TEMPLATES, Figure, axis, plain, rows_layout, wrapped
 from dashboards.figures.views import figures_of
@@ -143,3 +144,10 @@ def test_curves_of_shares_and_rates_have_a_band_and_one_best_point(figures: list
 def test_rules_say_what_instead_of_what(knowledge: Knowledge, figures: list[Figure]) -> None:
     (figure,) = [one for one in figures if one.name == "v8"]
     assert all(" instead of " in note["text"].replace("<br>", " ") for note in figure.layout["annotations"])
+
+
+def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) -> None:
+    told = [trace for one in figures if one.name.startswith("v7") for trace in one.data if trace.get("marker")]
+    assert len({trace["name"] for trace in told}) >= 3
+    for trace in told:
+        assert trace["line"]["color"] == FORM_COLOURS[trace["name"]]
