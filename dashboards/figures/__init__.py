@@ -12,5 +12,6 @@
     curves.py       V6 and V7: along the share of attention, and along learning rates
     boards.py       the leaderboard, and the curves of trials
     ablations.py    what the steps of an ablation are worth
+    confirmations.py  what contenders score, seed by seed
     views.py        which figures an answer has
 """

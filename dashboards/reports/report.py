@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dashboards.figures.ablations import ablation_figure
 from dashboards.figures.boards import curves_figure, leaderboard_figure
+from dashboards.figures.confirmations import confirmation_figure
 from dashboards.figures.figure import Figure
 from dashboards.figures.views import figures_of
 from search_space.published.point import PublishedPoint
@@ -133,14 +134,18 @@ def _confirmation(ledger: Ledger, result: ConfirmationResult) -> Section:
     title = f"On the test split: {result.name}"
     if not is_ablation(ledger, result.name):
         said, note = verdict_sentences(result), " ".join(notes(result))
-        return Section(name=result.name, title=title, sentences=said, table=result.table(), note=note)
+        drawn = _drawn(confirmation_figure(result))
+        return Section(name=result.name, title=title, sentences=said, figures=drawn, table=result.table(), note=note)
     path = path_of(result)
-    figure = ablation_figure(path)
     return Section(
         name=result.name,
         title=title,
         sentences=path_sentences(path),
-        figures=() if figure is None else (figure,),
+        figures=_drawn(ablation_figure(path)),
         table=path.table(),
         note=" ".join(path_notes(path)),
     )
+
+
+def _drawn(figure: Figure | None) -> tuple[Figure, ...]:
+    return () if figure is None else (figure,)

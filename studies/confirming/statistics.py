@@ -21,7 +21,7 @@ ALPHA = 0.05
 """A p-value at most so large shows a difference."""
 
 LEVEL = 0.95
-"""Of bootstrap intervals."""
+"""Of intervals."""
 
 RESAMPLES = 20_000
 LARGEST_ENUMERATION = 200_000
@@ -60,6 +60,15 @@ def spread(scores: Sequence[float]) -> Spread | None:
     values = np.asarray(scores, dtype=np.float64)
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
     return Spread(mean=float(values.mean()), deviation=deviation, median=float(np.median(values)))
+
+
+def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
+    """Student's interval of the mean of seeds that are drawn from a normal distribution; None below two scores."""
+    if len(scores) < 2:
+        return None
+    values = _values(scores)
+    reach = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return float(values.mean()) - reach, float(values.mean()) + reach
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def shown_study(url: str) -> int:
         else:
             ledger.settle(key, epoch, number, 1, readings=[first])
     ledger.record_event(key, "lost", "worker-1 was silent; its trials are queued again", trial=40)
-    _confirmation(planted)
+    confirmation_of(planted)
     ledger.close()
     return key
 
@@ -89,7 +89,7 @@ def _reading(trial: int, step: int, score: float, rung: int | None = None) -> Re
     )
 
 
-def _confirmation(planted: Planted) -> None:
+def confirmation_of(planted: Planted) -> None:
     """Three contenders with four seeds each, all done."""
     ledger, numbers = planted.ledger, {"trial 5": 5, "mam_adapter": 1, "lora_qv": 0}
     contenders = tuple(

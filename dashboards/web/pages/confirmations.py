@@ -1,5 +1,6 @@
 """What confirmations of a study say: fresh seeds on the test split."""
 
+from dashboards.figures.confirmations import confirmation_figure
 from dashboards.web.pages.page import Asked, Page
 from studies.confirming.results import confirmation_results, verdict_sentences
 from studies.confirming.wording import notes
@@ -20,7 +21,12 @@ def _confirmations(asked: Asked) -> object:
 
 def _results(asked: Asked, name: str) -> object:
     return [
-        {"result": result, "sentences": verdict_sentences(result), "notes": notes(result)}
+        {
+            "result": result,
+            "sentences": verdict_sentences(result),
+            "notes": notes(result),
+            "figure": confirmation_figure(result),
+        }
         for result in confirmation_results(asked.storage.ledger, name)
     ]
 

@@ -10,6 +10,7 @@ import pandas
 import pytest
 from support.factored_search import drawn
 from support.planted_ledger import Planted
+from support.shown_study import confirmation_of
 
 from dashboards.errors import DashboardError
 from dashboards.reports import images
@@ -26,6 +27,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     planted = Planted(f"sqlite:///{tmp_path_factory.mktemp('report') / 'ledger.db'}", 16, noise=0.01)
+    confirmation_of(planted)
     knowledge = Knowledge(planted.space, drawn(planted.space, 20), metric="accuracy")
     for view in ("V1", "V3", "V6", "V7"):  # seconds each, and asked by the tests of figures
         said = (f"{view} says nothing.",)
@@ -47,6 +49,12 @@ def test_a_report_holds_every_question_once(report: Report) -> None:
         assert f'<section id="{section.name}"' in page
         for figure in section.figures:
             assert f'id="figure-{figure.name}"' in page
+
+
+def test_a_confirmation_has_its_figure(report: Report) -> None:
+    section = next(one for one in report.sections if one.name == "planted-confirm")
+    (figure,) = section.figures
+    assert figure.data[1]["x"] == pytest.approx([0.535, 0.505, 0.4875])
 
 
 def test_the_page_loads_nothing(report: Report) -> None:

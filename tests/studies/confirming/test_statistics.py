@@ -15,6 +15,7 @@ from studies.confirming.statistics import (
     PermutationTest,
     chosen_test,
     holm,
+    mean_interval,
     paired_interval,
     permutation_p,
     smallest_p,
@@ -248,3 +249,10 @@ def test_too_few_pairs_are_not_compared_but_count_among_the_comparisons() -> Non
     assert (lost.verdict, lost.pairs, lost.p_value, lost.difference) == (Verdict.UNDECIDED, 1, None, None)
     assert compared.adjusted_p == pytest.approx(2 * compared.p_value)
     assert compare(winner, {}) == ()
+
+
+def test_the_interval_of_a_mean_is_that_of_student() -> None:
+    found = mean_interval([1.0, 2.0, 3.0])
+    # the 97.5% point of Student's t with two degrees of freedom, over the root of three seeds of deviation one
+    assert found == pytest.approx((2 - 4.302652729911275 / math.sqrt(3), 2 + 4.302652729911275 / math.sqrt(3)))
+    assert mean_interval([1.0]) is None

@@ -1,9 +1,8 @@
 import { onChange } from "../address.js";
-import { colour } from "../colours.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
 import { count, rate, score } from "../format.js";
-import { plain, Plot } from "../plots.js";
+import { Plot } from "../plots.js";
 import { trialLink, watched } from "../parts.js";
 import { Table } from "../table.js";
 
@@ -25,7 +24,7 @@ export async function show(page) {
   onChange(() => draw().catch(problem));
 }
 
-function section({ result, sentences, notes }, base, plots) {
+function section({ result, sentences, notes, figure }, base, plots) {
   const columns = [
     { name: "label", title: "Configuration", value: (one) => one.label, cell: (one) => h("span", { class: one.is_top ? "found" : "" }, told(one.label)) },
     { name: "trial", title: "Trial", isNumber: true, value: (one) => one.trial, cell: (one) => (one.trial === null ? "–" : trialLink(base, one.trial)) },
@@ -46,31 +45,25 @@ function section({ result, sentences, notes }, base, plots) {
     { name: "pairs", title: "Seeds", isNumber: true, value: (one) => one.pairs, cell: (one) => one.pairs },
     { name: "p", title: "p (Holm)", isNumber: true, value: (one) => one.adjusted_p, cell: (one) => (one.adjusted_p === null ? "–" : one.adjusted_p.toPrecision(2)) },
   ];
-  plots.has(result.name) || plots.set(result.name, new Plot(`Test scores of ${result.name}`, { height: 300, hint: "Every seed a point; the bar is the mean." }));
-  const plot = plots.get(result.name);
-  drawScores(plot, result);
   return h(
     "section",
     {},
     h("h2", {}, told(result.name)),
     h("p", { class: "quiet" }, `${result.ended} of ${result.trials} trainings have ended; ${result.seeds.length} seeds each, ${result.metric} on the test split`),
     sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence))),
-    h("div", { class: "grid two" }, plot.element, result.comparisons.length ? new Table(compared, { caption: "The winner beside every baseline", name: `against-${result.name}` }).show(result.comparisons) : null),
+    h("div", { class: "grid two" }, scoresOf(figure, result, plots), result.comparisons.length ? new Table(compared, { caption: "The winner beside every baseline", name: `against-${result.name}` }).show(result.comparisons) : null),
     new Table(columns, { caption: "Configurations", name: `contenders-${result.name}` }).show(result.contenders),
     notes.map((note) => h("p", { class: "quiet" }, told(note))),
   );
 }
 
-function drawScores(plot, result) {
-  const names = result.contenders.map((one) => plain(one.label));
-  const points = result.contenders.flatMap((one, place) => one.scores.map((value, seed) => ({ name: names[place], value, seed: result.seeds[seed], trial: one.trial })).filter((point) => point.value !== null));
-  const spread = result.contenders.map((one, place) => ({ one, name: names[place] })).filter(({ one }) => one.spread);
-  plot.show(
-    [
-      { type: "scatter", mode: "markers", x: points.map((point) => point.value), y: points.map((point) => point.name), text: points.map((point) => `${point.name}, seed ${point.seed}: ${score(point.value)}`), hoverinfo: "text", customdata: points.map((point) => point.trial), marker: { size: 8, opacity: 0.65, color: colour("accent") }, name: "seeds" },
-      { type: "scatter", mode: "markers", x: spread.map(({ one }) => one.spread.mean), y: spread.map(({ name }) => name), marker: { symbol: "line-ns", size: 18, line: { width: 3, color: colour("ink") } }, hoverinfo: "x", name: "mean" },
-    ],
-    { xaxis: { title: `${result.metric} on test` }, yaxis: { type: "category", autorange: "reversed" } },
-    { columns: ["configuration", "seed", "score"], rows: points.map((point) => [point.name, point.seed, point.value]) },
-  );
+/** Of the figure of a confirmation, the same plot at every reading; null before there is a score. */
+function scoresOf(figure, result, plots) {
+  if (figure === null) return null;
+  const { height } = figure.layout;
+  const key = `${result.name} ${height}`;
+  plots.has(key) || plots.set(key, new Plot(figure.title, { height, hint: figure.says }));
+  const rows = result.contenders.flatMap((one) => one.scores.map((value, place) => [one.label, result.seeds[place], value]));
+  const legend = { orientation: "h", y: -84 / height, x: 0 };
+  return plots.get(key).show(figure.data, { ...figure.layout, legend }, { columns: ["configuration", "seed", "score"], rows: rows.filter(([, , value]) => value !== null) });
 }
