@@ -15,6 +15,7 @@ from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
 from studies.specification.recorded import recorded_specification
+from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
@@ -142,12 +143,12 @@ def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapsh
     files = [file for file in ledger.artefacts(study.id, trial.number) if file.kind == "delta"]
     if not files:
         raise StudiesError(f"{name} must have its trained weights; none are recorded. Use --retrain to train it anew.")
-    if not is_whole(files[-1]):
-        raise StudiesError(
-            f"{name} must have its trained weights; {files[-1].path} is missing or damaged. "
-            "Use --retrain to train it anew."
-        )
-    return load_snapshot(Path(files[-1].path))
+    path = Path(files[-1].path)
+    is_foreign = is_there(path) and not is_own_file(study, path)
+    if is_foreign or not is_whole(files[-1]):
+        what = "lies outside the study's folder" if is_foreign else "is missing or damaged"
+        raise StudiesError(f"{name} must have its trained weights; {path} {what}. Use --retrain to train it anew.")
+    return load_snapshot(path)
 
 
 def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":

@@ -3,13 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
+from studies.store.belonging import MARKER, identity, is_marked, is_own_file, is_there
 from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
-
-_MARKER = "study.json"
 
 
 def study_folder(root: Path, study: StudyRecord) -> Path:
@@ -20,16 +19,14 @@ def study_folder(root: Path, study: StudyRecord) -> Path:
     Raises:
         LaunchError: If the folder cannot be written.
     """
-    identity = {"study": study.name, "created_at": study.created_at.isoformat()}
     attempt = 1
     try:
         while True:
             folder = root / (study.name if attempt == 1 else f"{study.name}-{attempt}")
             folder.mkdir(parents=True, exist_ok=True)
-            marker = folder / _MARKER
             if not any(folder.iterdir()):
-                _write_whole(marker, json.dumps(identity))
-            if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == identity:
+                _write_whole(folder / MARKER, json.dumps(identity(study)))
+            if is_marked(folder, study):
                 return folder
             attempt += 1
     except (OSError, ValueError) as error:
@@ -94,6 +91,13 @@ def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
     return refused
 
 
+def delete_own_files(study: StudyRecord, paths: Collection[str]) -> dict[Path, str]:
+    """Delete files that a ledger names, as `delete_files` does; one that is not the study's own is left."""
+    own = {path for path in paths if is_own_file(study, path)}
+    foreign = [path for path in map(Path, sorted(set(paths) - own)) if is_there(path)]
+    return delete_files(own) | dict.fromkeys(foreign, "it lies outside the study's folder, and is not read either")
+
+
 def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> dict[Path, str]:
     """Delete the files of ended attempts that no record names.
 
@@ -113,7 +117,7 @@ def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable
         file
         for attempt in ended
         for file in attempt_folder(folder, attempt.trial, attempt.attempt).glob("*")
-        if file not in named and not _is_folder(file)
+        if file not in named and not _is_folder(file) and file.parent.resolve().is_relative_to(folder.resolve())
     ]
     return delete_files(orphans)
 

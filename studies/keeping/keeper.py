@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
-from studies.keeping.artefacts import delete_files, remove_orphans
+from studies.keeping.artefacts import delete_own_files, remove_orphans
 from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
@@ -21,6 +21,7 @@ from studies.search.candidates import trial_request
 from studies.search.direct import Course
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
+from studies.store.belonging import is_own_file
 from studies.store.ledger import Ledger
 from studies.store.records import (
     EventKind,
@@ -352,7 +353,7 @@ class StudyKeeper:
         )
         if not settlement.accepted:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
-        self._tell_refused(delete_files(settlement.dropped_paths))
+        self._tell_refused(delete_own_files(self._study, settlement.dropped_paths))
         for reading in readings:
             self.proposer.report(number, reading.step, reading.score)
             open_trial.step, open_trial.last_score = reading.step, reading.score
@@ -378,7 +379,7 @@ class StudyKeeper:
         """Delete the file of a late report, unless an earlier report has brought it."""
         if report.artefact is not None:
             named = {artefact.path for artefact in self._ledger.artefacts(self._study.id, report.trial)}
-            self._tell_refused(delete_files({report.artefact.path} - named))
+            self._tell_refused(delete_own_files(self._study, {report.artefact.path} - named))
 
     def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
         """At most ``slots`` leases: queued trials first, then new ones."""
@@ -411,5 +412,6 @@ class StudyKeeper:
         if attempt == 1:
             return Lease(request=request)
         artefacts = self._ledger.artefacts(self._study.id, trial.number)
-        snapshots = sorted((one for one in artefacts if one.kind == "snapshot"), key=lambda one: -one.step)
+        own = [one for one in artefacts if one.kind == "snapshot" and is_own_file(self._study, one.path)]
+        snapshots = sorted(own, key=lambda one: -one.step)
         return Lease(request=request, snapshots=tuple(snapshots))

@@ -14,8 +14,16 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from studies.store import looking
+from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, AttemptRecord, ReadingRecord, TrialRecord, TrialState
+from studies.store.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    ReadingRecord,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
 
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
@@ -38,7 +46,7 @@ def violations(
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """
-    held, artefacts = ledger.read(lambda link: _everything(link, study_id))
+    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id))
     now = now or datetime.now(UTC)
     found = list(_numbers([one.trial for one in held]))
     for one in held:
@@ -47,11 +55,12 @@ def violations(
         found += [f"trial {number}: {problem}" for check in checks for problem in check]
     found += _replicates(held)
     found += _rungs(held, rung_steps)
-    return found + list(_files(artefacts))
+    return found + list(_files(study, artefacts))
 
 
-def _everything(link: Connection, study_id: int) -> tuple[list[_Held], list[ArtefactRecord]]:
+def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
     """All of a study at one moment."""
+    (study,) = (one for one in looking.studies(link) if one.id == study_id)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
     readings: dict[int, list[ReadingRecord]] = defaultdict(list)
     for attempt in looking.attempts(link, study_id, None):
@@ -62,7 +71,7 @@ def _everything(link: Connection, study_id: int) -> tuple[list[_Held], list[Arte
         _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
         for trial in looking.trials(link, study_id, None)
     ]
-    return held, looking.artefacts(link, study_id, None)
+    return study, held, looking.artefacts(link, study_id, None)
 
 
 def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
@@ -169,12 +178,15 @@ def _replicates(held: Sequence[_Held]) -> Iterator[str]:
             yield f"trial {trial.number}: it must be trial {original.number} but for the seed; it is not"
 
 
-def _files(artefacts: Sequence[ArtefactRecord]) -> Iterator[str]:
-    """Every row's file is there with its bytes."""
+def _files(study: StudyRecord, artefacts: Sequence[ArtefactRecord]) -> Iterator[str]:
+    """Every row's file is there with its bytes; what is not the study's own is not read."""
     for artefact in artefacts:
         path = Path(artefact.path)
-        if not path.is_file():
+        if not is_there(path):
             yield f"trial {artefact.trial}: the {artefact.kind} of step {artefact.step} must exist; no file {path}"
+            continue
+        if not is_own_file(study, path) or not path.is_file():
+            yield f"trial {artefact.trial}: {path} must be a file in the study's folder; it is not"
             continue
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

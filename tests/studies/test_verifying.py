@@ -76,6 +76,16 @@ def test_a_file_of_other_bytes_is_a_violation(study: Study) -> None:
     assert line.startswith(f"trial {trial}: {file} must have sha256 ")
 
 
+def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study: Study, tmp_path: Path) -> None:
+    trial, file = study.delta()
+    outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "secret"
+    outside.parent.mkdir(parents=True)
+    file.rename(outside)
+    study.change(f"UPDATE artefacts SET path = '{outside}' WHERE path = '{file}'")
+    (line,) = study.violations()
+    assert line == f"trial {trial}: {outside} must be a file in the study's folder; it is not"
+
+
 DAMAGE = {
     "the reading at step 4 must be of rung 0; got 1": (
         "UPDATE readings SET rung = 1 WHERE step = 4 AND trial_id = (SELECT id FROM trials WHERE number = 7)",

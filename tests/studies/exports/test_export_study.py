@@ -293,6 +293,25 @@ def test_a_file_that_is_lost_or_damaged_is_refused_with_its_name(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_outside_the_studys_folder_is_not_read(
+    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = ran.number("bitfit")
+    with Ledger.open(ran.url, read_only=True) as ledger:
+        (recorded,) = ledger.artefacts(ledger.study(STUDY).id, number)
+    file, outside = Path(recorded.path), tmp_path / "elsewhere"
+    outside.write_bytes(file.read_bytes())
+    try:
+        file.unlink()
+        file.symlink_to(outside)
+        said = refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
+    finally:
+        file.unlink()
+        file.write_bytes(outside.read_bytes())
+    assert f"{file} lies outside the study's folder. Use --retrain" in said
+    assert not (tmp_path / "away").exists()
+
+
 def test_a_trial_without_a_file_is_refused(sample_storage: str, tmp_path: Path) -> None:
     with (
         Ledger.open(sample_storage, read_only=True) as ledger,

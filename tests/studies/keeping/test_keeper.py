@@ -2,7 +2,9 @@
 
 import errno
 import os
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, TrialState
+from studies.store.records import ArtefactRecord, EventKind, TrialState
 from studies.verifying import replay_violations
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
@@ -355,6 +357,43 @@ def test_files_that_no_record_names_are_removed_at_a_takeover(new_plan, keep):
     assert is_whole(kept)
     assert not is_whole(orphan)
     assert foreign.exists()
+
+
+def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_nor_deleted(new_plan, keep, tmp_path):
+    plan = new_plan(target_trials=1)
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    tell(keeper, report(lease, 4, 0.5, written(plan, lease, 4)))
+    outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "precious"
+    outside.parent.mkdir(parents=True)
+    outside.write_text("mine")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
+        assert link.execute("UPDATE artefacts SET path = ?", (str(outside),)).rowcount == 1
+    keeper = keep(plan)
+    lease = take(keeper, 1)[0]
+    assert (lease.request.attempt, lease.snapshots) == (2, ())
+    late = report(lease, 4, 0.5, describe_file(outside, trial=0, kind="snapshot", step=4))
+    assert tell(keeper, replace(late, attempt=1)) == [Decision.ABANDON]
+    assert tell(keeper, report(lease, 8, 0.5), report(lease, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
+    assert outside.read_text() == "mine"
+    ledger, key = key_of(plan)
+    with ledger:
+        assert ledger.artefacts(key) == []
+        told = [event.text for event in ledger.events(key) if event.kind == EventKind.UNDELETED]
+    assert told == [f"{outside} cannot be deleted: it lies outside the study's folder, and is not read either"]
+
+
+def test_a_sweep_does_not_follow_a_link_out_of_the_studys_folder(new_plan, keep, tmp_path):
+    plan = new_plan()
+    lease = take(keep(plan), 1)[0]
+    outside = tmp_path / "elsewhere" / "precious"
+    outside.parent.mkdir()
+    outside.write_text("mine")
+    place = attempt_folder(plan.artefacts, lease.request.trial, lease.request.attempt)
+    place.parent.mkdir()
+    place.symlink_to(outside.parent)
+    keep(plan)
+    assert outside.read_text() == "mine"
 
 
 def test_a_takeover_takes_no_file_from_a_worker_of_another_launch(new_plan, keep):

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -7,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from studies.store import invariants
+from studies.store.belonging import MARKER, identity
 from studies.store.invariants import violations
 
 
@@ -24,7 +26,10 @@ def search(kept, values, tmp_path):
     ledger.settle(*key, 0, 2, readings=[final], outcome=values.complete)
     ledger.settle(*key, 1, 2, readings=[values.reading(1, 10, rung=0, **second)], outcome=values.pruned)
     ledger.settle(*key, 2, 2, outcome=values.failed)
-    file = tmp_path / "snapshot"
+    (study,) = (one for one in ledger.studies() if one.id == kept.id)
+    file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
+    file.parent.mkdir(parents=True)
+    (tmp_path / "sst2" / MARKER).write_text(json.dumps(identity(study)))
     file.write_bytes(b"tensors")
     digest = hashlib.sha256(b"tensors").hexdigest()
     snapshot = values.artefact(3, 10, path=str(file), sha256=digest, size_bytes=7)
@@ -168,13 +173,22 @@ def test_a_lease_that_ends_is_found_when_its_time_comes(search):
 
 
 def test_a_file_that_is_gone_or_changed_is_found(search, tmp_path):
-    file = tmp_path / "snapshot"
+    file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
     file.write_bytes(b"tensorz")
     [changed] = violations(search.ledger, search.id)
     assert "must have sha256" in changed
     file.unlink()
     [gone] = violations(search.ledger, search.id)
     assert gone == f"trial 3: the snapshot of step 10 must exist; no file {file}"
+
+
+def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search, tmp_path, monkeypatch):
+    (tmp_path / "sst2" / MARKER).unlink()
+    monkeypatch.setattr(invariants.hashlib, "file_digest", None)
+    [line] = violations(search.ledger, search.id)
+    assert (
+        line == f"trial 3: {tmp_path}/sst2/trial-3/attempt-2/snapshot must be a file in the study's folder; it is not"
+    )
 
 
 def test_a_number_or_a_configuration_that_is_there_twice_is_found(search):

@@ -1,0 +1,48 @@
+"""Which files are a study's own. Paths in a ledger are not believed: it may be somebody else's."""
+
+import json
+from pathlib import Path
+
+from studies.store.records import StudyRecord
+
+MARKER = "study.json"
+"""Stands in the folder of a study and says whose it is."""
+
+
+def identity(study: StudyRecord) -> dict[str, str]:
+    """What the marker of a study's folder says."""
+    return {"study": study.name, "created_at": study.created_at.isoformat()}
+
+
+def is_own_file(study: StudyRecord, path: str | Path) -> bool:
+    """Whether a path leads to ``trial-N/attempt-N/FILE`` in a folder that is marked as the study's.
+
+    Links are followed first, so what leaves the folder through one is not in it. The file itself need not be there.
+    """
+    given = Path(path)
+    try:
+        if not given.is_absolute() or ".." in given.parts:
+            return False
+        attempt, trial, folder = list(given.resolve().parents)[:3]
+        return attempt.name.startswith("attempt-") and trial.name.startswith("trial-") and is_marked(folder, study)
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def is_marked(folder: Path, study: StudyRecord) -> bool:
+    """Whether a folder is marked as the study's.
+
+    Raises:
+        OSError: If the marker cannot be read.
+        ValueError: If it is no JSON.
+    """
+    marker = folder / MARKER
+    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == identity(study)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is something at a path, whoever has written the path."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
