@@ -2,16 +2,23 @@
 
 import os
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 
+from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
-from studies.fleet.worker import PackWorker
+from studies.fleet.worker import PackWorker, crash_reason
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
+from trial_runner.requests import PackRunner
 
 
 def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
-    """Run one worker until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
+    """Run one worker after another until the study is done or the watch says stop.
+
+    See `studies.fleet.backend.Backend`.
+    """
     cores = len(os.sched_getaffinity(0))
     runner = factory(min(cores, asked_threads() or cores))
     keeper = StudyKeeper(plan, name=f"inline {os.getpid()}")
@@ -25,22 +32,48 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         return keeper.is_drained
 
     try:
-        name = f"inline/{uuid.uuid4().hex[:8]}"
-        slots, fitting = pack_size(options, plan, 1)
-        keeper.join(name)
-        worker = PackWorker(
-            name=name,
-            keeper=keeper,
-            runner=runner,
-            slots=slots,
-            fitting=fitting,
-            folder=plan.artefacts,
-            should_leave=look,
-        )
-        worker.work()
+        while not _work(keeper, plan, runner, options, should_leave=look):
+            pass
         standing = keeper.standing()
         watch.show(standing.progress)
         keeper.finish(standing.summary)
         return standing
     finally:
         keeper.close()
+
+
+def _work(
+    keeper: StudyKeeper,
+    plan: StudyPlan,
+    runner: PackRunner,
+    options: FleetOptions,
+    *,
+    should_leave: Callable[[], bool],
+) -> bool:
+    """Whether a worker came to its end; False when it crashed, which counts against the trials that it held.
+
+    Raises:
+        StudiesError: If the launch cannot go on; no trial is to blame for that.
+    """
+    name = f"inline/{uuid.uuid4().hex[:8]}"
+    slots, fitting = pack_size(options, plan, 1)
+    keeper.join(name)
+    worker = PackWorker(
+        name=name,
+        keeper=keeper,
+        runner=runner,
+        slots=slots,
+        fitting=fitting,
+        folder=plan.artefacts,
+        should_leave=should_leave,
+    )
+    try:
+        worker.work()
+    except StudiesError:
+        with suppress(StudiesError):
+            keeper.leave(name, ())
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever one configuration raises ends no launch
+        keeper.crash(name, crash_reason(error))
+        return False
+    return True

@@ -10,7 +10,7 @@ from ray.tune import Trainable
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
-from studies.fleet.worker import PackWorker
+from studies.fleet.worker import PackWorker, crash_reason
 from studies.keeping.plan import StudyPlan
 from trial_runner.errors import RunnerError
 from trial_runner.requests import TrainingPlan
@@ -107,8 +107,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
     def _crash(self, error: Exception) -> None:
         """Say why this process is about to be replaced."""
-        lines = str(error).splitlines() or [""]
         try:
-            self._keeper.crash(self._name, f"{type(error).__name__}: {lines[0]}")
+            self._keeper.crash(self._name, crash_reason(error))
         except StudiesError:
             return

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
 from studies.keeping.artefacts import delete_own_files, remove_orphans
+from studies.keeping.losses import MAX_LOSSES, fail_the_lost, failure
 from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
@@ -22,6 +23,7 @@ from studies.search.direct import Course
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
 from studies.store.belonging import is_own_file
+from studies.store.leases import LAID_ASIDE
 from studies.store.ledger import Ledger
 from studies.store.records import (
     EventKind,
@@ -32,9 +34,6 @@ from studies.store.records import (
     TrialState,
 )
 from trial_runner.requests import Reading
-
-MAX_LOSSES = 3
-"""A trial that is lost so often in a row, without a reading in between, has failed: it may be what kills workers."""
 
 MAX_CRASHES = 5
 """A launch ends after so many crashes of workers in a row without a reading in between."""
@@ -53,6 +52,8 @@ class StudyKeeper:
         self._ledger = Ledger.open(plan.storage_url, create=False)
         self._study = self._ledger.study(plan.study)
         self._epoch = self._ledger.take_over(self._study.id, name)
+        self._refused: set[Path] = set()
+        self._tell_refused(delete_own_files(self._study, fail_the_lost(self._ledger, self._study, self._epoch)))
         self._ledger.recover(self._study.id, self._epoch)
         self._began_at = time.monotonic()
         self._ended_before = 0
@@ -62,7 +63,6 @@ class StudyKeeper:
         self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
-        self._refused: set[Path] = set()
         self._rebuild()
         self._sweep()
 
@@ -89,13 +89,18 @@ class StudyKeeper:
         if plan.rungs.rule is Rule.SIGNIFICANCE:
             for examples in self._ledger.examples(self._study.id):
                 self._rungs.remember(examples.trial, examples.step, examples)
+        losses = self._ledger.losses(self._study.id)
         for trial in trials:
             self._counts[trial.state] += 1
             if trial.state is TrialState.COMPLETE and trial.score is not None:
                 self._consider(trial, trial.score)
             if not trial.state.is_terminal:
                 self._roster.trials[trial.number] = OpenTrial(
-                    trial=trial, attempt=trial.attempt, step=trial.steps, last_score=trial.last_score
+                    trial=trial,
+                    attempt=trial.attempt,
+                    step=trial.steps,
+                    last_score=trial.last_score,
+                    losses=losses.get(trial.number, 0),
                 )
         self._ended_before = sum(count for state, count in self._counts.items() if state.is_terminal)
 
@@ -131,7 +136,7 @@ class StudyKeeper:
                 self._settle(worker, report)
             held = self._roster.held_by(worker)
             if held:
-                self._ledger.release(self._study.id, self._epoch, worker, "laid aside")
+                self._ledger.release(self._study.id, self._epoch, worker, LAID_ASIDE)
                 self._queue(held)
             self._roster.forget(worker)
 
@@ -260,8 +265,7 @@ class StudyKeeper:
         for open_trial in held:
             open_trial.losses += 1
             if open_trial.losses >= MAX_LOSSES:
-                reason = f"lost {open_trial.losses} times in a row without a reading; the last: {why}"
-                self._end(open_trial, Outcome(state=TrialState.FAILED, reason=reason), ())
+                self._end(open_trial, failure(open_trial.losses, why), ())
         held = self._roster.held_by(worker)
         if held:
             self._ledger.release(self._study.id, self._epoch, worker, why)
@@ -356,8 +360,9 @@ class StudyKeeper:
         self._tell_refused(delete_own_files(self._study, settlement.dropped_paths))
         for reading in readings:
             self.proposer.report(number, reading.step, reading.score)
+            if reading.step > open_trial.step:  # what was measured before is no progress
+                open_trial.losses = self._crashes = 0
             open_trial.step, open_trial.last_score = reading.step, reading.score
-            open_trial.losses = self._crashes = 0
 
     def _end(
         self,
@@ -382,12 +387,16 @@ class StudyKeeper:
             self._tell_refused(delete_own_files(self._study, {report.artefact.path} - named))
 
     def _lend(self, worker: str, slots: int) -> Iterator[Lease]:
-        """At most ``slots`` leases: queued trials first, then new ones."""
+        """At most ``slots`` leases: queued trials first, then new ones. A suspect is lent alone."""
+        if any(open_trial.is_suspect for open_trial in self._roster.held_by(worker)):
+            return
         to_propose = max(0, self._plan.target_trials - self.proposer.next_number)
         slots = min(slots, self._roster.share(len(self._roster.queued()) + to_propose))
         queued = self._roster.to_lend(worker, slots)
         for number in queued:
             yield self._lend_again(worker, self._roster.trials[number])
+        if any(self._roster.trials[number].is_suspect for number in queued):
+            return
         new = self._upcoming.take(slots - len(queued), before=self._roster.trials)
         if new:
             self._ledger.add_trials(

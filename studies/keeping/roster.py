@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from search_space.codec import configuration_from_json
 from search_space.structure import structures
+from studies.keeping.losses import MAX_LOSSES
 from studies.store.records import NewTrial
 
 
@@ -27,6 +28,11 @@ class OpenTrial:
     step: int = 0
     last_score: float | None = None
     losses: int = 0
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether one more loss ends it. It then runs alone until it measures something: no other pays for it."""
+        return self.losses >= MAX_LOSSES - 1
 
     @property
     def structures(self) -> frozenset[Hashable]:
@@ -54,9 +60,13 @@ class Roster:
     def to_lend(self, worker: str, slots: int) -> list[int]:
         """Waiting trials for a worker's free slots: those that its pack can best compute with what it holds.
 
-        Who gets which of the waiting trials changes none of them, and no proposal.
+        Who gets which of the waiting trials changes none of them, and no proposal. A worker that holds nothing gets a
+        suspect, and nothing else; one that holds something gets none.
         """
-        waiting = self.queued()
+        suspects = [number for number in self.queued() if self.trials[number].is_suspect]
+        if suspects and not self.held_by(worker):
+            return suspects[: min(1, max(0, slots))]
+        waiting = [number for number in self.queued() if number not in suspects]
         if len(waiting) <= slots:
             return waiting
         known = {kind for open_trial in self.held_by(worker) for kind in open_trial.structures}

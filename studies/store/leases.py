@@ -6,11 +6,14 @@ Every function works inside a transaction of the caller, who holds the study's l
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, String, bindparam, cast, exists, func, insert, literal, select, update
 
 from studies.store.keeping import add_event
 from studies.store.records import AttemptRecord, EventKind, TrialState
-from studies.store.tables import ATTEMPTS, TRIALS
+from studies.store.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
+
+LAID_ASIDE = "laid aside"
+"""Why an attempt ended that its worker gave back by itself: it speaks against no trial."""
 
 _START = (
     update(TRIALS)
@@ -50,6 +53,31 @@ _QUEUE = (
     update(TRIALS)
     .where(TRIALS.c.id.in_(bindparam("ids", expanding=True)), TRIALS.c.state == TrialState.RUNNING.value)
     .values(state=TrialState.QUEUED.value)
+)
+_WAS_LAID_ASIDE = exists().where(
+    EVENTS.c.study_id == TRIALS.c.study_id,
+    EVENTS.c.trial == TRIALS.c.number,
+    EVENTS.c.kind == EventKind.LOST.value,
+    EVENTS.c.text
+    == literal("attempt ") + cast(ATTEMPTS.c.attempt, String) + " on " + ATTEMPTS.c.worker + f": {LAID_ASIDE}",
+)
+_LAST_THAT_READ = (
+    select(func.coalesce(func.max(READINGS.c.attempt), 0))
+    .where(READINGS.c.trial_id == TRIALS.c.id)
+    .correlate(TRIALS)
+    .scalar_subquery()
+)
+_LOSSES = (
+    select(TRIALS.c.number, func.count())
+    .join_from(TRIALS, ATTEMPTS, ATTEMPTS.c.trial_id == TRIALS.c.id)
+    .where(
+        TRIALS.c.study_id == bindparam("of_study"),
+        TRIALS.c.state.in_([TrialState.QUEUED.value, TrialState.RUNNING.value]),
+        ATTEMPTS.c.ending == "lost",
+        ATTEMPTS.c.attempt >= _LAST_THAT_READ,
+        ~_WAS_LAID_ASIDE,
+    )
+    .group_by(TRIALS.c.number)
 )
 
 
@@ -95,6 +123,11 @@ def requeue(connection: Connection, study_id: int, worker: str, why: str) -> lis
 def recover(connection: Connection, study_id: int) -> list[int]:
     """Take back everything that runs."""
     return _take_back(connection, study_id, [], "its keeper was replaced")
+
+
+def losses(connection: Connection, study_id: int) -> dict[int, int]:
+    """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
+    return {number: count for number, count in connection.execute(_LOSSES, {"of_study": study_id})}
 
 
 def _take_back(connection: Connection, study_id: int, conditions: Sequence[ColumnElement[bool]], why: str) -> list[int]:

@@ -263,6 +263,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Attempts at one trial or at all, in order."""
         return self._database.read(lambda link: looking.attempts(link, study_id, number))
 
+    def losses(self, study_id: int) -> dict[int, int]:
+        """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
+        return self._database.read(lambda link: leases.losses(link, study_id))
+
     def readings(self, study_id: int, number: int | None = None) -> list[ReadingRecord]:
         """Readings of one trial or of all, in the order of their steps."""
         return self._database.read(lambda link: looking.readings(link, study_id, number))

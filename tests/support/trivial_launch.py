@@ -1,6 +1,8 @@
 """Launches a study of trivial trials; the tests start this in a process of its own and kill it.
 
-Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER [REPLICATES]]
+Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER [REPLICATES [DEADLY]]]
+
+Trial DEADLY ends its process at step 3.
 """
 
 import sys
@@ -40,12 +42,13 @@ def tell(progress: Progress) -> None:
 
 def main() -> None:
     url, folder, backend, trials, step_seconds, *searched = sys.argv[1:]
+    *searched, deadly = searched if len(searched) == 3 else [*searched, ""]
     study = specification(Path(folder), backend, int(trials), *searched)
     result = launch(
         study,
         storage_url=url,
         observer=tell,
-        factory=TrivialFactory(step_seconds=float(step_seconds)),
+        factory=TrivialFactory(step_seconds=float(step_seconds), dies_at={int(deadly): 3} if deadly else {}),
         lease_seconds=20,
     )
     sys.stdout.write(f"{result.finished}: {result.reason}\n")

@@ -13,7 +13,8 @@ import pytest
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
-from studies.keeping.keeper import MAX_CRASHES, MAX_LOSSES, StudyKeeper
+from studies.keeping.keeper import MAX_CRASHES, StudyKeeper
+from studies.keeping.losses import MAX_LOSSES
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.search.opening import Opening
@@ -288,6 +289,88 @@ def test_a_reading_between_two_losses_makes_the_count_begin_again(new_plan, keep
         lease = take(keeper, 1, f"w/{incarnation}")[0]
         tell(keeper, report(lease, incarnation + 1, 0.5), worker=f"w/{incarnation}")
     assert states(plan) == ["running"]
+
+
+def test_losses_are_counted_over_launches_and_the_trial_fails_at_the_next(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    for launch in range(MAX_LOSSES):
+        assert [one.request.attempt for one in take(keep(plan), 1)] == [launch + 1]
+    keeper = keep(plan)
+    ledger, key = key_of(plan)
+    with ledger:
+        trial = ledger.trial(key, 0)
+        assert ledger.losses(key) == {}
+    assert (trial.state, trial.attempt) == (TrialState.FAILED, MAX_LOSSES)
+    assert trial.reason == "lost 3 times in a row without a reading; the last: its launch ended with it"
+    assert [one.request.trial for one in take(keeper, 1)] == [1]
+    assert broken(plan, keeper) == []
+
+
+def test_losses_in_a_launch_and_of_launches_add_up(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    take(keeper, 1)
+    keeper.crash("w/1", "out of memory")
+    take(keeper, 1)
+    keeper = keep(plan)
+    take(keeper, 1)
+    keeper.crash("w/1", "out of memory")
+    assert states(plan) == ["failed"]
+
+
+def test_losses_over_launches_that_a_reading_separates_do_not_add_up(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    for launch in range(MAX_LOSSES + 2):
+        keeper = keep(plan)
+        tell(keeper, report(take(keeper, 1)[0], launch + 1, 0.5))
+    ledger, key = key_of(plan)
+    with ledger:
+        assert ledger.losses(key) == {}
+    keeper = keep(plan)
+    assert states(plan) == ["queued"]
+    with Ledger.open(plan.storage_url) as ledger:
+        assert ledger.losses(key) == {0: 1}
+    assert broken(plan, keeper) == []
+
+
+def test_a_step_that_was_measured_before_does_not_make_the_count_begin_again(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    tell(keeper, report(take(keeper, 1)[0], 4, 0.5))
+    for _ in range(MAX_LOSSES):
+        keeper.crash("w/1", "out of memory")
+        for lease in take(keeper, 1):
+            tell(keeper, report(lease, 4, 0.5))
+    assert states(plan)[0] == "failed"
+
+
+def test_trials_laid_aside_launch_after_launch_are_not_lost(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    for _ in range(MAX_LOSSES + 1):
+        keeper = keep(plan)
+        assert len(take(keeper, 2)) == 2
+        keeper.leave("w/1", ())
+    take(keep(plan), 2)
+    keep(plan)
+    assert states(plan) == ["queued", "queued"]
+    ledger, key = key_of(plan)
+    with ledger:
+        assert ledger.losses(key) == {0: 1, 1: 1}
+
+
+def test_a_suspect_is_lent_alone_until_it_has_measured(new_plan, keep):
+    plan = new_plan()
+    for _ in range(MAX_LOSSES - 1):
+        take(keep(plan), 2)
+    keeper = keep(plan)
+    (suspect,) = take(keeper, 2)
+    assert suspect.request.trial == 0
+    assert take(keeper, 1) == []
+    answer = keeper.exchange("w/1", [report(suspect, 4, 0.5)], 1)
+    assert [one.request.trial for one in answer.leases] == [2]
+    (other,) = take(keeper, 2, "w/2")
+    assert other.request.trial == 1
+    assert broken(plan, keeper) == []
 
 
 def test_crashes_in_a_row_end_the_launch_with_the_last_text(new_plan, keep):
