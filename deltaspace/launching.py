@@ -1,12 +1,13 @@
 """What works on a storage: launching a study, opening one, listing all."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from studies.queries.summaries import study_summaries, summaries_table
 from studies.queries.table import Table
+from studies.queries.visible import visible
 from studies.specification import Specification, specification_of
 from studies.storage import storage_url
 from studies.store.ledger import Ledger
@@ -33,7 +34,8 @@ def launch(
             mapping, or a `Specification`. One that is in the storage is continued.
         storage: URL of the database; None is ``$DELTASPACE_STORAGE``, else ``sqlite:///deltaspace.db``.
         overrides: Key path of the study file, such as ``training.steps``, to another value.
-        progress: Called about twice a second with how far the study is; True shows a bar, False nothing.
+        progress: Called about twice a second with how far the study is; True shows a bar, False nothing. Unless it is
+            False, what is worth knowing before any work begins is written to stderr.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
@@ -45,7 +47,7 @@ def launch(
 
     specification, url = specification_of(study, overrides), storage_url(storage)
     with observed(progress, view) as observer:
-        launched(specification, storage_url=url, observer=observer)
+        launched(specification, storage_url=url, observer=observer, announce=None if progress is False else announce)
     return open_study(specification.name, url)
 
 
@@ -82,6 +84,12 @@ def studies(storage: str | None = None) -> Table:
     """
     with Ledger.open(storage_url(storage), read_only=True) as ledger:
         return summaries_table(study_summaries(ledger))
+
+
+def announce(lines: Sequence[str]) -> None:
+    """Write to stderr what is worth knowing of a study before any work begins."""
+    for line in lines:
+        sys.stderr.write(f"{visible(line)}\n")
 
 
 def view() -> AbstractContextManager[Observer]:

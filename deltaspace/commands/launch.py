@@ -1,7 +1,6 @@
 """``deltaspace launch``."""
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -75,6 +74,7 @@ def command(
     resized to the same budget, stand beside what was discovered.
     """
     from dashboards.terminal.live import progress_view
+    from deltaspace.launching import announce
     from studies.specification import parse_override, specification_of
 
     overrides = dict(parse_override(setting) for setting in settings)
@@ -92,7 +92,7 @@ def command(
             show_progress(progress)
 
         try:
-            result = launch(specification, storage_url=storage, observer=observe, announce=None if quiet else _announce)
+            result = launch(specification, storage_url=storage, observer=observe, announce=None if quiet else announce)
         except (SearchSpaceError, RunnerError, StudiesError) as error:
             if has_begun:
                 raise
@@ -100,11 +100,6 @@ def command(
             return _EXIT_MISUSED
     _report(result, storage, as_json=as_json)
     return exit_code(result)
-
-
-def _announce(lines: Sequence[str]) -> None:
-    for line in lines:
-        click.echo(line, err=True)
 
 
 def exit_code(result: "LaunchResult") -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -337,6 +338,16 @@ def test_progress_is_shown_unless_it_is_not_wanted(trivial: str, capsys: pytest.
     deltaspace.launch(TRIVIAL, storage=trivial, overrides={"name": "quiet"}, progress=False)
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "")
+
+
+@pytest.mark.parametrize(("progress", "times"), [(False, 0), (lambda progress: None, 1)])
+def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(
+    trivial: str, capsys: pytest.CaptureFixture[str], progress: Any, times: int
+) -> None:
+    deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 2}, progress=progress)
+    printed = capsys.readouterr()
+    assert printed.err.count("nothing will be discovered: 2 trials come first") == times
+    assert printed.out == ""
 
 
 def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
