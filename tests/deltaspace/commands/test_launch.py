@@ -10,7 +10,7 @@ from deltaspace.commands.main import main
 from search_space.errors import BudgetError
 from studies.errors import LaunchError, StudyChangedError
 from studies.keeping.progress import Progress
-from studies.launching import LaunchResult
+from studies.launching import Announce, LaunchResult
 from studies.specification import Specification
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
@@ -41,7 +41,9 @@ class FakeLaunch:
         self.given: Specification | None = None
         self._storage = storage
 
-    def __call__(self, specification: Specification, *, storage_url: str, observer: Observer) -> LaunchResult:
+    def __call__(
+        self, specification: Specification, *, storage_url: str, observer: Observer, announce: Announce | None
+    ) -> LaunchResult:
         assert storage_url == self._storage
         self.given = specification
         if self.before is not None:
