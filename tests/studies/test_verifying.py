@@ -132,5 +132,5 @@ def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
 
 def test_a_study_that_is_not_there_is_one_line(call: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = call("other")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.startswith("deltaspace: no study 'other'")
