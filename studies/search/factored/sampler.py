@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.acquisition import Gain
@@ -13,6 +14,7 @@ from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell, Drawer
 from studies.search.factored.genes import Genes
 from studies.search.factored.genome import Genome
+from studies.search.factored.kernel import Points
 from studies.search.factored.moves import Mover, Parents
 from studies.search.factored.observation import Observation
 from studies.search.factored.settings import FactoredSettings
@@ -21,6 +23,12 @@ from studies.search.factored.view import View
 from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
+
+SAME_RATE = 0.25
+"""Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
+
+SAME_SIZE = 0.5
+"""The same of the base-2 logarithms of their sizes."""
 
 _PATIENCE = 50
 _PARENTS = 100
@@ -193,9 +201,21 @@ class FactoredSearch:
         if not genes:
             return None
         views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
-        worth = gain(*belief.process.predict(belief.points(views)), sizes)
+        points = belief.points(views)
+        worth = self._new_first(gain(*belief.process.predict(points), sizes), points, belief, history)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
+
+    def _new_first(self, worth: Array, points: Points, belief: Belief, history: Sequence[Observation]) -> Array:
+        """What is nearly a trial that was heard of, or that runs, is worth less than anything new.
+
+        With much noise a good configuration would else be tried again and again at nearly its rates; whether it is
+        good is for replicates to find out.
+        """
+        running = [one for one in history if not one.state.is_terminal]
+        known = belief.points([self._believer.view(one) for one in (*(history[at] for at in belief.trials), *running)])
+        again = nearly_equal(points, known).any(axis=1)
+        return np.where(again, worth - np.ptp(worth) - 1.0, worth)
 
     def _means(self, belief: Belief, known: Sequence[Observation]) -> Array:
         return belief.process.mean(belief.points([self._believer.view(one) for one in known]))
@@ -222,8 +242,10 @@ class FactoredSearch:
     def _best_rated(
         self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]
     ) -> Candidate | None:
-        predicted = belief.process.predict(belief.points([view for _, view in asked]))
-        worth = self._gain(belief, history)(*predicted, self._sizing.of_methods([method for method, _ in asked]))
+        points = belief.points([view for _, view in asked])
+        sizes = self._sizing.of_methods([method for method, _ in asked])
+        worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
+        worth = self._new_first(worth, points, belief, history)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
@@ -234,6 +256,17 @@ class FactoredSearch:
             if candidate.fingerprint not in tried:
                 return candidate
         return None
+
+
+def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
+    """Which points are of one structure with nearly the same rates and sizes, (N, M)."""
+    return np.asarray(
+        (
+            (points.structures[:, None] == others.structures[None])
+            & (np.abs(points.rates[:, None] - others.rates[None]) < SAME_RATE)
+            & (np.abs(points.sizes[:, None] - others.sizes[None]) < SAME_SIZE)
+        ).all(axis=2)
+    )
 
 
 def _rerated(draw: random.Random, view: View) -> View:

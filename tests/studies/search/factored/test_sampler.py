@@ -14,9 +14,12 @@ import optuna
 import pytest
 from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
 
+from studies.search.factored.distances import ABSENT, Structures
+from studies.search.factored.genome import Genome
+from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.optuna_sampler import METHOD, FactoredSampler
-from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.sampler import FactoredSearch, nearly_equal
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import relative_rate
@@ -88,6 +91,40 @@ def test_nothing_is_proposed_twice(space, history):
     again = search.propose(trials)[0].fingerprint
     told = [*trials, replace(trials[-1], number=60, fingerprint=again)]
     assert search.candidate(told, number=60).fingerprint != again
+
+
+def points_of(structures, rates, sizes) -> Points:
+    trends = np.zeros((len(structures), 2))
+    return Points(structures=np.array(structures), rates=np.array(rates), sizes=np.array(sizes), trends=trends)
+
+
+def test_points_are_nearly_equal_that_differ_in_small_steps_of_rates_and_sizes_alone():
+    point = ((3, 5), (0.1, -0.4), (-1.0, -1.0))
+    others = {
+        "itself": (point, True),
+        "rates nearby": (((3, 5), (0.3, -0.6), (-1.0, -1.0)), True),
+        "sizes nearby": (((3, 5), (0.1, -0.4), (-0.6, -1.4)), True),
+        "one rate far": (((3, 5), (0.1, -0.1), (-1.0, -1.0)), False),
+        "one size far": (((3, 5), (0.1, -0.4), (-1.0, -1.6)), False),
+        "another FFN": (((3, 4), (0.1, -0.4), (-1.0, -1.0)), False),
+        "no attention": (((ABSENT, 5), (0.1, -0.4), (-1.0, -1.0)), False),
+    }
+    columns = zip(*(other for other, _ in others.values()), strict=True)
+    found = nearly_equal(points_of(*([one] for one in point)), points_of(*columns))
+    assert dict(zip(others, found[0].tolist(), strict=True)) == {name: equal for name, (_, equal) in others.items()}
+
+
+@pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(fresh=0.0, rated=1.0)])
+def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, settings):
+    search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
+    for number in range(12, 30):
+        (candidate,) = search.propose(trials)
+        luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
+        reading = Measured(fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR, time=float(number))
+        trials.append(Observation.of(candidate, number=number, readings=(reading,)))
+    genome = Genome(space)
+    points = Points.of([genome.view_of(trial) for trial in trials], Structures())
+    assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
 def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space):
