@@ -385,7 +385,7 @@ def test_a_page_follows_a_study_that_runs(opened: Any, tmp_path: Path) -> None:
                 seen += 1
             with_steps.process.wait(SECONDS)
             look.page.wait_for_function("() => document.querySelector('.tile b').textContent === '14 / 14'")
-            assert "none" in look.text("section .more")
+            look.page.wait_for_function("() => document.querySelector('section .more').textContent.includes('none')")
             assert look.problems == []
     finally:
         with_steps.process.kill()

@@ -27,7 +27,7 @@ PUBLISHED = ("lora_qv", "mam_adapter")
 MODELLED = 3
 """Trials, at least, that are proposed by what the sampler has fitted."""
 
-TIMES = {"created_at", "ended_at", "seconds"}
+TIMES = {"created_at", "ended_at", "heard_at", "seconds"}
 KEYS = {"id", "study_id", "trial_id"}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.dashboards import Asker, dashboard_of
+from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
 from dashboards.web.rendering import visible

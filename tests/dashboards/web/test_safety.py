@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.dashboards import Asker, dashboard_of
+from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.errors import DashboardError
 from dashboards.web.safety import LEAST_TOKEN, Door

@@ -36,6 +36,7 @@ class FakeLaunch:
     def __init__(self, storage: str) -> None:
         self.reason = "finished: all 6 trials have ended"
         self.is_interrupted = False
+        self.worth_knowing: list[str] = []
         self.before: Exception | None = None
         self.after: Exception | None = None
         self.given: Specification | None = None
@@ -45,6 +46,8 @@ class FakeLaunch:
         self, specification: Specification, *, storage_url: str, observer: Observer, announce: Announce | None
     ) -> LaunchResult:
         assert storage_url == self._storage
+        if announce is not None:
+            announce(self.worth_knowing)
         self.given = specification
         if self.before is not None:
             raise self.before
@@ -72,8 +75,11 @@ def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch
 def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(
     launched: FakeLaunch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    launched.worth_knowing = ["learned from \x1b[31mred"]
     assert main(["launch", "docstrings"]) == 0
     printed = capsys.readouterr()
+    assert "learned from " in printed.err
+    assert "\x1b" not in printed.err
     assert "0 of 6 trials" in printed.err
     assert "finished: all 6 trials have ended. Launch it with a larger --trials" in printed.err
     assert "discovered" in printed.out

@@ -96,7 +96,7 @@ def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train:
     assert facts_of(tmp_path / "lora")["counts"]["stored"] == 2 * 2 * 16 * (16 + 16)
     assert "2,048 parameters" in out
     code, out, err = train("lora_qv:r=16", tmp_path / "refused", "--budget", "2047")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.splitlines() == ["deltaspace: lora_qv:r=16 stores 2,048 parameters; the budget is 2,047."]
 
 

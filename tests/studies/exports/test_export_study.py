@@ -258,8 +258,8 @@ def test_an_unknown_number_study_or_word_is_refused(
     ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     away = str(tmp_path / "away")
-    assert "99" in refusal(capsys, STUDY, "99", away)
-    assert "no study 'other'" in refusal(capsys, "other", "1", away)
+    assert "99" in refusal(capsys, STUDY, "99", away, code=2)
+    assert "no study 'other'" in refusal(capsys, "other", "1", away, code=2)
     assert "a trial is a number or 'best'; got 'worst'" in refusal(capsys, STUDY, "worst", away, code=2)
     assert "takes NUMBER|best and DIR" in refusal(capsys, STUDY, away, code=2)
     assert "exclude each other" in refusal(capsys, STUDY, "1", away, "--merge", "--format", "peft", code=2)

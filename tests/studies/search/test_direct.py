@@ -8,6 +8,7 @@ from support.simulated_search import record_of, whole_space
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from studies.search.direct import Course, DirectSearch
+from studies.search.factored.from_ledger import common_luck
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.opening import Opening
@@ -57,15 +58,17 @@ def test_it_is_told_how_far_a_reading_is_how_sure_and_in_an_order_that_replays(s
     live.ask("bitfit")
     ended, running, failed = listening.told
     assert [(one.fraction, one.score, one.time) for one in ended.readings] == [(0.25, 0.25, 0.0), (1.0, 0.5, 0.0)]
-    assert ended.readings[1].standard_error == pytest.approx(math.sqrt(0.5 * 0.5 / 400), abs=1e-15)
+    assert ended.readings[1].standard_error == pytest.approx(
+        math.sqrt(0.5 * 0.5 * (1 - common_luck(1.0)) / 400), abs=1e-15
+    )
     assert [(one.fraction, one.score, one.time) for one in running.readings] == [(0.25, 0.2, math.inf)]
     assert [one.state for one in listening.told] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
     assert failed.readings == ()
 
 
 def test_scores_that_are_no_shares_have_no_error_that_is_known() -> None:
-    assert COURSE.standard_error(27.5) == 0.0
-    assert Course(steps=8).standard_error(0.5) == 0.0
+    assert COURSE.measured(8, 27.5, time=0.0).standard_error == 0.0
+    assert Course(steps=8).measured(8, 0.5, time=0.0).standard_error == 0.0
 
 
 def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> Proposer:

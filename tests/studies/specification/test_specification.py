@@ -164,7 +164,7 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         "training.steps: must be a whole number; got 1.5",
         "training.clip_norm: must be above 0; got -1",
         "training.precision: must be 'auto', 'fp32' or 'bf16'; got 'fp8'",
-        "fleet.workers: must be auto or a whole number from 1; got 'many'",
+        "fleet.workers: must be auto or a whole number from 1 to 1,000,000; got 'many'",
         "fleet.time_budget: must be a time above 0, such as 90s, 5m, 1h30m or a number of seconds; got 'soon'",
     ]
 
