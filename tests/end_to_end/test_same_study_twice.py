@@ -145,7 +145,8 @@ def test_another_seed_gives_another_table(first: Path, launched: Launch) -> None
     other = launched("other", "--seed", "4")
     for ours, theirs in zip(_all_trials(first), _all_trials(other), strict=True):
         assert ours["seed"] != theirs["seed"]
-        assert ours["fingerprint"] != theirs["fingerprint"]
+        # published methods begin at the rates that are expected to be best, whatever the seed
+        assert (ours["fingerprint"] == theirs["fingerprint"]) == (ours["number"] < len(PUBLISHED))
     assert table_of(other) != table_of(first)
 
 
