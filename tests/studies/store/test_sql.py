@@ -160,6 +160,15 @@ def test_a_query_is_stopped_when_its_time_is_up(two_trials, storage_url):
     assert run_query(storage_url, "SELECT count(*) FROM trials", Limits(seconds=30)).rows == ((2,),)
 
 
+@pytest.fixture
+def interruptible():
+    """A process that a shell began in the background ignores interruptions; here one is heard whoever began it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url):
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
