@@ -250,8 +250,7 @@ def _luck(ledger: Ledger, name: str, study_id: int) -> Iterator[str]:
     by_step: dict[int, list[Array]] = {}
     for one in ledger.examples(study_id):
         if one.trial in complete and one.correct is not None:
-            bits = np.unpackbits(np.frombuffer(one.correct, np.uint8), count=len(one.losses) // 2)
-            by_step.setdefault(one.step, []).append(bits.astype(float))
+            by_step.setdefault(one.step, []).append(one.scores)
     for step, rows in sorted(by_step.items()):
         right = np.stack(rows)
         share, examples = float(right.mean()), right.shape[1]

@@ -155,6 +155,11 @@ class Process:
         apart = np.abs(self._readings.rungs)[:, None]
         return np.asarray(shared * np.exp(-self.values["decay"] * apart) + RUNG_VARIANCE * (apart == 0))
 
+    @property
+    def points(self) -> Points:
+        """What the readings are of, a row for each trial; those that it was `told` of are among them."""
+        return self._points
+
     def mean(self, points: Points) -> Array:
         """Posterior means, (M,)."""
         return np.asarray(points.trends @ self.values.trends + self._covariance(points).T @ self._weights)

@@ -202,20 +202,9 @@ class FactoredSearch:
             return None
         views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
         points = belief.points(views)
-        worth = self._new_first(gain(*belief.process.predict(points), sizes), points, belief, history)
+        worth = _new_first(gain(*belief.process.predict(points), sizes), points, belief)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
-
-    def _new_first(self, worth: Array, points: Points, belief: Belief, history: Sequence[Observation]) -> Array:
-        """What is nearly a trial that was heard of, or that runs, is worth less than anything new.
-
-        With much noise a good configuration would else be tried again and again at nearly its rates; whether it is
-        good is for replicates to find out.
-        """
-        running = [one for one in history if not one.state.is_terminal]
-        known = belief.points([self._believer.view(one) for one in (*(history[at] for at in belief.trials), *running)])
-        again = nearly_equal(points, known).any(axis=1)
-        return np.where(again, worth - np.ptp(worth) - 1.0, worth)
 
     def _means(self, belief: Belief, known: Sequence[Observation]) -> Array:
         return belief.process.mean(belief.points([self._believer.view(one) for one in known]))
@@ -245,7 +234,7 @@ class FactoredSearch:
         points = belief.points([view for _, view in asked])
         sizes = self._sizing.of_methods([method for method, _ in asked])
         worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
-        worth = self._new_first(worth, points, belief, history)
+        worth = _new_first(worth, points, belief)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
@@ -256,6 +245,16 @@ class FactoredSearch:
             if candidate.fingerprint not in tried:
                 return candidate
         return None
+
+
+def _new_first(worth: Array, points: Points, belief: Belief) -> Array:
+    """What is nearly a trial that was heard of, or that runs, is worth less than anything new.
+
+    With much noise a good configuration would else be tried again and again at nearly its rates; whether it is good is
+    for replicates to find out.
+    """
+    again = nearly_equal(points, belief.process.points).any(axis=1)
+    return np.where(again, worth - np.ptp(worth) - 1.0, worth)
 
 
 def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
