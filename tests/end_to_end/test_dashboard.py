@@ -369,7 +369,7 @@ def test_a_page_follows_a_study_that_runs(opened: Any, tmp_path: Path) -> None:
         with_steps.wait_for(with_steps.newest)
         with serving(with_steps.url) as address, tab(opened, address) as look:
             look.open(STUDY)
-            assert look.text("#standing").endswith("live")
+            look.page.wait_for_function("() => document.querySelector('#standing').textContent.endsWith('live')")
             seen = 0
             while seen < 3:
                 number, step, _ = with_steps.wait_for(with_steps.newest)
