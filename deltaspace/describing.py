@@ -80,14 +80,15 @@ def describe(
     from dashboards.terminal.configurations import view_configuration
 
     shape = shape_of(backbone or _backbone_of(what))
-    title = subtitle = ""
+    title, subtitle, is_published = "", "", False
     if isinstance(what, str):
         method = PublishedPoint(what).method
-        title, subtitle = method.title, method.citation
+        title, subtitle, is_published = method.title, method.citation, True
     elif not isinstance(what, Configuration):
         title = f"trial {what.number} of {what.study}"
-        subtitle = f"{what.method or 'discovered'}, {what.state.value}"
-    return view_configuration(_configuration_of(what, shape, settings), shape, title=title, subtitle=subtitle)
+        subtitle, is_published = f"{what.method or 'discovered'}, {what.state.value}", what.method is not None
+    configuration = _configuration_of(what, shape, settings)
+    return view_configuration(configuration, shape, title=title, subtitle=subtitle, is_published=is_published)
 
 
 def methods(backbone: str = _EMBEDDED) -> Table:

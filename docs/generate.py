@@ -28,6 +28,7 @@ from search_space.forms import FORMS
 from search_space.gates import GATES
 from search_space.published import METHODS
 from search_space.rules import RULES
+from search_space.words.ports import PORT_NAMES
 from studies.specification import Specification
 from studies.store import records
 from studies.store.tables import Base
@@ -287,11 +288,13 @@ def rules() -> str:
 
 
 def forms_and_gates() -> str:
-    """Functional forms and gates."""
+    """Functional forms, gates and ports."""
     parts = []
     for title, registry in (("Functional forms", FORMS), ("Gates", GATES)):
         rows = [(f"`{name}`", summary(cls)) for name, cls in registry.items()]
         parts.append(f"## {title}\n\n{table(('name', 'what it is'), rows)}")
+    ports = table(("in studies and formulas", "in words"), [(f"`{port}`", name) for port, name in PORT_NAMES.items()])
+    parts.append(f"## Ports\n\nWhat an edit can read and write.\n\n{ports}")
     return page("Forms and gates", *parts)
 
 

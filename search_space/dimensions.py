@@ -77,6 +77,11 @@ class Activation(StrEnum):
     SILU = "silu"
     TANH = "tanh"
 
+    @property
+    def words(self) -> str:
+        """As papers write it."""
+        return {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}.get(self.value, self.value)
+
 
 class ScalePer(StrEnum):
     """For what a learned scale has a number of its own."""

@@ -16,7 +16,7 @@ from search_space.conventions import CONVENTIONS, conventions
 from search_space.counting.counts import Counts, count, places
 from search_space.edit import Edit
 from search_space.published import METHODS, PublishedMethod, Values
-from search_space.words.describe import Difference, SideView, ranked_published, sentence, side_view
+from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
 
 _NEAREST = 3
 _MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
@@ -160,18 +160,24 @@ def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
 
 
 def view_configuration(
-    configuration: Configuration, shape: BackboneShape, *, title: str = "", subtitle: str = ""
+    configuration: Configuration,
+    shape: BackboneShape,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    is_published: bool = False,
 ) -> ConfigurationView:
     """What a configuration does on a backbone.
 
     Args:
         subtitle: Where it is from.
+        is_published: Whether title or subtitle say which published method it is, so that the sentence need not.
 
     Raises:
         InvalidEditError: If it is not valid there.
     """
     return ConfigurationView(
-        sentence=sentence(configuration, shape),
+        sentence=(phrase if is_published else sentence)(configuration, shape),
         attention=side_view(configuration.attention),
         ffn=side_view(configuration.ffn),
         edits=tuple(_edit_view(edit, shape) for edit in configuration.edits),

@@ -8,6 +8,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import NormPlacement, Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
+from search_space.words.ports import PORT_NAMES
 
 PORT_WIDTH, PORT_HEIGHT = 62, 24
 EDIT_WIDTH, EDIT_HEIGHT = 140, 38
@@ -65,27 +66,6 @@ _FLOWS = {
         (Port.SUM, Port.NORM),
     ),
 }
-MEANINGS = {
-    Port.RES_IN: "what comes into the attention sublayer",
-    Port.X_ATTN: "the input of the queries",
-    Port.CTX: "the input of keys and values",
-    Port.Q: "queries",
-    Port.K: "keys",
-    Port.V: "values",
-    Port.HEAD: "output of each head",
-    Port.CONCAT: "heads side by side",
-    Port.O: "output of attention",
-    Port.RES_F: "what comes into the FFN",
-    Port.X_FFN: "the input of the FFN",
-    Port.G: "its gate projection",
-    Port.U: "up projection",
-    Port.M: "hidden units",
-    Port.F: "output of the FFN",
-    Port.SUM: "residual sum",
-    Port.NORM: "LayerNorm",
-    Port.EMBEDDING: "embedded input",
-    Port.WEIGHTS: "all weights",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +85,7 @@ class DrawnEdit:
 
     Attributes:
         label: Form and size.
+        said: What it is, what it reads and what it writes, in words.
         gate: How it joins what it writes.
         read: The tensor; None for forms that read nothing.
         layers: Which layers; empty for all.
@@ -113,6 +94,7 @@ class DrawnEdit:
 
     form: str
     label: str
+    said: str
     gate: str
     read: str | None
     write: str
@@ -191,7 +173,7 @@ def _panel(
     return Panel(
         title=title,
         ports=tuple(
-            DrawnPort(name=port.value, meaning=MEANINGS[port], x=x, y=y, is_written=port in written)
+            DrawnPort(name=port.value, meaning=PORT_NAMES[port], x=x, y=y, is_written=port in written)
             for port, (x, y) in places.items()
         ),
         flows=tuple((first.value, second.value) for first, second in flows if first in places and second in places),
@@ -231,6 +213,7 @@ def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> DrawnEdit
     return DrawnEdit(
         form=edit.form.name,
         label=edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
+        said=_said(edit),
         gate=edit.gate.name if edit.gate.fixed_scale is None else f"{edit.gate.name} {edit.gate.fixed_scale:g}",
         read=None if edit.read is None else edit.read.value,
         write=edit.write.value,
@@ -241,3 +224,8 @@ def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> DrawnEdit
         x=x,
         y=y,
     )
+
+
+def _said(edit: Edit) -> str:
+    reads = "" if edit.read is None else f"reads {PORT_NAMES[edit.read]} and "
+    return f"{edit.form.words(edit)}: {reads}writes {PORT_NAMES[edit.write]}"

@@ -137,7 +137,11 @@ class Bottleneck(SizedForm):
             convex = "convex " if edit.gate.is_convex else ""
             return f"{convex}{named(self.activation, Activation.TANH)}inducer"
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
-        return f"{edit.gate.adjective}{named(self.activation, Activation.RELU)}{kind}{order(edit)} adapter"
+        return f"{named(self.activation, Activation.RELU)}{kind}{order(edit)} adapter"
+
+    def gated(self, edit: FormedEdit) -> str:
+        """An inducer has its gate in its name."""
+        return "" if edit.gate.logits is Logits.QUERY else edit.gate.words
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Two matrices around the activation; an inducer reads q as it is, others as attention scales it."""

@@ -43,8 +43,7 @@ class Diagonal(Form):
 
     def noun(self, edit: FormedEdit) -> str:
         """A scaling of what it reads."""
-        is_scaling = edit.insertion is Insertion.SEQUENTIAL
-        return "scaling" if is_scaling else f"{edit.gate.adjective}{order(edit)} diagonal"
+        return "scaling" if edit.insertion is Insertion.SEQUENTIAL else f"{order(edit)} diagonal"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """A product per channel."""

@@ -36,6 +36,7 @@ class EncodedPrompt(SizedForm):
     """
 
     name: ClassVar[str] = "encoded_prompt"
+    letter: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (3e-4, 1e-2)
     outside: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
@@ -83,7 +84,7 @@ class EncodedPrompt(SizedForm):
 
     def words(self, edit: FormedEdit) -> str:
         """With what makes it, and where it is."""
-        return f"{self.noun(edit)} of {self.size} from an {self.encoder.upper()} before the input"
+        return f"{self.noun(edit)}{self.sized} from an {self.encoder.upper()} before the input"
 
     def noun(self, edit: FormedEdit) -> str:
         """As without an encoder."""

@@ -35,6 +35,7 @@ class Form(ABC):
         name: As stored, and in study files.
         learning_rates: Default search range of its peak learning rate.
         title: As errors call it.
+        letter: Of its size, as He et al. 2022 have it: r of a bottleneck, l of rows.
         outside: The place outside the sublayers that it belongs to; None for the sublayers.
         reads: Whether it is computed of a tensor.
         unmergeable: Why no weights can hold what it computes; None where they can, of linear maps and constants.
@@ -59,6 +60,7 @@ class Form(ABC):
     name: ClassVar[str]
     learning_rates: ClassVar[tuple[float, float]]
     title: ClassVar[str] = ""
+    letter: ClassVar[str] = "r"
     outside: ClassVar[Site | None] = None
     reads: ClassVar[bool] = True
     unmergeable: ClassVar[str | None] = "it is not linear"
@@ -159,13 +161,21 @@ class Form(ABC):
         return self
 
     def words(self, edit: FormedEdit) -> str:
-        """The edit in words, without its place."""
-        sized = f" of {self.size}" if self.size else ""
-        return f"{self.noun(edit)}{sized}{edit.gate.addition}"
+        """The edit in words, without its place, such as ``parallel adapter r=9, ×2``."""
+        return ", ".join(word for word in (f"{self.noun(edit)}{self.sized}", self.gated(edit), edit.gate.keys) if word)
+
+    @property
+    def sized(self) -> str:
+        """Its size as it follows its name, such as `` r=9``; empty without one."""
+        return f" {self.letter}={self.size}" if self.size else ""
+
+    def gated(self, edit: FormedEdit) -> str:
+        """What is said of the gate; nothing where the name says it."""
+        return edit.gate.words
 
     @abstractmethod
     def noun(self, edit: FormedEdit) -> str:
-        """What the edit is called, such as ``"scaled parallel adapter"``."""
+        """What the edit is called, such as ``"parallel adapter"``."""
 
     @abstractmethod
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
@@ -227,7 +237,7 @@ def order(edit: Ends) -> str:
 
 def named(activation: Activation, usual: Activation) -> str:
     """An activation in words; nothing for the usual one."""
-    return "" if activation is usual else f"{activation} "
+    return "" if activation is usual else f"{activation.words} "
 
 
 def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int, per_layer: int) -> int:

@@ -64,7 +64,7 @@ class Intrinsic(SizedForm):
 
     def words(self, edit: FormedEdit) -> str:
         """With its dimension."""
-        return f"{self.noun(edit)} of {self.size}{', with a factor per tensor' if self.per_tensor else ''}"
+        return f"{self.noun(edit)} of {self.width:,}{', with a factor per tensor' if self.per_tensor else ''}"
 
     def noun(self, edit: FormedEdit) -> str:
         """What it is."""

@@ -104,7 +104,7 @@ class LowRank(SizedForm):
         """LoRA beside a frozen projection."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
         is_lora = not kind and edit.read is not None and _PROJECTION_INPUT.get(edit.write) is edit.read
-        return f"{edit.gate.adjective}{'LoRA' if is_lora else f'{kind}{order(edit)} low-rank map'}"
+        return "LoRA" if is_lora else f"{kind}{order(edit)} low-rank map"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Two matrices."""

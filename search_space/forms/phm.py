@@ -107,7 +107,7 @@ class Phm(SizedForm):
 
     def noun(self, edit: FormedEdit) -> str:
         """An adapter of its kind."""
-        return f"{edit.gate.adjective}{named(self.activation, Activation.GELU)}{order(edit)} phm adapter"
+        return f"{named(self.activation, Activation.GELU)}{order(edit)} PHM adapter"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Two matrices around the activation, and what they are made of."""

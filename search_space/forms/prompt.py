@@ -36,6 +36,7 @@ class Prompt(SizedForm):
     """
 
     name: ClassVar[str] = "prompt"
+    letter: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (1e-2, 3e-1)
     outside: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
@@ -63,7 +64,7 @@ class Prompt(SizedForm):
 
     def words(self, edit: FormedEdit) -> str:
         """With where it is."""
-        return f"{self.noun(edit)} of {self.size} before the input"
+        return f"{self.noun(edit)}{self.sized} before the input"
 
     def noun(self, edit: FormedEdit) -> str:
         """Its name."""

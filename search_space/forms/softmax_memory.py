@@ -42,6 +42,7 @@ class SoftmaxMemory(SizedForm):
     """
 
     name: ClassVar[str] = "softmax_memory"
+    letter: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 4e-2)
     unmergeable: ClassVar[str | None] = "its softmax is not linear"
     logits: ClassVar[Logits | None] = Logits.TABLE
@@ -101,8 +102,8 @@ class SoftmaxMemory(SizedForm):
         if gate.logits is Logits.TABLE:
             return "prefix" if gate.is_convex else "weighted prefix"
         if reads_query_at_heads(edit):
-            return f"{gate.adjective}prefix" if gate.is_closing else f"{gate.adjective}ungated prefix"
-        return f"{gate.adjective}{order(edit)} softmax memory"
+            return "prefix" if gate.is_closing else "ungated prefix"
+        return f"{order(edit)} softmax memory"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """A softmax over the rows."""

@@ -58,7 +58,7 @@ class Sparse(SizedForm):
 
     def words(self, edit: FormedEdit) -> str:
         """With how many."""
-        return f"a change of {self.size} weights"
+        return f"a change of {self.width:,} weights"
 
     def noun(self, edit: FormedEdit) -> str:
         """What it is."""

@@ -129,13 +129,13 @@ class Gate:
         return self.name
 
     @property
-    def adjective(self) -> str:
-        """A word before the form's, such as ``"scaled "``, or nothing."""
+    def words(self) -> str:
+        """What is said of it beside the form, such as ``×2``; empty of what goes without saying."""
         return ""
 
     @property
-    def addition(self) -> str:
-        """Words after the form's size, or nothing."""
+    def keys(self) -> str:
+        """What is said of keys of its own; empty without."""
         return ""
 
     @property

@@ -96,14 +96,14 @@ class QueryGate(Gate):
         return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
 
     @property
-    def adjective(self) -> str:
+    def words(self) -> str:
         """By its origin."""
-        return "convex inducer-gated " if self.is_convex else "inducer-gated "
+        return "convex inducer gate" if self.is_convex else "inducer gate"
 
     @property
-    def addition(self) -> str:
-        """The width of its keys."""
-        return "" if self.key_width is None else f" with keys of {self.key_width}"
+    def keys(self) -> str:
+        """Their width."""
+        return "" if self.key_width is None else f"keys of {self.key_width}"
 
     @property
     def variant(self) -> str | None:

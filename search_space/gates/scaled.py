@@ -59,9 +59,9 @@ class FixedScale(Gate):
         return self.value
 
     @property
-    def adjective(self) -> str:
-        """As He et al. 2022 call it."""
-        return "scaled "
+    def words(self) -> str:
+        """The factor; He et al. 2022 call what has one scaled."""
+        return f"×{self.value:.3g}"
 
     @property
     def _factor(self) -> str:
@@ -104,9 +104,9 @@ class LearnedScale(Gate):
         return self.name if self.per is ScalePer.SUBLAYER else f"{self.name}:{self.per}"
 
     @property
-    def adjective(self) -> str:
+    def words(self) -> str:
         """With what has a number of its own."""
-        return "learned-scale " if self.per is ScalePer.SUBLAYER else f"learned-scale-per-{self.per} "
+        return "learned scale" if self.per is ScalePer.SUBLAYER else f"learned scale per {self.per}"
 
     @property
     def variant(self) -> str | None:

@@ -32,9 +32,9 @@ class TanhGate(Gate):
         return AffineCount(extras=1)
 
     @property
-    def adjective(self) -> str:
+    def words(self) -> str:
         """By its function."""
-        return "tanh-gated "
+        return "tanh gate"
 
     @property
     def _factor(self) -> str:
@@ -61,9 +61,9 @@ class SigmoidGate(Gate):
         return AffineCount(weights=blocks * block_widths(edit, shape)[0])
 
     @property
-    def adjective(self) -> str:
+    def words(self) -> str:
         """By its function."""
-        return "sigmoid-gated "
+        return "sigmoid gate"
 
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """Each head's summand has a weight of its own."""

@@ -105,7 +105,7 @@ INDUCERS: tuple[PublishedMethod, ...] = (
     ),
     PublishedMethod(
         name="inducer_plus_lora_q",
-        title="inducer-tuning and LoRA on q",
+        title="inducer-tuning and LoRA on query",
         citation=CHEN,
         hyperparameters=(_keys(5), _values(12), rank(24), *_LORA),
         attention_share=1.0,

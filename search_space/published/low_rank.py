@@ -8,7 +8,7 @@ from search_space.published.settings import ALPHA, BIAS, HE, HU, rank
 LORAS: tuple[PublishedMethod, ...] = (
     PublishedMethod(
         name="lora_qv",
-        title="LoRA on q, v",
+        title="LoRA on query and value",
         citation=HU,
         hyperparameters=(rank(8), ALPHA, BIAS),
         attention_share=1.0,
@@ -16,7 +16,7 @@ LORAS: tuple[PublishedMethod, ...] = (
     ),
     PublishedMethod(
         name="lora_kv",
-        title="LoRA on k, v",
+        title="LoRA on key and value",
         citation=f"{HE}, table 1",
         hyperparameters=(rank(8), ALPHA, BIAS),
         attention_share=1.0,

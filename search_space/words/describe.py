@@ -97,23 +97,23 @@ def _joined(values: Sequence[str]) -> str:
     return "+".join(dict.fromkeys(values))
 
 
-def sentence(configuration: Configuration, shape: BackboneShape) -> str:
-    """One phrase, such as ``prefix of 12 at the heads + scaled parallel adapter of 9 at the FFN (MAM-like)``."""
+def phrase(configuration: Configuration, shape: BackboneShape) -> str:
+    """What it is, such as ``prefix l=12, heads + parallel adapter r=9, ×2, FFN output``."""
     if not configuration.edits:
         return "task head alone"
-    told = [*phrases(configuration.attention, shape), *phrases(configuration.ffn, shape)]
+    return " + ".join([*phrases(configuration.attention, shape), *phrases(configuration.ffn, shape)])
+
+
+def sentence(configuration: Configuration, shape: BackboneShape) -> str:
+    """The phrase, and the published method that it is or is like, such as ``… (like mam_adapter)``."""
+    text = phrase(configuration, shape)
+    if not configuration.edits:
+        return text
     nearest = nearest_published(configuration, shape)
-    text = " + ".join(told)
     if not nearest.differences:
-        return f"{text} ({nearest.method.title})"
+        return f"{text} ({nearest.method.name})"
     is_akin = not any(" form " in one or " write " in one for one in nearest.differences)
-    if is_akin and nearest.distance <= 2:
-        return f"{text} ({_short_title(nearest.method)}-like)"
-    return text
-
-
-def _short_title(method: PublishedMethod) -> str:
-    return method.title.removesuffix(" adapter") if method.title.startswith(("MAM", "Houlsby")) else method.title
+    return f"{text} (like {nearest.method.name})" if is_akin and nearest.distance <= 2 else text
 
 
 _COMPARED_FIELDS = ("form", "write", "read", "insertion", "gate", "heads", "activation", "variant", "site", "layers")

@@ -1,4 +1,4 @@
-"""Edits in words, such as ``prefix of 12 at the heads``."""
+"""Edits in words, such as ``prefix l=12, heads``."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,11 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.words.ports import PORT_NAMES, short_name
 
-_PLACES = {Port.HEAD: "heads", Port.CONCAT: "concatenated heads", Port.NORM: "norm", Port.SUM: "residual sum"}
+_DOWN = "down"
+"""What is written to the FFN's output beside, or to the bias of, its second projection."""
+
 _ATTENTIONS = {
     Site.ENCODER_SELF: "the encoder's self-attention",
     Site.DECODER_SELF: "the decoder's self-attention",
@@ -21,7 +24,7 @@ def phrases(edits: Sequence[Edit], shape: BackboneShape) -> list[str]:
     for edit in edits:
         alike.setdefault((edit.form.words(edit), _site(edit, shape), edit.layers), []).append(edit)
     return [
-        words if site in (Site.EMBEDDING, Site.GLOBAL) else f"{words} at {_place(some, site)}{_layers(layers)}"
+        words if site in (Site.EMBEDDING, Site.GLOBAL) else ", ".join([words, _place(some, site), *_layers(layers)])
         for (words, site, layers), some in alike.items()
     ]
 
@@ -34,25 +37,29 @@ def _site(edit: Edit, shape: BackboneShape) -> Site:
 
 
 def _place(edits: Sequence[Edit], site: Site) -> str:
-    if all(edit.site is Site.STACK for edit in edits):
-        return "the norms of the stack"
-    writes = ", ".join(_PLACES.get(edit.write, edit.write.value) for edit in edits if edit.site is not Site.STACK)
+    written = [edit for edit in edits if edit.site is not Site.STACK]
+    if not written:
+        return "norms of the stack"
+    names = "+".join(_name(edit) for edit in written)
     if site is Site.FFN:
-        return {"f": "the FFN", "residual sum": "the residual sum"}.get(writes, f"the FFN's {writes}")
-    if writes == "heads":
-        writes = "the heads"
-    if site is Site.ATTENTION:
-        return "attention's output" if writes == Port.O else writes
-    return f"{'the output' if writes == Port.O else writes} of {_ATTENTIONS[site]}"
+        return names if names == PORT_NAMES[Port.SUM] else f"FFN {names}"
+    if site is not Site.ATTENTION:
+        return f"{names} of {_ATTENTIONS[site]}"
+    return f"attention {names}" if names in ("output", "norm") else names
 
 
-def _layers(layers: Layers) -> str:
+def _name(edit: Edit) -> str:
+    is_projected = edit.write is Port.F and edit.read in (None, Port.M)
+    return _DOWN if is_projected else short_name(edit.write)
+
+
+def _layers(layers: Layers) -> list[str]:
     match layers:
         case LayerRange(first=first, last=last):
-            return f" in layer {first}" if first == last else f" in layers {first} to {last}"
+            return [f"layer {first}" if first == last else f"layers {first}–{last}"]
         case SpindleGroups(groups=groups):
-            return f" in spindle group{'s' if len(groups) > 1 else ''} {', '.join(map(str, groups))}"
+            return [f"spindle group{'s' if len(groups) > 1 else ''} {'+'.join(map(str, groups))}"]
         case LayerPattern(sixths=sixths):
-            return f" in sixth{'s' if len(sixths) > 1 else ''} {', '.join(map(str, sixths))} of the layers"
+            return [f"sixth{'s' if len(sixths) > 1 else ''} {'+'.join(map(str, sixths))} of the layers"]
         case _:
-            return ""
+            return []

@@ -8,7 +8,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import count, places
 from search_space.dimensions import Site
-from search_space.words.describe import ranked_published, sentence
+from search_space.words.describe import phrase, ranked_published, sentence
 from studies.exports.card_usage import usage, writing_of
 from studies.exports.source import Source
 from trial_runner.backbones.locate import source_of
@@ -35,7 +35,7 @@ def model_card(source: Source, trained: "TrainedDelta", kind: str) -> str:
         ModelCardData(library_name="peft" if kind == "peft" else "transformers", tags=["delta-tuning"]),
         template_path=str(_TEMPLATE),
         title=source.title,
-        sentence=sentence(configuration, shape),
+        sentence=(phrase if source.trial.method else sentence)(configuration, shape),
         summary=_table(("", ""), _summary(source, trained)),
         formulas=_table(("where", "times", "formula"), _formulas(configuration, shape)),
         nearest="\n".join(_nearest(configuration, shape)),

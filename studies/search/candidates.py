@@ -7,7 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.counting.flops import extra_flops
 from search_space.edit import Edit
-from search_space.words.describe import sentence, side_view
+from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.search.proposer import Proposal
 from studies.search.seeds import derived_seed
@@ -23,7 +23,8 @@ def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
         fingerprint=candidate.fingerprint,
-        description=sentence(candidate.configuration, shape),
+        # the name of a published method stands beside what it is
+        description=(sentence if candidate.method is None else phrase)(candidate.configuration, shape),
         configuration=configuration_to_json(candidate.configuration),
         proposal=dict(candidate.parameters),
         seed=derived_seed("trial", study_seed, proposal.number, bits=31),

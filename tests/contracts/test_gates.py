@@ -88,7 +88,7 @@ def test_a_gate_costs_what_it_says_beside_its_form(gate: type[Gate]) -> None:
 def test_a_gate_has_words_and_is_in_the_formula(gate: type[Gate]) -> None:
     for edit, shape in edits_of(gate):
         assert sentence(Configuration(edits=(edit,)), shape)
-        assert edit.gate.adjective == "" or edit.gate.adjective.endswith(" ")
+        assert edit.gate.words in ("", edit.gate.words.strip())
         formula = edit.formula(shape)
         assert " <- " in formula
         assert formula.endswith(edit.gate.matrices(shape))

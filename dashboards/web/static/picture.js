@@ -11,11 +11,9 @@ export function picture(found) {
   return h("div", { class: "picture" }, found.panels.map((panel, place) => drawn(panel, place, found.norm)), found.outside.length ? outside(found.outside) : null);
 }
 
-const said = (edit) => `${words(edit.label)} ${edit.read ? `reads ${edit.read} and ` : ""}writes ${edit.write} (${edit.insertion}, ${words(edit.gate)})`;
-
 function drawn(panel, place, norm) {
   const at = new Map(panel.ports.map((port) => [port.name, port]));
-  const summary = panel.edits.length ? panel.edits.map(said).join("; ") : "no edit here";
+  const summary = panel.edits.length ? panel.edits.map((edit) => edit.said).join("; ") : "no edit here";
   const arrow = (id, fill) => s("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, s("path", { d: "M0 0 8 4 0 8Z", fill, class: fill ? null : "arrow" }));
   const colours = [...new Set(panel.edits.map((edit) => formColour(edit.form)))];
   const image = s(
@@ -52,7 +50,7 @@ function editBox(edit) {
   return s(
     "g",
     {},
-    s("title", {}, said(edit)),
+    s("title", {}, edit.said),
     box,
     s("text", { x: edit.x, y: edit.y - 2, "text-anchor": "middle", "font-weight": 600 }, words(edit.label)),
     s("text", { x: edit.x, y: edit.y + 12, "text-anchor": "middle", class: "small" }, `${words(edit.gate)}${edit.layers ? `, ${edit.layers} of layers` : ""}`),
@@ -81,7 +79,7 @@ function lines(edit, at, lane, place) {
 }
 
 function outside(edits) {
-  return h("figure", {}, h("figcaption", {}, h("strong", {}, "Outside the blocks")), h("ul", { class: "plain" }, edits.map((edit) => h("li", {}, said(edit)))));
+  return h("figure", {}, h("figcaption", {}, h("strong", {}, "Outside the blocks")), h("ul", { class: "plain" }, edits.map((edit) => h("li", {}, edit.said))));
 }
 
 /** What every edit computes. */
@@ -90,6 +88,6 @@ export function formulas(found) {
   return h("ul", { class: "plain" }, edits.map((edit) => {
     const dot = h("span", { class: "swatch", "aria-hidden": "true" });
     dot.style.background = formColour(edit.form);
-    return h("li", {}, dot, h("strong", {}, words(edit.label)), ` at ${edit.site}, ${edit.insertion}: `, h("span", { class: "formula" }, told(edit.formula || said(edit))));
+    return h("li", {}, dot, h("strong", {}, words(edit.label)), ` at ${edit.site}, ${edit.insertion}: `, h("span", { class: "formula" }, told(edit.formula || edit.said)));
   }));
 }

@@ -9,6 +9,7 @@ from search_space.forms import Form, SizedForm
 from search_space.gates import FixedScale, Gate
 from search_space.layers import Layers
 from search_space.rules import refusal
+from search_space.words.ports import ports_words
 
 SEQUENTIAL, INPUT, NOTHING = "sequential", "the sublayer's input", "nothing"
 
@@ -95,7 +96,7 @@ class Pattern:
         """A decision in words."""
         match dimension:
             case "write":
-                return "+".join(write.value for _, write in self.places)
+                return ports_words([write for _, write in self.places])
             case "insertion":
                 return self._insertion_words()
             case "gate":

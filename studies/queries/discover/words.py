@@ -1,5 +1,6 @@
 """Dimensions and their values in the words of sentences."""
 
+from search_space.words.ports import written_words
 from studies.queries.discover.contrasts import REST, Contrast
 
 PLACES = {"attention": "At attention", "ffn": "At the FFN"}
@@ -37,7 +38,7 @@ def value_words(dimension: str, value: str) -> str:
     if value == REST:
         return "another tensor" if dimension == "write" else REST
     if dimension == "write":
-        return f"writing {value}"
+        return f"writing {written_words(value)}"
     if dimension == "scale":
         return f"a scale of {float(value):g}"
     return _VALUES.get(dimension, {}).get(value, value)

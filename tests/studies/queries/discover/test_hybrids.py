@@ -151,4 +151,4 @@ def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(spac
 def test_writes_of_several_tensors_are_one_decision(space: SearchSpace) -> None:
     hybrids = Hybrids(published(space, "lora_qv"), published(space, "sequential_adapter_attn"), space)
     (write,) = [change for change in hybrids.changes if "write" in change.dimension]
-    assert set(write.before.split("+")) == {Port.Q.value, Port.V.value}
+    assert set(write.before.split("+")) == {"query", "value"}
