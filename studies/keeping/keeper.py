@@ -12,6 +12,7 @@ from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
 from studies.keeping.artefacts import delete_own_files, remove_orphans
+from studies.keeping.listening import ListeningClock
 from studies.keeping.losses import MAX_LOSSES, fail_the_lost, failure
 from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.plan import StudyPlan
@@ -58,6 +59,7 @@ class StudyKeeper:
         self._began_at = time.monotonic()
         self._ended_before = 0
         self._roster = Roster()
+        self._clock = ListeningClock(plan.lease_seconds)
         self._counts = dict.fromkeys(TrialState, 0)
         self._best: BestTrial | None = None
         self._drained = ""
@@ -107,7 +109,7 @@ class StudyKeeper:
     def join(self, worker: str) -> None:
         """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
         with self._serving():
-            replaced = self._roster.enter(worker, time.monotonic())
+            replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
             if replaced is not None:
                 self._lose(replaced, f"replaced by {worker}")
 
@@ -248,14 +250,15 @@ class StudyKeeper:
 
     def _hear(self, worker: str) -> None:
         """Note a sign of life of a worker, and what follows from others' silence."""
-        now = time.monotonic()
-        if not self._roster.is_replaced(worker) and self._roster.hear(worker, now, self._plan.lease_seconds / 3):
+        if not self._roster.is_replaced(worker):
+            self._roster.hear(worker, self._clock.look())
+        if self._roster.is_to_renew(worker, time.monotonic(), self._plan.lease_seconds / 3):
             self._ledger.renew(self._study.id, self._epoch, worker, self._plan.lease_seconds)
         self._tick()
 
     def _tick(self) -> None:
         seconds = self._plan.lease_seconds
-        for worker in self._roster.silent(time.monotonic(), seconds):
+        for worker in self._roster.silent(self._clock.look(), seconds):
             self._lose(worker, f"silent for {seconds:g} s")
 
     def _lose(self, worker: str, why: str) -> None:

@@ -97,12 +97,17 @@ class Roster:
             return None
         return open_trial
 
-    def enter(self, worker: str, now: float) -> str | None:
-        """Let an incarnation take its place; the one it replaces, if any."""
+    def enter(self, worker: str, heard: float, now: float) -> str | None:
+        """Let an incarnation take its place; the one it replaces, if any.
+
+        Args:
+            heard: Of the `ListeningClock`.
+            now: Of the clock by which leases run out.
+        """
         place = worker.partition("/")[0]
         earlier = self._incarnations.get(place)
         self._incarnations[place] = worker
-        self._heard_at[worker] = self._renewed_at[worker] = now
+        self._heard_at[worker], self._renewed_at[worker] = heard, now
         if earlier is None or earlier == worker:
             return None
         self.forget(earlier)
@@ -112,17 +117,20 @@ class Roster:
         """Whether another incarnation has taken the worker's place."""
         return self._incarnations.get(worker.partition("/")[0], worker) != worker
 
-    def hear(self, worker: str, now: float, renew_after_seconds: float) -> bool:
-        """Note a sign of life; True when it is time to renew the worker's leases in the ledger."""
-        self._heard_at[worker] = now
-        if now - self._renewed_at.setdefault(worker, now) < renew_after_seconds:
+    def hear(self, worker: str, heard: float) -> None:
+        """Note a sign of life."""
+        self._heard_at[worker] = heard
+
+    def is_to_renew(self, worker: str, now: float, seconds: float) -> bool:
+        """Whether it is time to renew the leases of a worker that was heard; they then count as renewed."""
+        if worker not in self._heard_at or now - self._renewed_at.setdefault(worker, now) < seconds:
             return False
         self._renewed_at[worker] = now
         return True
 
-    def silent(self, now: float, seconds: float) -> list[str]:
-        """Workers that were not heard of for so long."""
-        return [worker for worker, heard_at in self._heard_at.items() if now - heard_at > seconds]
+    def silent(self, heard: float, seconds: float) -> list[str]:
+        """Workers that were not heard of while somebody listened for so long."""
+        return [worker for worker, heard_at in self._heard_at.items() if heard - heard_at > seconds]
 
     def forget(self, worker: str) -> None:
         """Expect nothing more of a worker."""

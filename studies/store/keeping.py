@@ -4,11 +4,12 @@ Every function works inside a transaction of the caller.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
+from studies.store.clock import WRITTEN_TIME
 from studies.store.records import (
     ConfirmationRecord,
     EventKind,
@@ -46,6 +47,15 @@ _TAKEOVERS = (
     .where(EVENTS.c.study_id == bindparam("study_id"), EVENTS.c.kind == bindparam("kind"))
     .order_by(EVENTS.c.id)
 )
+_NEWEST = select(
+    select(func.max(EVENTS.c.at)).where(EVENTS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(TRIALS.c.created_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(ATTEMPTS.c.started_at))
+    .join_from(ATTEMPTS, TRIALS, ATTEMPTS.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+    .scalar_subquery(),
+)
 _IS = " is "
 
 
@@ -71,6 +81,8 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
     if study is None:
         raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    newest = connection.execute(_NEWEST, {"study_id": study_id}).one()
+    WRITTEN_TIME.follow(max((at for at in newest if at is not None), default=WRITTEN_TIME.now()))
     epoch = int(study.epoch) + 1
     connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
     add_event(connection, study_id, EventKind.TAKEOVER, f"keeper {epoch}{_IS}{keeper}")
@@ -85,7 +97,7 @@ def keepers(connection: Connection, study_id: int) -> list[str]:
 
 def add_event(connection: Connection, study_id: int, kind: str, text: str, trial: int | None = None) -> None:
     """Record an event at the present time."""
-    event = {"study_id": study_id, "at": datetime.now(UTC), "kind": str(kind), "trial": trial, "text": clean(text)}
+    event = {"study_id": study_id, "at": WRITTEN_TIME.now(), "kind": str(kind), "trial": trial, "text": clean(text)}
     connection.execute(_INSERT_EVENT, event)
 
 
@@ -103,7 +115,7 @@ def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: Stu
         raise StudiesError(f"a new study needs a name of its own; '{study.name}' exists in {shown}. Choose another.")
     values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
     values |= {"specification": dict(study.specification), "kind": study.kind.value}
-    values |= {"epoch": 0, "created_at": datetime.now(UTC)}
+    values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
     connection.execute(insert(STUDIES), values)
     return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one())
 
@@ -137,7 +149,7 @@ def add_trials(
 def _insert_trials(
     connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
 ) -> None:
-    now = datetime.now(UTC)
+    now = WRITTEN_TIME.now()
     state = TrialState.QUEUED if worker is None else TrialState.RUNNING
     attempt = 0 if worker is None else 1
     fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}

@@ -4,10 +4,11 @@ Every function works inside a transaction of the caller, who holds the study's l
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy import ColumnElement, Connection, String, bindparam, cast, exists, func, insert, literal, select, update
 
+from studies.store.clock import WRITTEN_TIME
 from studies.store.keeping import add_event
 from studies.store.records import AttemptRecord, EventKind, TrialState
 from studies.store.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
@@ -86,7 +87,7 @@ def lease(connection: Connection, study_id: int, number: int, worker: str, secon
     started = connection.execute(_START, {"of_study": study_id, "of_number": number}).one_or_none()
     if started is None:
         return None
-    now = datetime.now(UTC)
+    now = WRITTEN_TIME.now()
     until = now + timedelta(seconds=seconds)
     connection.execute(
         _INSERT_ATTEMPT,
@@ -111,7 +112,7 @@ def lease(connection: Connection, study_id: int, number: int, worker: str, secon
 
 def renew(connection: Connection, study_id: int, worker: str, seconds: float) -> int:
     """Extend all leases of a worker and return how many it holds."""
-    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    until = WRITTEN_TIME.now() + timedelta(seconds=seconds)
     return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
 
 
@@ -136,7 +137,7 @@ def _take_back(connection: Connection, study_id: int, conditions: Sequence[Colum
     if not rows:
         return []
     ids = [row.id for row in rows]
-    connection.execute(_END_ATTEMPTS, {"ids": ids, "now": datetime.now(UTC)})
+    connection.execute(_END_ATTEMPTS, {"ids": ids, "now": WRITTEN_TIME.now()})
     connection.execute(_QUEUE, {"ids": ids})
     for row in rows:
         add_event(connection, study_id, EventKind.LOST, f"attempt {row.attempt} on {row.worker}: {why}", row.number)

@@ -5,12 +5,12 @@ Every function works inside a transaction of the caller, who holds the study's l
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from studies.store.clock import WRITTEN_TIME
 from studies.store.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.store.rows import clean, examples_to_row, reading_to_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
@@ -120,7 +120,7 @@ def _add_readings(
     connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
 ) -> None:
     """Insert new readings and move the trial's progress on."""
-    statement, heard = _INSERT_READINGS[connection.dialect.name], {"heard_at": datetime.now(UTC)}
+    statement, heard = _INSERT_READINGS[connection.dialect.name], {"heard_at": WRITTEN_TIME.now()}
     connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])
     newest = max(readings, key=lambda reading: reading.step)
     if newest.step > steps:
@@ -182,7 +182,7 @@ def _end(connection: Connection, outcome: Outcome, of_trial: dict[str, Any]) -> 
         "new_state": outcome.state.value,
         "new_score": None if outcome.score is None else float(outcome.score),
         "new_reason": None if outcome.reason is None else clean(outcome.reason),
-        "now": datetime.now(UTC),
+        "now": WRITTEN_TIME.now(),
     }
     connection.execute(_END_TRIAL, of_trial | values)
     connection.execute(_END_ATTEMPT, of_trial | {"new_state": values["new_state"], "now": values["now"]})

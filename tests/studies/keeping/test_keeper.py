@@ -252,16 +252,33 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, k
     keeper.join("w/1")
     take(keeper, 1, "silent/1")
     take(keeper, 1, "w/1")
-    for _ in range(5):
-        time.sleep(0.2)
+    until = time.monotonic() + 60
+    while states(plan) != ["queued", "running"]:
+        assert time.monotonic() < until
+        time.sleep(0.01)
         keeper.heartbeat("w/1")
-    assert states(plan) == ["queued", "running"]
     assert broken(plan, keeper) == []
     ledger, key = key_of(plan)
     with ledger:
         assert [event.text for event in ledger.events(key) if event.kind == "lost"] == [
             "attempt 1 on silent/1: silent for 0.6 s"
         ]
+
+
+def test_a_pause_of_the_keeper_is_no_silence_of_its_workers(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, lease_seconds=0.6)
+    keeper = keep(plan)
+    for worker in ("w/1", "v/1"):
+        keeper.join(worker)
+        take(keeper, 1, worker)
+    time.sleep(0.8)  # the keeper's process is stopped, or its database locked
+    assert not keeper.standing().is_done
+    keeper.heartbeat("w/1")
+    assert states(plan) == ["running", "running"]
+    ledger, key = key_of(plan)
+    with ledger:
+        lasts = {attempt.worker: attempt.lease_expires_at for attempt in ledger.attempts(key)}
+    assert lasts["w/1"] > lasts["v/1"], "who is heard again has its leases renewed at once"
 
 
 def test_a_trial_that_is_lost_again_and_again_fails(new_plan, keep, storage_url):

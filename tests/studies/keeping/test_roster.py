@@ -70,7 +70,7 @@ def test_all_waiting_trials_are_lent_where_there_is_room(roster: Roster) -> None
 def test_the_last_trials_are_shared_between_the_workers(roster: Roster) -> None:
     assert roster.share(5) == 5, "nobody else is there"
     for worker in ("a/1", "b/1"):
-        roster.enter(worker, 0.0)
+        roster.enter(worker, 0.0, 0.0)
     assert [roster.share(waiting) for waiting in (0, 1, 2, 3, 8)] == [0, 1, 1, 2, 4]
     roster.forget("b/1")
     assert roster.share(3) == 3
