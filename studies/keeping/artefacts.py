@@ -12,7 +12,7 @@ from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
 
 
 def study_folder(root: Path, study: StudyRecord) -> Path:
-    """The study's own folder below ``root``, created and marked as its.
+    """The study's own folder: the one that it has, as long as it is there, else one below ``root`` that is marked.
 
     Two databases may hold studies of one name; the second gets a folder ``NAME-2``, and so on.
 
@@ -21,6 +21,9 @@ def study_folder(root: Path, study: StudyRecord) -> Path:
     """
     attempt = 1
     try:
+        if study.folder is not None and is_marked(study.folder, study):
+            return study.folder
+        root = root.resolve()
         while True:
             folder = root / (study.name if attempt == 1 else f"{study.name}-{attempt}")
             folder.mkdir(parents=True, exist_ok=True)

@@ -53,6 +53,7 @@ class StudyKeeper:
         self._ledger = Ledger.open(plan.storage_url, create=False)
         self._study = self._ledger.study(plan.study)
         self._epoch = self._ledger.take_over(self._study.id, name)
+        self._ledger.place(self._study.id, self._epoch, plan.artefacts)
         self._refused: set[Path] = set()
         self._tell_refused(delete_own_files(self._study, fail_the_lost(self._ledger, self._study, self._epoch)))
         self._ledger.recover(self._study.id, self._epoch)

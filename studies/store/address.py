@@ -32,6 +32,11 @@ class StorageAddress:
     shown: str
     file: Path | None
 
+    @property
+    def home(self) -> Path | None:
+        """The folder of the database file; None for a server."""
+        return None if self.file is None else self.file.parent
+
     @classmethod
     def parse(cls, text: str) -> "StorageAddress":
         """The address in a URL such as ``sqlite:///deltaspace.db`` or ``postgresql://user@host/database``.

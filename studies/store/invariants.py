@@ -46,7 +46,7 @@ def violations(
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """
-    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id))
+    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id, ledger.home))
     now = now or datetime.now(UTC)
     found = list(_numbers([one.trial for one in held]))
     for one in held:
@@ -58,9 +58,11 @@ def violations(
     return found + list(_files(study, artefacts))
 
 
-def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
+def _everything(
+    link: Connection, study_id: int, home: Path | None
+) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
     """All of a study at one moment."""
-    (study,) = (one for one in looking.studies(link) if one.id == study_id)
+    (study,) = (one for one in looking.studies(link, home) if one.id == study_id)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
     readings: dict[int, list[ReadingRecord]] = defaultdict(list)
     for attempt in looking.attempts(link, study_id, None):
@@ -71,7 +73,7 @@ def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Hel
         _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
         for trial in looking.trials(link, study_id, None)
     ]
-    return study, held, looking.artefacts(link, study_id, None)
+    return study, held, looking.artefacts(link, study_id, None, home)
 
 
 def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
+from studies.store.address import StorageAddress
 from studies.store.clock import WRITTEN_TIME
 from studies.store.records import (
     ConfirmationRecord,
@@ -89,6 +90,11 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     return epoch
 
 
+def place(connection: Connection, study_id: int, folder: str) -> None:
+    """Note where the files of a study lie, as it is written."""
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(folder=folder))
+
+
 def keepers(connection: Connection, study_id: int) -> list[str]:
     """Who has taken the study over, one after another."""
     texts = connection.execute(_TAKEOVERS, {"study_id": study_id, "kind": EventKind.TAKEOVER.value}).scalars()
@@ -101,7 +107,9 @@ def add_event(connection: Connection, study_id: int, kind: str, text: str, trial
     connection.execute(_INSERT_EVENT, event)
 
 
-def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: StudyRecord | None) -> StudyRecord:
+def add_study(
+    connection: Connection, study: NewStudy, address: StorageAddress, in_doubt: StudyRecord | None
+) -> StudyRecord:
     """Create a study.
 
     Raises:
@@ -109,15 +117,17 @@ def add_study(connection: Connection, study: NewStudy, shown: str, in_doubt: Stu
     """
     row = connection.execute(_STUDY_NAMED, {"study_name": study.name}).one_or_none()
     if row is not None:
-        found = study_from_row(row)
+        found = study_from_row(row, address.home)
         if in_doubt is not None and found.created_at == in_doubt.created_at:
             return found
-        raise StudiesError(f"a new study needs a name of its own; '{study.name}' exists in {shown}. Choose another.")
+        raise StudiesError(
+            f"a new study needs a name of its own; '{study.name}' exists in {address.shown}. Choose another."
+        )
     values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
     values |= {"specification": dict(study.specification), "kind": study.kind.value}
     values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
     connection.execute(insert(STUDIES), values)
-    return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one())
+    return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one(), address.home)
 
 
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:

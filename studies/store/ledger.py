@@ -6,6 +6,7 @@ Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write 
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -15,6 +16,7 @@ from studies.store import keeping, leases, looking, migrations, settling
 from studies.store.address import StorageAddress
 from studies.store.database import Database
 from studies.store.engine import Access, open_engine
+from studies.store.places import written_folder
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -72,6 +74,11 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Where it is, without a password."""
         return self._database.address.shown
 
+    @property
+    def home(self) -> Path | None:
+        """The folder of the database file; None of a server."""
+        return self._database.address.home
+
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
@@ -98,7 +105,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         """
 
         def work(link: Connection, in_doubt: StudyRecord | None) -> StudyRecord:
-            created = keeping.add_study(link, study, self.url, in_doubt)
+            created = keeping.add_study(link, study, self._database.address, in_doubt)
             if confirmation is not None:
                 keeping.add_confirmation(link, created.id, confirmation)
             keeping.add_trials(link, created.id, trials, worker=None, lease_seconds=LEASE_SECONDS)
@@ -112,11 +119,11 @@ class Ledger(AbstractContextManager["Ledger"]):
         Raises:
             UnknownStudyError: If there is none; names those that exist.
         """
-        return self._database.read(lambda link: looking.study(link, name, self.url))
+        return self._database.read(lambda link: looking.study(link, name, self._database.address))
 
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
-        return self._database.read(looking.studies)
+        return self._database.read(lambda link: looking.studies(link, self.home))
 
     def confirmations(self, study_id: int) -> list[StudyRecord]:
         """The confirmations of a study, oldest first."""
@@ -143,6 +150,15 @@ class Ledger(AbstractContextManager["Ledger"]):
     def take_over(self, study_id: int, keeper: str) -> int:
         """Make the caller the only keeper that may write; returns its epoch. Every earlier keeper is fenced."""
         return self._database.write(lambda link, _: keeping.take_over(link, study_id, keeper))
+
+    def place(self, study_id: int, epoch: int, folder: Path) -> None:
+        """Note where the files of a study lie from now on."""
+
+        def work(link: Connection, _: None) -> None:
+            keeping.check_epoch(link, study_id, epoch)
+            keeping.place(link, study_id, written_folder(folder, self.home))
+
+        self._database.write(work)
 
     def keepers(self, study_id: int) -> list[str]:
         """Who has taken the study over, one after another."""
@@ -229,7 +245,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
             keeping.check_epoch(link, study_id, epoch)
-            return settling.settle(link, study_id, entry, in_doubt)
+            return settling.settle(link, study_id, entry, in_doubt, home=self.home)
 
         return self._database.write(work)
 
@@ -288,7 +304,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
         """Files of one trial or of all; of each trial the newest last."""
-        return self._database.read(lambda link: looking.artefacts(link, study_id, number))
+        return self._database.read(lambda link: looking.artefacts(link, study_id, number, self.home))
 
     def events(self, study_id: int) -> list[EventRecord]:
         """Events of a study, oldest first."""

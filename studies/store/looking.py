@@ -1,12 +1,15 @@
 """What the ledger holds, as records. Every function works inside a transaction of the caller."""
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
 from search_space.nearest import nearest
 from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
+from studies.store.address import StorageAddress
+from studies.store.places import found_file, found_folder
 from studies.store.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -29,6 +32,7 @@ from studies.store.rows import (
 from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 
 _STUDIES = select(STUDIES).order_by(STUDIES.c.id)
+_FOLDER = select(STUDIES.c.folder, STUDIES.c.name).where(STUDIES.c.id == bindparam("study_id"))
 _PARENTS = STUDIES.alias()
 _CONFIRMATION = (
     select(CONFIRMATIONS, _PARENTS.c.name.label("study"))
@@ -74,22 +78,28 @@ _ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
 _EXAMPLES = _of_trials(ExampleRecord, EXAMPLES, "step")
 
 
-def study(connection: Connection, name: str, shown: str) -> StudyRecord:
+def study(connection: Connection, name: str, address: StorageAddress) -> StudyRecord:
     """The study of a name.
 
     Raises:
         UnknownStudyError: If there is none.
     """
-    known = {record.name: record for record in studies(connection)}
+    known = {record.name: record for record in studies(connection, address.home)}
     if name in known:
         return known[name]
     held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
-    raise UnknownStudyError(f"no study '{name}' in {shown}; {held}{nearest(name, known)}")
+    raise UnknownStudyError(f"no study '{name}' in {address.shown}; {held}{nearest(name, known)}")
 
 
-def studies(connection: Connection) -> list[StudyRecord]:
-    """All studies, oldest first."""
-    return [study_from_row(row) for row in connection.execute(_STUDIES)]
+def studies(connection: Connection, home: Path | None) -> list[StudyRecord]:
+    """All studies, oldest first, of a database file in some folder."""
+    return [study_from_row(row, home) for row in connection.execute(_STUDIES)]
+
+
+def folder(connection: Connection, study_id: int, home: Path | None) -> Path | None:
+    """Where the files of a study lie; None before its first launch."""
+    row = connection.execute(_FOLDER, {"study_id": study_id}).one_or_none()
+    return None if row is None else found_folder(row.folder, row.name, home)
 
 
 def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationRecord:
@@ -159,9 +169,11 @@ def example_count(connection: Connection, study_id: int) -> int | None:
     return None if longest is None else int(longest) // 2
 
 
-def artefacts(connection: Connection, study_id: int, number: int | None) -> list[ArtefactRecord]:
+def artefacts(connection: Connection, study_id: int, number: int | None, home: Path | None) -> list[ArtefactRecord]:
     """Files of one trial or of all; of each trial the newest last."""
-    return [ArtefactRecord(**row._mapping) for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    place = folder(connection, study_id, home)
+    rows = [row._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
 def events(connection: Connection, study_id: int) -> list[EventRecord]:

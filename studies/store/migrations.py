@@ -11,6 +11,7 @@ The version is kept in a table of our own, because other programs that use the s
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import PurePath
 
 from sqlalchemy import JSON, Connection, bindparam, func, insert, inspect, select, text
 
@@ -150,10 +151,33 @@ def _add_extra_flops(connection: Connection) -> None:
     )
 
 
+def _let_files_travel(connection: Connection) -> None:
+    """Tell where the folder of a study lies, and write its files relative to it; what lies elsewhere stays."""
+    connection.execute(text("ALTER TABLE studies ADD COLUMN folder TEXT"))
+    files = connection.execute(
+        text("SELECT a.id, t.study_id, a.path FROM artefacts a JOIN trials t ON t.id = a.trial_id ORDER BY a.id")
+    ).all()
+    folders: dict[int, PurePath] = {}
+    for _, study_id, path in files:
+        attempt, trial, folder = (*PurePath(path).parents, *3 * [PurePath()])[:3]
+        if attempt.name.startswith("attempt-") and trial.name.startswith("trial-") and folder.is_absolute():
+            folders[study_id] = folder
+    for study_id, folder in folders.items():
+        change = text("UPDATE studies SET folder = :folder WHERE id = :study_id")
+        connection.execute(change, {"folder": str(folder), "study_id": study_id})
+    for key, study_id, path in files:
+        if study_id in folders and PurePath(path).is_relative_to(folders[study_id]):
+            relative = str(PurePath(path).relative_to(folders[study_id]))
+            connection.execute(
+                text("UPDATE artefacts SET path = :path WHERE id = :key"), {"path": relative, "key": key}
+            )
+
+
 def _prepare_for_questions(connection: Connection) -> None:
     """All of version 4."""
     _add_extra_flops(connection)
     _add_times_of_readings(connection)
+    _let_files_travel(connection)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -164,7 +188,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="confirmations have a table of their own; examples of readings; replicates",
         apply=_prepare_for_estimates,
     ),
-    Migration(version=4, description="times of readings; extra FLOPs of trials; views", apply=_prepare_for_questions),
+    Migration(
+        version=4,
+        description="times of readings; extra FLOPs of trials; views; files relative to the study's folder",
+        apply=_prepare_for_questions,
+    ),
 )
 
 

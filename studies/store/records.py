@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Self
 
 from search_space.words.dimensions import SideDimensions
@@ -81,11 +82,13 @@ class StudyRecord(NewStudy):
         id: Key.
         epoch: Number of the keeper that may write; 0 before the first.
         created_at: UTC.
+        folder: Where its files lie, absolute; None before its first launch.
     """
 
     id: int
     epoch: int
     created_at: datetime
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table
 
+from studies.store.places import found_folder
 from studies.store.records import (
     ConfirmationRecord,
     Contender,
@@ -49,9 +51,11 @@ def clean(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
-def study_from_row(row: Row[Any]) -> StudyRecord:
-    """A row of ``studies``."""
-    return StudyRecord(**{**row._mapping, "kind": StudyKind(row.kind)})
+def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
+    """A row of ``studies``, in a database file of some folder."""
+    values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
+    folder = found_folder(row.folder, row.name, home)
+    return StudyRecord(**{**values, "kind": StudyKind(row.kind), "folder": folder})
 
 
 def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:

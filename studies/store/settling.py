@@ -4,13 +4,16 @@ Every function works inside a transaction of the caller, who holds the study's l
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from studies.store import looking
 from studies.store.clock import WRITTEN_TIME
+from studies.store.places import found_file, written_file
 from studies.store.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.store.rows import clean, examples_to_row, reading_to_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
@@ -88,7 +91,9 @@ class Entry:
             raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
 
 
-def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None) -> Settlement:
+def settle(
+    connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None, *, home: Path | None
+) -> Settlement:
     """Record an entry if its attempt is the one that runs, else nothing.
 
     A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
@@ -108,7 +113,7 @@ def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settle
         connection.execute(_INSERT_EXAMPLES[connection.dialect.name], rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:
-        dropped = _turn_over_files(connection, trial.id, entry)
+        dropped = _turn_over_files(connection, trial.id, entry, looking.folder(connection, study_id, home))
     if entry.outcome is not None:
         _end(connection, entry.outcome, of_trial)
     if in_doubt is not None:
@@ -127,7 +132,7 @@ def _add_readings(
         connection.execute(_PROGRESS, of_trial | {"new_steps": newest.step, "new_last_score": float(newest.score)})
 
 
-def _turn_over_files(connection: Connection, trial_id: int, entry: Entry) -> list[str]:
+def _turn_over_files(connection: Connection, trial_id: int, entry: Entry, folder: Path | None) -> list[str]:
     """Add the entry's file, drop what is no longer needed, and return the paths that no row names any more."""
     rows = list(connection.execute(_FILES, {"of_id": trial_id}))
     stale = []
@@ -136,7 +141,7 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: Entry) -> lis
         stale = [row for row in rows if (row.kind, row.step) == same]
         rows = [row for row in rows if (row.kind, row.step) != same]
     snapshots = [row for row in rows if row.kind == "snapshot"]
-    keep, incoming = 0, _incoming(entry)
+    keep, incoming = 0, _incoming(entry, folder)
     if entry.outcome is None:
         keep = KEPT_SNAPSHOTS - (incoming is not None and incoming.kind == "snapshot")
     stale += snapshots[: max(0, len(snapshots) - keep)]
@@ -146,17 +151,17 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: Entry) -> lis
     if incoming is not None:
         connection.execute(_INSERT_FILE, _file_row(incoming, trial_id))
     elif entry.artefact is not None:
-        dropped.append(entry.artefact.path)
+        dropped.append(written_file(entry.artefact.path, folder))
     kept = _paths(row for row in rows if row not in stale) | ({incoming.path} if incoming is not None else set())
-    return sorted(set(dropped) - kept)
+    return sorted(found_file(path, folder) for path in set(dropped) - kept)
 
 
-def _incoming(entry: Entry) -> ArtefactRecord | None:
-    """The entry's file, unless it is the snapshot of a trial that ends: nobody will continue it."""
+def _incoming(entry: Entry, folder: Path | None) -> ArtefactRecord | None:
+    """The entry's file as it is written, unless it is the snapshot of a trial that ends: nobody will continue it."""
     artefact = entry.artefact
     if artefact is None or (artefact.kind == "snapshot" and entry.outcome is not None):
         return None
-    return artefact
+    return replace(artefact, path=written_file(artefact.path, folder))
 
 
 def _paths(rows: Iterable[Row[Any]]) -> set[str]:

@@ -121,6 +121,7 @@ class StudyRow(Base):
     created_at: Mapped[datetime]
     kind: Mapped[str] = mapped_column(server_default="search")
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("studies.id"))
+    folder: Mapped[str | None]
 
 
 class ConfirmationRow(Base):

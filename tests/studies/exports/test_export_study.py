@@ -96,6 +96,20 @@ def _surroundings(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTASPACE_CACHE", str(ran.folder / "cache"))
 
 
+def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(ran: Ran, tmp_path: Path) -> None:
+    for name in ("ledger.db", "artefacts"):
+        source = ran.folder / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    study = Study.open(STUDY, f"sqlite:///{tmp_path / 'ledger.db'}")
+    number = ran.number("lora_qv")
+    [file] = [file for file in study.trial(number).page.artefacts if file.kind == "delta"]
+    assert Path(file.path).is_relative_to(tmp_path / "artefacts" / STUDY)
+    assert study.export(tmp_path / "taken", number).trial == number
+    Path(file.path).unlink()
+    with pytest.raises(StudiesError, match="is missing or damaged"):
+        study.export(tmp_path / "again", number)
+
+
 def validation_loss(ran: Ran, folder: Path) -> float:
     """Mean loss of an export on the validation split."""
     import torch
@@ -350,6 +364,7 @@ def test_a_backbone_that_has_changed_since_is_refused(ran: Ran, tmp_path: Path) 
 
 def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(ran.folder / "ledger.db", tmp_path / "ledger.db")
+    shutil.copytree(ran.folder / "artefacts", tmp_path / "artefacts")
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     request = ConfirmationRequest(
         study=STUDY, top=1, seeds=2, against=("lora_qv",), fleet={"artefacts": str(tmp_path / "artefacts")}

@@ -203,6 +203,44 @@ def test_confirmations_of_version_2_move_to_their_own_table(storage_url):
     assert found.contenders == (Contender(**{**contender, "baselines": ("lora_qv",)}),)
 
 
+FILES = {
+    "/a/old/trial-0/attempt-1/x": "trial-0/attempt-1/x",
+    "/b/old/trial-0/attempt-2/y": "/b/old/trial-0/attempt-2/y",
+    "/a/old/trial-0/attempt-3/z": "trial-0/attempt-3/z",
+    "/somewhere/w": "/somewhere/w",
+    "w": "w",
+}
+
+
+def test_files_of_version_3_are_written_relative_to_the_newest_folder_of_their_study(storage_url):
+    released(storage_url, 3)
+    engine = create_engine(StorageAddress.parse(storage_url).url)
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO trials (study_id, number, state, steps, attempt, origin, description, attention_share, "
+                "stored_parameters, trained_parameters, head_parameters, seed, fingerprint, configuration, proposal, "
+                "created_at) SELECT id, 0, 'queued', 0, 0, 'proposed', '', 0, 1, 1, 1, 0, 'f', '{}', '{}', created_at "
+                "FROM studies"
+            )
+        )
+        for step, path in enumerate(FILES):
+            connection.execute(
+                text(
+                    "INSERT INTO artefacts (trial_id, kind, step, path, sha256, size_bytes) "
+                    "SELECT id, 'snapshot', :step, :path, '', 0 FROM trials"
+                ),
+                {"step": step, "path": path},
+            )
+    engine.dispose()
+    with Ledger.open(storage_url) as ledger:
+        assert ledger.study("old").folder == Path("/a/old")
+        written = ledger.read(lambda link: link.execute(text("SELECT path FROM artefacts ORDER BY id")).scalars().all())
+        assert written == list(FILES.values())
+        found = [artefact.path for artefact in ledger.artefacts(ledger.study("old").id)]
+    assert found == [*list(FILES)[:-1], "/a/old/w"]
+
+
 @pytest.mark.parametrize("version", range(1, NEWEST))
 def test_a_database_of_every_release_becomes_what_a_new_one_is(storage_url, tmp_path, request, version):
     released(storage_url, version)

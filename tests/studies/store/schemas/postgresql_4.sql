@@ -17,6 +17,7 @@ CREATE TABLE studies (
     created_at TIMESTAMP WITH TIME ZONE NOT NULL,
     kind TEXT DEFAULT 'search' NOT NULL,
     parent_id INTEGER,
+    folder TEXT,
     CONSTRAINT pk_studies PRIMARY KEY (id),
     CONSTRAINT ck_studies_epoch CHECK (epoch >= 0),
     CONSTRAINT ck_studies_parameters CHECK (backbone_parameters > 0 AND budget_parameters > 0),
