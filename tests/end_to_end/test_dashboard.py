@@ -334,7 +334,7 @@ class Program:
         script = ROOT / "tests" / "support" / "trivial_launch.py"
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
         self.process = subprocess.Popen(
-            [sys.executable, script, self.url, folder, "inline", str(trials), str(step_seconds), "random"],
+            [sys.executable, script, self.url, folder, "inline", str(trials), str(step_seconds), "sampler=random"],
             env=environment,
             stdout=subprocess.DEVNULL,
         )

@@ -1,8 +1,6 @@
 """Launches a study of trivial trials; the tests start this in a process of its own and kill it.
 
-Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [SAMPLER [REPLICATES [DEADLY]]]
-
-Trial DEADLY ends its process at step 3.
+Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [KEY=VALUE ...]; the keys are those of OPTIONS.
 """
 
 import sys
@@ -10,16 +8,33 @@ from pathlib import Path
 
 from support.trivial_runner import TrivialFactory
 
+from studies.confirming.request import ConfirmationRequest
+from studies.confirming.running import confirm
 from studies.keeping.progress import Progress
 from studies.launching import launch
 from studies.specification import Specification, specification_from_mapping
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+STEPS = 16
+
+OPTIONS = {
+    "sampler": "tpe",
+    "replicates": "0",
+    "objective": "",  # that stands beside the score
+    "confirm": "",  # with so many seeds, once the study is finished
+    "deadly": "",  # the trial that ends its process
+    "raising": "",  # the trial that raises
+    "diverging": "",  # the trial that meets what is not finite
+    "lease": "20",  # seconds
+    "steps": "",  # a folder in which every step that is done leaves a byte
+}
+_FAULTY_STEP = 3
 
 
 def specification(
-    folder: Path, backend: str, trials: int, sampler: str = "tpe", replicates: str = "0"
+    folder: Path, backend: str, trials: int, sampler: str = "tpe", replicates: str = "0", objective: str = ""
 ) -> Specification:
+    objectives = {"objectives": ["score", objective]} if objective else {}
     return specification_from_mapping(
         {
             "name": "trivial",
@@ -27,9 +42,14 @@ def specification(
             "task": {"name": "docstrings"},
             "budget": "0.5%",
             "trials": trials,
-            "training": {"steps": 16},
+            "training": {"steps": STEPS},
             "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "published": ["mam_adapter", "bitfit"], "replicates": replicates},
+            "search": {
+                "sampler": sampler,
+                "published": ["mam_adapter", "bitfit"],
+                "replicates": replicates,
+                **objectives,
+            },
             "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder)},
         }
     )
@@ -41,17 +61,26 @@ def tell(progress: Progress) -> None:
 
 
 def main() -> None:
-    url, folder, backend, trials, step_seconds, *searched = sys.argv[1:]
-    *searched, deadly = searched if len(searched) == 3 else [*searched, ""]
-    study = specification(Path(folder), backend, int(trials), *searched)
-    result = launch(
-        study,
-        storage_url=url,
-        observer=tell,
-        factory=TrivialFactory(step_seconds=float(step_seconds), dies_at={int(deadly): 3} if deadly else {}),
-        lease_seconds=20,
+    url, folder, backend, trials, step_seconds, *named = sys.argv[1:]
+    options = OPTIONS | dict(text.split("=", 1) for text in named)
+    searched = {key: options[key] for key in ("sampler", "replicates", "objective")}
+    factory = TrivialFactory(
+        step_seconds=float(step_seconds),
+        dies_at=_at(options["deadly"]),
+        raises_at=_at(options["raising"]),
+        fails_at=_at(options["diverging"]),
+        steps_folder=options["steps"],
     )
+    shared = {"storage_url": url, "observer": tell, "factory": factory, "lease_seconds": float(options["lease"])}
+    result = launch(specification(Path(folder), backend, int(trials), **searched), **shared)
+    if options["confirm"] and result.finished:
+        request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
+        result = confirm(request, **shared)
     sys.stdout.write(f"{result.finished}: {result.reason}\n")
+
+
+def _at(trial: str) -> dict[int, int]:
+    return {int(trial): _FAULTY_STEP} if trial else {}
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def launched(tmp_path: Path, url: str, factory: TrivialFactory) -> bool:
 
 def killed_launch(tmp_path: Path, url: str, *, deadly: int) -> int:
     """The exit status of a launch in a process of its own, which a trial ends."""
-    arguments = [url, str(tmp_path / "artefacts"), "inline", str(TRIALS), "0", "tpe", "0", str(deadly)]
+    arguments = [url, str(tmp_path / "artefacts"), "inline", str(TRIALS), "0", f"deadly={deadly}"]
     paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
     return subprocess.run(
         [sys.executable, str(TESTS / "support" / "trivial_launch.py"), *arguments],

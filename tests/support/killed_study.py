@@ -1,0 +1,237 @@
+"""A study of trivial trials that is launched in processes of its own, which are killed; and whether it is whole."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.trivial_launch import OPTIONS, specification
+from support.trivial_runner import score_at
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.errors import StudiesError
+from studies.keeping.artefacts import study_folder
+from studies.launching import plan_of
+from studies.store.invariants import violations
+from studies.store.ledger import Ledger
+from studies.store.records import StudyKind, TrialRecord
+from studies.verifying import replay_violations, replayed
+from trial_runner.backbones import config_of
+
+TESTS = Path(__file__).parents[1]
+
+PATIENCE_SECONDS = 240
+_LOOK_SECONDS = 0.05
+
+
+@dataclass
+class Study:
+    """A study of trivial trials that is launched again and again.
+
+    Attributes:
+        options: Of `support.trivial_launch`, where they are not the usual ones.
+        name: Whose trials are looked at: the study's own, or its confirmation's.
+    """
+
+    url: str
+    folder: Path
+    backend: str
+    trials: int
+    step_seconds: float = 0.01
+    options: Mapping[str, str] = field(default_factory=dict)
+    name: str = "trivial"
+    launches: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def launch(self, before: Sequence[str] = (), **options: str) -> subprocess.Popen[str]:
+        """Start a launch in a process group of its own.
+
+        Args:
+            before: A program that starts it, with its arguments.
+            options: Of this launch only.
+        """
+        script = [*before, sys.executable, str(TESTS / "support" / "trivial_launch.py")]
+        arguments = [self.url, str(self.folder), self.backend, str(self.trials), str(self.step_seconds)]
+        arguments += [f"{key}={value}" for key, value in {**self.options, **options}.items()]
+        paths = [str(TESTS.parent), str(TESTS)]
+        log = (self.folder.parent / f"launch-{len(self.launches)}.log").open("w")
+        process = subprocess.Popen(
+            [*script, *arguments],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+        log.close()
+        self.launches.append(process)
+        return process
+
+    def said(self, launch: int = -1) -> str:
+        """All that a launch has written."""
+        number = launch % len(self.launches)
+        return (self.folder.parent / f"launch-{number}.log").read_text()
+
+    def ended(self) -> int:
+        """How many trials have ended."""
+        try:
+            with Ledger.open(self.url, read_only=True) as ledger:
+                counts = ledger.state_counts(ledger.study(self.name).id)
+        except StudiesError:
+            return 0
+        return sum(count for state, count in counts.items() if state.is_terminal)
+
+    def recorded(self) -> list[TrialRecord]:
+        """What the ledger holds; nothing before the study is there."""
+        try:
+            with Ledger.open(self.url, read_only=True) as ledger:
+                return ledger.trials(ledger.study(self.name).id)
+        except StudiesError:  # the database is only being made
+            return []
+
+    def broken(self) -> list[str]:
+        """Every broken invariant, those that hold only once the study is at rest included."""
+        with Ledger.open(self.url, read_only=True) as ledger:
+            record = ledger.study(self.name)
+            if record.kind is StudyKind.CONFIRMATION:
+                found = violations(ledger, record.id, rung_steps=())
+            else:
+                found = self._broken_search(ledger)
+            named = {artefact.path for artefact in ledger.artefacts(record.id)}
+        trials = self.recorded()
+        scores = [(trial.number, trial.score) for trial in trials if trial.score is not None]
+        found += [f"trial {n}: {score}" for n, score in scores if score != score_at(trials[n].seed, 16)]
+        files = study_folder(self.folder, record).glob("trial-*/attempt-*/*")
+        return found + [f"nobody's file {path}" for path in files if str(path) not in named]
+
+    def _broken_search(self, ledger: Ledger) -> list[str]:
+        searched = {key: {**OPTIONS, **self.options}[key] for key in ("sampler", "replicates", "objective")}
+        study = specification(self.folder, self.backend, self.trials, **searched)
+        record = ledger.study(self.name)
+        shape = shape_of(config_of(study.backbone))
+        space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.search)
+        plan = plan_of(study, record, space, storage_url=self.url, labels=0)
+        found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
+        return [*found, *replay_violations(ledger, record.id, replayed(ledger, record, space, study.search))]
+
+    def stop(self) -> None:
+        """Leave no process behind."""
+        for process in self.launches:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def children(pid: int) -> list[tuple[int, str]]:
+    """All descendants of a process with their command lines."""
+    parents: dict[int, list[tuple[int, str]]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int(folder.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+            command = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (OSError, IndexError):
+            continue
+        parents.setdefault(parent, []).append((int(folder.name), command))
+    found: list[tuple[int, str]] = []
+    waiting = [pid]
+    while waiting:
+        here = parents.get(waiting.pop(), [])
+        found += here
+        waiting += [child for child, _ in here]
+    return found
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str], study: Study) -> None:
+    """Wait until something holds or the launch has ended."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition() and process.poll() is None:
+        assert time.monotonic() < until, study.said()
+        time.sleep(_LOOK_SECONDS)
+
+
+def wait_for_ends(study: Study, process: subprocess.Popen[str], more: int = 1) -> None:
+    """Wait until so many more trials have ended."""
+    before = study.ended()
+    wait_for(lambda: study.ended() >= before + more, process, study)
+
+
+def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
+    """Let the study come to its end."""
+    process = process or study.launch()
+    assert process.wait(PATIENCE_SECONDS) == 0, study.said()
+    assert "True: " in study.said()
+
+
+def kill_launches(study: Study, kills: int, seed: int) -> None:
+    """Kill the launching process again and again, each time some trials later."""
+    kill_everyone(study, ["launch"] * kills, seed)
+
+
+ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}
+
+
+def actors(process: subprocess.Popen[str], kind: str, study: Study) -> list[int]:
+    """Process ids of the workers or of the keeper; waits until there are some."""
+
+    def find() -> list[int]:
+        found = children(process.pid)
+        return [pid for pid, command in found if command.startswith("ray::") and ACTORS[kind] in command]
+
+    wait_for(find, process, study)
+    return find()
+
+
+def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 1) -> list[float]:
+    """Kill the launching process, a worker or the keeper in turn, each time some trials later, then let it finish.
+
+    Args:
+        apart: Trials that end between two kills, about.
+
+    Returns:
+        Seconds from each kill to the next end of a trial; 0 where one ended in the same moment.
+    """
+    moments = random.Random(seed)
+    process = study.launch()
+    seconds: list[float] = []
+    for victim in victims:
+        wait_for_ends(study, process, moments.randint((apart + 1) // 2, apart + apart // 2))
+        time.sleep(moments.uniform(0, 0.4))
+        assert process.poll() is None, study.said()
+        if victim == "launch":
+            process.kill()
+            process.wait()
+        else:
+            _kill(moments.choice(actors(process, victim, study)))
+        killed_at = time.monotonic()
+        process = study.launch() if victim == "launch" else process
+        wait_for_ends(study, process)
+        seconds.append(time.monotonic() - killed_at)
+    finish(study, process)
+    return seconds
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has just been replaced
+        return
+
+
+def said_nothing_unasked(study: Study) -> None:
+    """Only the launch's own lines: neither Ray nor Tune nor Optuna has a say in them."""
+    for launch in range(len(study.launches)):
+        lines = study.said(launch).splitlines()
+        assert [line for line in lines if " ended, " not in line and not line.startswith(("True: ", "False: "))] == []
+
+
+def check_at_rest(study: Study) -> None:
+    trials = study.recorded()
+    assert [trial.number for trial in trials] == list(range(study.trials))
+    assert all(trial.state.is_terminal for trial in trials)
+    assert not any(trial.reason is not None and "lost" in trial.reason for trial in trials)
+    assert study.broken() == []
