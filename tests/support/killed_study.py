@@ -208,7 +208,9 @@ def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 
         else:
             _kill(moments.choice(actors(process, victim, study)))
         killed_at = time.monotonic()
-        process = study.launch() if victim == "launch" else process
+        if victim == "launch":
+            process = study.launch()
+            wait_for(study.said, process, study)  # until it has taken the study over, an actor may still end a trial
         wait_for_ends(study, process)
         seconds.append(time.monotonic() - killed_at)
     finish(study, process)

@@ -1,0 +1,1 @@
+"""The scenarios of ``faults.py``, and what they share."""

@@ -1,0 +1,169 @@
+"""What the scenarios share: studies on both databases, and what one of them has come to."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from support.killed_study import Study
+from support.postgres import PostgresServer
+
+from studies.store.ledger import Ledger
+from studies.store.records import TrialState
+
+STEP_SECONDS = 0.01
+_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one study.
+
+    Attributes:
+        scenario: Such as ``F1``.
+        case: Which of the scenario's studies.
+        times: How often the fault was there.
+        lost: Trials that are not there, have no end, or ended because they were lost.
+        twice: Configurations that were tried, or trials that were ended, more than once.
+        violations: Broken invariants, and whatever else is not as it must be.
+        steps: Training steps that were needed.
+        repeated: Steps that were done beyond those.
+        seconds: From each fault until the study went on, or the launch had ended.
+        left_out: Why it was not run; empty if it was.
+    """
+
+    scenario: str = ""
+    case: str = ""
+    times: int = 0
+    lost: int = 0
+    twice: int = 0
+    violations: tuple[str, ...] = ()
+    steps: int = 0
+    repeated: int = 0
+    seconds: tuple[float, ...] = ()
+    left_out: str = ""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all is as it must be."""
+        return not (self.lost or self.twice or self.violations)
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    def but(self, *problems: str) -> "Outcome":
+        """With more that is not as it must be."""
+        return replace(self, violations=(*self.violations, *problems))
+
+
+class LeftOutError(Exception):
+    """A case cannot be run on this machine."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One study of a scenario."""
+
+    name: str
+    run: Callable[["Bench"], Outcome]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A fault, and the studies that meet it."""
+
+    name: str
+    what: str
+    cases: tuple[Case, ...]
+
+
+@dataclass
+class Bench:
+    """Where the studies of a case live; everything is gone after it."""
+
+    folder: Path
+    studies: list[Study] = field(default_factory=list)
+    _server: PostgresServer | None = None
+
+    @property
+    def server(self) -> PostgresServer:
+        """A PostgreSQL of the case's own."""
+        if self._server is None:
+            self._server = PostgresServer()
+        return self._server
+
+    def url(self, database: str) -> str:
+        """Of a new storage, ``sqlite`` or ``postgres``."""
+        if database == "sqlite":
+            return f"sqlite:///{self.folder / 'ledger.db'}"
+        return self.server.url(self.server.new_database())
+
+    def study(self, database: str, backend: str, trials: int, **options: str) -> Study:
+        """A study that was not launched yet; the steps that it does are counted."""
+        steps = self.folder / "steps"
+        steps.mkdir()
+        given = {"steps": str(steps), **options}
+        self.studies.append(Study(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given))
+        return self.studies[-1]
+
+    def close(self) -> None:
+        for study in self.studies:
+            study.stop()
+        if self._server is not None:
+            self._server.remove()
+
+
+@contextmanager
+def new_bench() -> Iterator[Bench]:
+    """A bench in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="dsfaults-"))
+    bench = Bench(folder)
+    try:
+        yield bench
+    finally:
+        bench.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def judged(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
+    """What the ledger says of a study that has come to its end.
+
+    Args:
+        trials: How many it must have.
+        given_up: How many of them must have failed because they were lost too often.
+    """
+    recorded = study.recorded()
+    ended = [trial for trial in recorded if trial.state.is_terminal]
+    failed_as_lost = sum(bool(one.reason and "lost" in one.reason) for one in ended)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        closings = [one.trial for one in ledger.attempts(ledger.study(study.name).id) if one.ending in _ENDINGS]
+        steps = sum(trial.steps for one in ledger.studies() for trial in ledger.trials(one.id))
+    done = sum(file.stat().st_size for file in (study.folder.parent / "steps").iterdir())
+    return Outcome(
+        lost=trials - len(ended) + abs(failed_as_lost - given_up),
+        twice=2 * len(recorded)
+        - len({trial.fingerprint for trial in recorded})
+        - len({one.number for one in recorded})
+        + len(closings)
+        - len(set(closings)),
+        violations=tuple(study.broken()),
+        steps=steps,
+        repeated=done - steps,
+    )
+
+
+def seconds_until(condition: Callable[[], object], patience_seconds: float = 120.0) -> float:
+    """Wait for something, and say how long it took.
+
+    Raises:
+        TimeoutError: If it takes longer than the patience.
+    """
+    began_at = time.monotonic()
+    while not condition():
+        if time.monotonic() - began_at > patience_seconds:
+            raise TimeoutError(f"waited {patience_seconds:g} s in vain")
+        time.sleep(0.05)
+    return time.monotonic() - began_at
