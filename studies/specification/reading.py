@@ -11,23 +11,11 @@ from studies.errors import SpecificationError
 from studies.specification.problems import problem_lines
 from studies.specification.shipped import study_file
 from studies.specification.study import Specification
+from studies.specification.yaml_text import read_yaml
 
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
 _SECTIONS = ("training", "pruning", "search", "fleet")
-_LARGEST_BYTES = 1_000_000
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key that stands twice, where YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
-        seen: set[object] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if key is not None and key != "<<" and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
+_LARGEST_BYTES = 100_000
 
 
 def read_specification(path: Path | str, overrides: Mapping[str, object] | None = None) -> Specification:
@@ -107,16 +95,18 @@ def parse_override(text: str) -> tuple[str, object]:
     if not equals or not key.strip():
         raise SpecificationError(f"an override must look like training.steps=300; got {text!r}.")
     try:
-        return key.strip(), yaml.load(value, _UniqueKeyLoader)
-    except yaml.YAMLError as error:
+        return key.strip(), read_yaml(value)
+    except (yaml.YAMLError, ValueError) as error:
         raise SpecificationError(f"the value of override {key.strip()} must be YAML; {_reason(error)}.") from None
 
 
 def _read_mapping(path: Path) -> dict[str, object]:
     try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise SpecificationError(f"a study file must be below 1 MB; {path} has {path.stat().st_size:,} bytes.")
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_BYTES + 1)
+        if len(content) > _LARGEST_BYTES:
+            raise SpecificationError(f"a study file must be at most 100 kB; {path} is larger.")
+        text = content.decode()
     except FileNotFoundError:
         raise SpecificationError(f"the study file must exist; there is no {path}.") from None
     except UnicodeDecodeError:
@@ -124,7 +114,7 @@ def _read_mapping(path: Path) -> dict[str, object]:
     except OSError as error:
         raise SpecificationError(f"the study file must be readable; {path}: {error.strerror}.") from None
     try:
-        loaded = yaml.load(text, _UniqueKeyLoader)
+        loaded = read_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
         raise SpecificationError(f"{path} must be YAML; {_reason(error)}.") from None
     if not isinstance(loaded, dict):

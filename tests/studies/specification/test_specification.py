@@ -467,9 +467,11 @@ def test_a_file_that_cannot_be_read_is_refused_on_one_line(tmp_path: Path) -> No
     (tmp_path / "latin.yaml").write_bytes("name: ä".encode("latin-1"))
     with pytest.raises(SpecificationError, match="UTF-8"):
         read_specification(tmp_path / "latin.yaml")
-    (tmp_path / "big.yaml").write_text("#" * 1_000_001)
-    with pytest.raises(SpecificationError, match="below 1 MB"):
+    (tmp_path / "big.yaml").write_text("#" * 100_001)
+    with pytest.raises(SpecificationError, match="at most 100 kB"):
         read_specification(tmp_path / "big.yaml")
+    with pytest.raises(SpecificationError, match="at most 100 kB"):
+        read_specification("/dev/zero")
 
 
 def folder_study(folder: str) -> str:
