@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltaspace import errors
+    from deltaspace.beginning import init
     from deltaspace.describing import count, describe, methods, shape_of
     from deltaspace.launching import launch, open_study, studies
     from deltaspace.training import predict, train
@@ -38,6 +39,7 @@ __all__ = [
     "count",
     "describe",
     "errors",
+    "init",
     "launch",
     "load_delta",
     "methods",
@@ -60,6 +62,7 @@ _PLACES = {
     "Trial": "studies.study",
     "count": "deltaspace.describing",
     "describe": "deltaspace.describing",
+    "init": "deltaspace.beginning",
     "launch": "deltaspace.launching",
     "load_delta": "trial_runner.export",
     "methods": "deltaspace.describing",

@@ -15,6 +15,7 @@ from studies.errors import SpecificationError, StudiesError, StudyChangedError
 from trial_runner.errors import RunnerError
 
 COMMANDS: dict[str, str] = {
+    "init": "Look at data and write a study file for it.",
     "launch": "Launch a study, or continue it.",
     "studies": "List the studies of a storage.",
     "show": "Show the leaderboard of a study.",

@@ -29,6 +29,7 @@ PUBLIC = [
     "count",
     "describe",
     "errors",
+    "init",
     "launch",
     "load_delta",
     "methods",

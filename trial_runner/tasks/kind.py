@@ -162,7 +162,9 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
 def place_facts(task: Task) -> dict[str, Any]:
     """What a kind's facts have in common: where the data stands, and how much of it is used."""
     grouping = task.grouping
+    joined = {} if task.join is None else {"join": task.join}
     return {
+        **joined,
         "kind": "embedded" if task.name is not None else "folder" if task.folder is not None else "hub",
         "name": task.title,
         "configuration": task.configuration,

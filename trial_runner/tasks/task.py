@@ -77,7 +77,8 @@ class Task:
         kind: ``classification`` (of a text or a pair), ``summarisation``, ``translation``, ``data_to_text`` or
             ``question_answering``; the last four need a backbone that generates.
         name: An embedded task, such as ``docstrings``.
-        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .csv or .parquet; relative to the study file.
+        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .json, .csv of any separator, .tsv, .parquet or
+            .arrow, packed as .gz or not, or as folders that ``datasets`` has saved; relative to the study file.
         hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``.
         configuration: Of the hub's data set, such as ``sst2``.
         revision: Branch, tag or commit of the hub's data set; null is the newest.
@@ -93,12 +94,16 @@ class Task:
         question: The column of the question, or of all questions of a conversation; null is ``question``.
         answers: The column of the answers: a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a
             conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA. Null is ``answers``.
+        join: Put between the texts where a column of what is read holds lists of texts, such as the turns of a
+            dialogue; null refuses lists. Of messages with a role and a content, a text task reads all but the last
+            and learns the last.
         group: Column whose values are measured on their own too, as ``bleu_seen``.
         groups: Names of the groups and the values of each; empty makes every value a group.
         instruction: Put before every source, such as ``translate English to German:``.
         languages: Of source and target, as a tokenizer that knows languages calls them: ``[en_XX, ro_RO]``.
-        splits: Names of splits (of a folder: of files) that are not called train, validation and test; several, each
-            measured on its own too, as ``{matched: validation_matched, mismatched: validation_mismatched}``.
+        splits: Names of splits that are not called train, validation and test (of a folder: of files, also by a path
+            such as ``more/dev.csv``); several, each measured on its own too, as
+            ``{matched: validation_matched, mismatched: validation_mismatched}``.
         metric: What is maximised; ``ter``, ``loss`` and ``perplexity`` with a minus sign.
         metrics: What is measured, ``metric`` among it; empty is all of the kind.
         early_metric: What texts are scored by at every measurement but a trial's last one: the ``loss`` (with a minus
@@ -127,6 +132,7 @@ class Task:
     context: Text | None = None
     question: Text | None = None
     answers: Text | None = None
+    join: Annotated[str, Field(min_length=1)] | None = None
     group: Text | None = None
     groups: dict[Text, _GroupValues] = field(default_factory=dict)
     instruction: Text | None = None

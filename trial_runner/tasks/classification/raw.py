@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import check_column, check_text, column, read_groups
+from trial_runner.tasks.data.dialogues import as_one_text
 from trial_runner.tasks.data.rows import normalised
 from trial_runner.tasks.task import Task
 
@@ -95,7 +96,10 @@ def read_split(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     for name in (*text_names, label_name):
         check_column(dataset, name, split)
     columns = tuple(
-        tuple(check_text(text, name, split, row) for row, text in enumerate(column(dataset, name, split), start=1))
+        tuple(
+            check_text(as_one_text(value, task.join), name, split, row)
+            for row, value in enumerate(column(dataset, name, split), start=1)
+        )
         for name in text_names
     )
     class_names = getattr(dataset.features.get(label_name), "names", None)

@@ -64,6 +64,11 @@ def check_text(value: object, name: str, split: str, row: int) -> str:
     Raises:
         TaskError: If it is no string, or blank.
     """
+    if isinstance(value, list) and value:
+        raise TaskError(
+            f"text must be a string, not a list; got a list of {len(value)} in column {name!r} of split {split!r}, row "
+            f"{row}. Lists of texts are joined where task.join says with what, such as '\\n'."
+        )
     if not isinstance(value, str) or not value.strip():
         raise TaskError(
             f"text must be a string that is not blank; got {value!r} in column {name!r} of split {split!r}, row {row}."

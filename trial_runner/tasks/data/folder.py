@@ -1,71 +1,118 @@
-"""Tasks in a local folder: one jsonl, json, csv or parquet file per split."""
+"""Tasks in a local folder: a file of rows per split, or a folder that ``datasets`` has saved."""
 
 import hashlib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from trial_runner.errors import TaskError
-from trial_runner.huggingface import one_line, quiet_datasets
+from trial_runner.tasks.data.formats import SAVED, has_known_suffix, is_part, reader_of, stem_of
+from trial_runner.tasks.data.opening import opened_rows
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
 from trial_runner.tasks.groups import NO_GROUP
 from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
 
-_READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
-_OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "train": ("train",),
+    "validation": ("validation", "dev", "val"),
+    "test": ("test",),
+}
+"""What the files of a split may be called, in any case."""
 
-
-Files = Mapping[str, Mapping[str, Path]]
-"""Of each split that the folder has, the file of each of its groups."""
+Files = Mapping[str, Mapping[str, tuple[Path, ...]]]
+"""Of each split that the folder has, the files of each of its groups; a folder that was saved counts as a file."""
 
 
 def find_files(task: Task) -> Files:
     """The files of each split that the folder has, by group.
 
     Raises:
-        TaskError: If the folder or its train file is missing, or if a split has several files.
+        TaskError: If the folder or its train file is missing, or if a split has several files that are no parts.
     """
     folder = Path(task.folder or "").expanduser()
     if not folder.is_dir():
         raise TaskError(f"a task's folder must exist; there is no folder {task.folder}.")
-    found: dict[str, dict[str, Path]] = {}
+    found: dict[str, dict[str, tuple[Path, ...]]] = {}
+    if (folder / SAVED).is_file() and not task.splits:
+        return {"train": {NO_GROUP: (folder,)}}
     for split in SPLITS:
         if split in task.splits:
-            parts = {group: _file_of(folder, (name,), split) for group, name in parts_of(task.splits[split])}
+            parts = {group: _files_named(folder, name, split) for group, name in parts_of(task.splits[split])}
         else:
-            free = tuple(name for name in _OTHER_NAMES[split] if name not in taken_names(task.splits.values()))
-            parts = {NO_GROUP: _file_of(folder, free, split, is_needed=split == "train")}
-        files = {group: file for group, file in parts.items() if file is not None}
-        if files:
-            found[split] = files
+            taken = taken_names(task.splits.values())
+            free = tuple(name for name in OTHER_NAMES[split] if name not in taken)
+            files = [file for file in held_files(folder) if stem_of(file).lower() in free and file.name not in taken]
+            parts = {NO_GROUP: _one_split(folder, files, split)}
+            if split == "train" and not files:
+                raise _missing(folder, free[0] if free else split)
+        held = {group: files for group, files in parts.items() if files}
+        if held:
+            found[split] = held
     return found
 
 
-def _file_of(folder: Path, stems: tuple[str, ...], split: str, *, is_needed: bool = True) -> Path | None:
-    files = [
-        file
-        for file in sorted(folder.iterdir())
-        if file.suffix in _READERS and (file.stem in stems or file.name in stems)
-    ]
-    if len(files) > 1:
+def held_files(folder: Path) -> list[Path]:
+    """What a folder holds of rows, in the order of the names.
+
+    Raises:
+        TaskError: If a folder has the name of a file.
+    """
+    entries = sorted(folder.iterdir())
+    for entry in entries:
+        if entry.is_dir() and has_known_suffix(entry) and reader_of(entry) is None:
+            raise TaskError(f"{entry.name} of {folder} must be a file; it is a folder. Move what it holds up.")
+    return [entry for entry in entries if reader_of(entry) is not None]
+
+
+def _files_named(folder: Path, name: str, split: str) -> tuple[Path, ...]:
+    """The files that a task names: with or without what follows the name, or by the path from the folder."""
+    if "/" in name and reader_of(folder / name) is not None:
+        return (folder / name,)
+    files = [file for file in held_files(folder) if name in (file.name, stem_of(file))]
+    exact = [file for file in files if file.name == name]
+    if not files:
+        raise _missing(folder, name)
+    return _one_split(folder, exact or files, split)
+
+
+def _one_split(folder: Path, files: list[Path], split: str) -> tuple[Path, ...]:
+    """A file, or all parts of one."""
+    is_whole = len(files) <= 1 or (all(map(is_part, files)) and len({stem_of(file) for file in files}) == 1)
+    if not is_whole:
         names = ", ".join(file.name for file in files)
-        raise TaskError(f"a split must be one file; {folder} has several for {split}: {names}.")
-    if not files and is_needed:
-        held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
-        wanted = stems[0] if stems else split
-        raise TaskError(f"a task's folder must hold {wanted}.jsonl, .json, .csv or .parquet; {folder} holds: {held}.")
-    return files[0] if files else None
+        raise TaskError(
+            f"a split must be one file; {folder} has several for {split}: {names}. Say which under task.splits, or "
+            "move the others away."
+        )
+    return tuple(files)
+
+
+def _missing(folder: Path, wanted: str) -> TaskError:
+    held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
+    suffixes = ".jsonl, .json, .csv, .tsv, .parquet, .arrow, or a folder that datasets saved"
+    more = "" if has_known_suffix(Path(wanted)) else suffixes
+    return TaskError(f"a task's folder must hold {wanted}{more}; {folder} holds: {held}.")
 
 
 def files_digest(files: Files) -> str:
     """SHA-256 over the contents of the files and the splits they stand for, as hex."""
     digest = hashlib.sha256()
     for split, parts in sorted(files.items()):
-        for group, file in sorted(parts.items()):
-            with file.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{split} {group} {_READERS[file.suffix]} {content}\n".encode())
+        for group, held in sorted(parts.items()):
+            for file in held:
+                content = _content_digest(file)
+                digest.update(f"{split} {group} {reader_of(file)} {content}\n".encode())
     return digest.hexdigest()
+
+
+def _content_digest(path: Path) -> str:
+    if path.is_dir():
+        inside = sorted(file for file in path.iterdir() if file.is_file())
+        return hashlib.sha256("".join(_content_digest(file) for file in inside).encode()).hexdigest()
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise TaskError(f"{path.name} of {path.parent} must be readable; {error.strerror}.") from error
 
 
 def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[RowsT]:
@@ -79,27 +126,13 @@ def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[Ro
     Raises:
         TaskError: If a file cannot be read, or its columns or rows are not those of the task.
     """
+
+    def rows(split: str, group: str, held: tuple[Path, ...]) -> RowsT:
+        with opened_rows(held, split) as dataset:
+            return read(dataset, split, group)
+
     return RawTask(
         splits={
-            split: joined([_read_file(task, split, group, file, read) for group, file in parts.items()])
-            for split, parts in files.items()
+            split: joined([rows(split, group, held) for group, held in parts.items()]) for split, parts in files.items()
         }
     )
-
-
-def _read_file(task: Task, split: str, group: str, file: Path, read: RowsReader[RowsT]) -> RowsT:
-    """Read one file through ``datasets``, whose own copy of it is thrown away afterwards."""
-    if not file.stat().st_size:
-        raise TaskError(f"split {split!r} must hold at least one example; {file.name} is empty.")
-    reader = _READERS[file.suffix]
-    # Without this, pandas takes the texts "null", "None" and "NA" for missing values.
-    options = {"keep_default_na": False} if reader == "csv" else {}
-    with quiet_datasets(), tempfile.TemporaryDirectory(prefix="deltaspace-") as cache:
-        from datasets import load_dataset
-        from datasets.exceptions import DatasetsError
-
-        try:
-            dataset = load_dataset(reader, data_files=str(file), split="train", cache_dir=cache, **options)
-        except (OSError, ValueError, DatasetsError) as error:
-            raise TaskError(f"{file.name} of {task.folder} must be readable as {reader}; {one_line(error)}") from error
-        return read(dataset, split, group)

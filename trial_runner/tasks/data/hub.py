@@ -1,13 +1,20 @@
 """Tasks from the hub, through its cache."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
+from trial_runner.tasks.data.folder import OTHER_NAMES
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
 from trial_runner.tasks.groups import NO_GROUP
 from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
 
-_OTHER_NAMES = {"train": ("train",), "validation": ("validation", "dev", "val"), "test": ("test",)}
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
 _PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script
 
 
@@ -29,14 +36,7 @@ def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     configuration = task.configuration
     if task.revision == _PARQUET and configuration is not None:
         options["data_dir"], configuration = configuration, None  # a folder of that branch
-    with quiet_datasets(), hub_access(hub):
-        from datasets import load_dataset
-        from datasets.exceptions import DatasetsError
-
-        try:
-            held = load_dataset(hub, configuration, **options)
-        except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-            raise TaskError(f"dataset {task.title!r} must be on the hub or in its cache; {one_line(error)}") from error
+    with opened_hub(hub, configuration, options, title=task.title) as held:
         names = {split: _names_of(task, split, list(held)) for split in SPLITS}
         return RawTask(
             splits={
@@ -47,11 +47,39 @@ def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
         )
 
 
+@contextmanager
+def opened_hub(
+    hub: str, configuration: str | None, options: Mapping[str, Any] | None = None, *, title: str | None = None
+) -> Iterator["DatasetDict"]:
+    """The splits of a dataset of the hub, by name; downloaded unless it is cached.
+
+    Args:
+        hub: Name of the dataset.
+        configuration: Of the dataset.
+        options: More for ``load_dataset``.
+        title: For messages.
+
+    Raises:
+        TaskError: If it cannot be had.
+    """
+    with quiet_datasets(), hub_access(hub):
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetsError
+
+        try:
+            held = load_dataset(hub, configuration, **(options or {}))
+        except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+            raise TaskError(
+                f"dataset {title or hub!r} must be on the hub or in its cache; {one_line(error)}"
+            ) from error
+        yield held
+
+
 def _names_of(task: Task, split: str, present: list[str]) -> list[tuple[str, str]]:
     """Groups, and what the dataset calls the parts of a split; none if it does not have it."""
     if split not in task.splits:
         taken = taken_names(task.splits.values())
-        free = [name for name in _OTHER_NAMES[split] if name in present and name not in taken]
+        free = [name for name in OTHER_NAMES[split] if name in present and name not in taken]
         return [(NO_GROUP, name) for name in free[:1]]
     parts = list(parts_of(task.splits[split]))
     for _, name in parts:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import check_text, column, read_groups, texts_of
+from trial_runner.tasks.data.dialogues import as_one_text
 from trial_runner.tasks.generation.raw import RawTextSplit, instructed, read_source
 from trial_runner.tasks.task import Task
 
@@ -28,7 +29,7 @@ def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") 
     skips = task.hub is not None
     rows: list[tuple[str, str, tuple[str, ...], str]] = []
     for row, (context, question, answers) in enumerate(zip(*values, strict=True), start=1):
-        text = read_source(context, context_name, task, split, row)
+        text = read_source(as_one_text(context, task.join), context_name, task, split, row)
         names = question_name, answers_name
         for asked, given in questions_of(question, answers, names, split, row, skips_blank=skips):
             rows.append((questioned(text, asked), text, given, groups[row - 1]))

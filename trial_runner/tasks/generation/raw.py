@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
+from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, last_answer
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.rows import normalised
 from trial_runner.tasks.task import Task
@@ -91,7 +92,8 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         check_column(dataset, name, split)
     values = column(dataset, source, split)
     sources = tuple(
-        read_source(linearise(value), source, task, split, row) for row, value in enumerate(values, start=1)
+        read_source(linearise(as_one_text(before_the_answer(value), task.join)), source, task, split, row)
+        for row, value in enumerate(values, start=1)
     )
     references = _texts(dataset, measured, task, split)
     targets = _texts(dataset, target, task, split) if has_column(dataset, target) else references
@@ -114,7 +116,9 @@ def read_source(value: object, name: str, task: Task, split: str, row: int) -> s
 def _texts(dataset: "Dataset", name: str, task: Task, split: str) -> tuple[tuple[str, ...], ...]:
     values = column(dataset, name, split)
     skips = task.hub is not None
-    return tuple(texts_of(value, name, split, row, skips_blank=skips) for row, value in enumerate(values, start=1))
+    return tuple(
+        texts_of(last_answer(value), name, split, row, skips_blank=skips) for row, value in enumerate(values, start=1)
+    )
 
 
 def instructed(text: str, task: Task) -> str:

@@ -267,7 +267,6 @@ def test_a_folder_that_is_missing_empty_or_ambiguous_is_one_clear_line(tmp_path,
         ("train.jsonl", b'{"text": "a"\n{'),
         ("train.parquet", b"PAR1 not really"),
         ("train.csv", b'text,label\n"a,b\nc'),
-        ("train.csv", b"text,label\n\xff\xfe,b\n"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, prepare, capfd, name, content):

@@ -1,0 +1,79 @@
+"""What comes before a search: a study file for data."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from studies.errors import StudiesError
+
+
+def init(
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    configuration: str | None = None,
+    **choices: Any,
+) -> Path:
+    """Look at data and write a study file for it, with a comment beside each key that was found.
+
+    Example:
+        >>> study = deltaspace.launch(deltaspace.init("reviews.csv"))
+
+    Args:
+        data: A folder, a file, a list of files, the name of a dataset of the hub; or a pandas frame, a
+            ``datasets.Dataset``, or a mapping of ``train``, ``validation`` and ``test`` to either, which is saved
+            beside the study file.
+        output: The study file; None is the name of the study in the working directory.
+        overwrite: Whether the study file may be there already.
+        configuration: Of a dataset of the hub.
+        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``kind`` of the task, and the columns ``text``,
+            ``label``, ``source``, ``target``, ``context``, ``question`` and ``answers``.
+
+    Returns:
+        The study file.
+
+    Raises:
+        RunnerError: If there is no such data, or it makes no task.
+        StudiesError: If the file is there already or cannot be written.
+    """
+    from studies.drafting import Choices, draft_study, source_of, study_text
+    from studies.drafting.objects import save_object
+    from studies.specification import specification_from_mapping
+    from trial_runner.tasks.looking import Wishes
+
+    own = {key: choices.pop(key) for key in ("name", "backbone", "budget", "trials") if choices.get(key) is not None}
+    wishes = Wishes(kind=choices.pop("kind", None), columns=choices)
+    if isinstance(data, str | Path):
+        data = [data]
+    if not _are_paths(data):
+        folder = Path(output).parent if output else Path()
+        data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
+    source = source_of(data, configuration=configuration)
+    draft = draft_study(source, Choices(**own, wishes=wishes))
+    file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
+    if file.exists() and not overwrite:
+        raise StudiesError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
+    specification_from_mapping(draft.keys, origin=str(file))
+    keys = _as_seen_from(file.parent, draft.keys)
+    try:
+        file.write_text(study_text(draft.head, keys, draft.comments), encoding="utf-8")
+    except OSError as error:
+        raise StudiesError(f"the study file must be written; {file}: {error.strerror}.") from error
+    return file
+
+
+def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys with the folders in them as they are called from another one."""
+    task = dict(keys["task"])
+    if "folder" in task:
+        task["folder"] = os.path.relpath(task["folder"], folder)
+    backbone = keys["backbone"]
+    if backbone != "embedded" and Path(backbone).expanduser().is_dir():
+        backbone = str(Path(backbone).expanduser().absolute())
+    return {**keys, "task": task, "backbone": backbone}
+
+
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)

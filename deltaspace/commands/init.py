@@ -1,0 +1,74 @@
+"""``deltaspace init``."""
+
+from pathlib import Path
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option
+from deltaspace.commands.saying import say
+
+
+@click.command(
+    "init",
+    epilog=examples(
+        "deltaspace init reviews.csv",
+        "deltaspace init data/sst2 --budget 1% --output sst2.yaml",
+        "deltaspace init train.tsv dev.tsv --text premise,hypothesis --label gold_label",
+        "deltaspace init nyu-mll/glue --configuration sst2",
+        "deltaspace init --from-python notebook.py:frame --name reviews",
+    ),
+)
+@click.argument("data", metavar="FOLDER|FILES|HUB_NAME", nargs=-1)
+@click.option("--from-python", metavar="MODULE:NAME", help="A frame or a Dataset; also FILE.py:NAME, or a function.")
+@click.option("--configuration", metavar="NAME", help="Of a dataset of the hub, such as sst2 of nyu-mll/glue.")
+@click.option("--name", metavar="NAME", help="Of the study.  [default: that of the data]")
+@click.option("--backbone", metavar="NAME|FOLDER", help="[default: embedded; of texts to be written t5-small]")
+@click.option("--budget", metavar="SHARE|N", default="0.5%", help="Share of the backbone, or number of parameters.")
+@click.option("--trials", metavar="N", type=click.IntRange(1), help="Trials in all.  [default: for about an hour]")
+@click.option("--kind", metavar="KIND", help="Of the task, such as classification.  [default: from the columns]")
+@click.option("--text", metavar="COLUMN[,COLUMN]", help="Of a classification.  [default: from the columns]")
+@click.option("--label", metavar="COLUMN", help="Of a classification.  [default: from the columns]")
+@click.option("--source", metavar="COLUMN", help="What is read where a text is written.  [default: from the columns]")
+@click.option("--target", metavar="COLUMN", help="What is written.  [default: from the columns]")
+@click.option("--output", metavar="FILE.yaml", type=click.Path(path_type=Path), help="[default: NAME.yaml]")
+@click.option("--overwrite", is_flag=True, help="Write the study file even if it is there.")
+@json_option
+def command(  # noqa: PLR0913 - one argument per option
+    data: tuple[str, ...],
+    from_python: str | None,
+    configuration: str | None,
+    text: str | None,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **given: str | int | None,
+) -> None:
+    """Look at data and write a study file for it.
+
+    A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
+    such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Nothing is
+    trained.
+    """
+    import yaml
+
+    from deltaspace.beginning import init
+    from deltaspace.commands.output import echo_json
+
+    if bool(data) == (from_python is not None):
+        raise click.UsageError("name data, or --from-python, and not both.")
+    found: object = list(data)
+    if from_python is not None:
+        from studies.drafting.objects import object_of
+
+        found = object_of(from_python)
+        given["name"] = given["name"] or from_python.rpartition(":")[2].lower()
+    columns = None if text is None else [name.strip() for name in text.split(",")]
+    file = init(found, output, overwrite=overwrite, configuration=configuration, text=columns, **given)
+    written = file.read_text(encoding="utf-8")
+    if as_json:
+        echo_json({"file": str(file), "study": yaml.safe_load(written)})
+    for line in written.splitlines():
+        if line.startswith("# "):
+            say(line[2:], err=True)
+    say(f"wrote {file}; look it over, then: deltaspace check {file}", err=True)

@@ -1,0 +1,234 @@
+"""What a study of some data should say: its task from the columns, its sizes from the lengths and the machine."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from search_space.backbones import shape_of
+from search_space.dimensions import StackKind
+from studies.drafting.sources import Source
+from studies.specification.task import TaskSection
+from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.errors import BackboneError
+from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task
+from trial_runner.tasks.looking import Guess, Lengths, Wishes, guess, longest, look_at, token_lengths
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+
+_OF_TEXTS = "t5-small"
+_MOST_TOKENS = 512
+_TOKENIZED_ROWS = 2_000
+_MEASURED_TEXTS = 256
+"""Texts are written one token after another, so that few are measured."""
+_MEASURED_EXAMPLES = 2_000
+_PASSES = 3
+_FEW_EXAMPLES = 1_000
+_LEAST_STEPS, _MOST_STEPS = 60, 600
+_UNEVEN = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a user chooses; None and nothing leave it to the data.
+
+    Attributes:
+        name: Of the study.
+        backbone: ``embedded``, a folder, or a name on the hub.
+        budget: As in a study file.
+        wishes: What is said of the task.
+    """
+
+    name: str | None = None
+    backbone: str | None = None
+    budget: str = "0.5%"
+    trials: int = 40
+    wishes: Wishes = field(default_factory=Wishes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A study file that is not written yet.
+
+    Attributes:
+        keys: Of the study file, in their order.
+        comments: By key path.
+        head: Comments before everything.
+    """
+
+    keys: Mapping[str, Any]
+    comments: Mapping[str, str]
+    head: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """The lengths of what is read, and of what is written if something is."""
+
+    read: Lengths
+    written: Lengths | None
+    rows: Mapping[str, int]
+    labels: Counter[Any]
+
+
+def draft_study(source: Source, choices: Choices) -> Draft:
+    """A study of the data.
+
+    Args:
+        source: The data.
+        choices: Of the user.
+
+    Raises:
+        RunnerError: If the data makes no task, or cannot be learned from.
+    """
+    with source.opened() as datasets:
+        found = guess({name: look_at(_some(dataset)) for name, dataset in datasets.items()}, choices.wishes)
+        backbone = choices.backbone or (EMBEDDED if found.kind == "classification" else _OF_TEXTS)
+        tokenizer = _tokenizer(backbone, is_chosen=choices.backbone is not None)
+        measured = _measure(datasets, source, found, backbone, tokenizer)
+    keys, comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
+    task = TaskSection(**keys)
+    prepared = None if tokenizer is None or source.is_large else _prepared(task, tokenizer, backbone)
+    training, said = _training(measured, prepared, backbone)
+    budget = {"budget": "of the backbone's parameters, or a number of them"}
+    return Draft(
+        keys={
+            "name": choices.name or source.title,
+            "backbone": backbone,
+            "task": keys,
+            "budget": choices.budget,
+            "trials": choices.trials,
+            "training": training,
+        },
+        comments={
+            "backbone": "embedded, a folder, or a name on the Hugging Face hub",
+            **{f"task.{key}": text for key, text in comments.items()},
+            **budget,
+            "trials": "published methods come first, then discoveries",
+            **{f"training.{key}": text for key, text in said.items()},
+        },
+        head=_head(source, found, measured, prepared),
+    )
+
+
+def _some(dataset: "Dataset", most: int = 10 * _TOKENIZED_ROWS) -> "Dataset":
+    """Rows from all over a dataset."""
+    return dataset if len(dataset) <= most else dataset.select(range(0, len(dataset), -(-len(dataset) // most)))
+
+
+def _tokenizer(backbone: str, *, is_chosen: bool) -> "PreTrainedTokenizerFast | None":
+    """The tokenizer of the backbone; None if the usual one for texts cannot be had here."""
+    try:
+        return load_tokenizer(backbone)
+    except BackboneError:
+        if is_chosen:
+            raise
+        return None
+
+
+def _measure(
+    datasets: "Mapping[str, Dataset]",
+    source: Source,
+    found: Guess,
+    backbone: str,
+    own: "PreTrainedTokenizerFast | None",
+) -> _Measured:
+    task = Task(kind=found.kind, **source.task, **found.keys)
+    tokenizer = own or load_tokenizer(EMBEDDED)
+    stack = StackKind.ENCODER_DECODER if own is None else shape_of(config_of(backbone)).kind
+    preparation = TASK_KINDS[found.kind].preparation(task, tokenizer, stack, None)
+    some: dict[str, Any] = {
+        name: preparation.read(_some(dataset, _TOKENIZED_ROWS), name, "")
+        for name, dataset in datasets.items()
+        if name != "test"
+    }
+    texts = [getattr(rows, "columns", None) or (rows.sources,) for rows in some.values()]
+    is_written = hasattr(some["train"], "targets")
+    return _Measured(
+        read=longest([token_lengths(tokenizer, columns, extra=1) for columns in texts]),
+        written=longest([token_lengths(tokenizer, (rows.targets,)) for rows in some.values()]) if is_written else None,
+        rows={name: len(dataset) for name, dataset in datasets.items()},
+        labels=Counter(getattr(some["train"], "labels", ())),
+    )
+
+
+def _task_keys(
+    source: Source,
+    found: Guess,
+    measured: _Measured,
+    backbone: str,
+    *,
+    has_tokenizer: bool,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    kind = TASK_KINDS[found.kind]
+    keys: dict[str, Any] = {"kind": found.kind, **source.task, **found.keys}
+    why = dict(found.why)
+    if "folder" in keys:
+        why["folder"] = "relative to this file"
+    metric, why_metric = _metric(found, measured, kind.metrics[0])
+    keys["metric"] = keys.pop("metric", metric)
+    why |= {"metric": why_metric} if why_metric else {}
+    limit = min(_MOST_TOKENS, (position_limit(config_of(backbone)) if has_tokenizer else None) or _MOST_TOKENS)
+    of_what = "" if has_tokenizer else "estimated with the embedded tokenizer: "
+    if measured.written is not None:
+        is_decoder = has_tokenizer and shape_of(config_of(backbone)).kind is StackKind.DECODER
+        keys["max_target_tokens"] = measured.written.proposed(most=limit // (3 if is_decoder else 1))
+        why["max_target_tokens"] = of_what + _cut(measured.written, keys["max_target_tokens"])
+        limit -= keys["max_target_tokens"] if is_decoder else 0
+    keys["max_tokens"] = measured.read.proposed(most=limit)
+    why["max_tokens"] = of_what + _cut(measured.read, keys["max_tokens"])
+    most = _MEASURED_EXAMPLES if measured.written is None else _MEASURED_TEXTS
+    if measured.rows.get("validation", measured.rows["train"] // 10) > most:
+        keys["validation_examples"] = most
+        why["validation_examples"] = "a trial is measured on so many at each rung and at its end"
+    return keys, why
+
+
+def _metric(found: Guess, measured: _Measured, usual: str) -> tuple[str, str]:
+    """The usual metric; of uneven labels one that a constant prediction is bad at."""
+    if found.kind != "classification" or not measured.labels:
+        return usual, ""
+    most = max(measured.labels.values()) / measured.labels.total()
+    if most < _UNEVEN:
+        return usual, ""
+    why = f"{most:.0%} have the same label, which a constant prediction gets right"
+    return ("matthews" if len(measured.labels) == 2 else "f1"), why
+
+
+def _cut(lengths: Lengths, longest: int) -> str:
+    quantiles = f"half have at most {lengths.quantile(0.5)}, 95% {lengths.quantile(0.95)}, all {lengths.tokens[-1]}"
+    share = lengths.share_cut(longest)
+    return f"{quantiles}; {share:.1%} are cut" if share else quantiles
+
+
+def _prepared(task: Task, tokenizer: "PreTrainedTokenizerFast", backbone: str) -> Prepared:
+    config = config_of(backbone)
+    stack, limit = shape_of(config).kind, position_limit(config)
+    return prepare_task(task, tokenizer, tokenizer_id(tokenizer), position_limit_tokens=limit, stack=stack)
+
+
+def _training(measured: _Measured, prepared: Prepared | None, backbone: str) -> tuple[dict[str, Any], dict[str, str]]:
+    examples = measured.rows["train"] if prepared is None else len(prepared.splits["train"])
+    batch = 16 if examples < _FEW_EXAMPLES else 32
+    steps = min(_MOST_STEPS, max(_LEAST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
+    keys: dict[str, Any] = {"steps": steps, "batch_size": batch}
+    said = {"steps": f"{steps * batch / examples:.1f} passes over train"}
+    if backbone == EMBEDDED:
+        keys["head_learning_rate"] = 5.0e-3
+    return keys, said
+
+
+def _head(source: Source, found: Guess, measured: _Measured, prepared: Prepared | None) -> tuple[str, ...]:
+    splits = measured.rows if prepared is None else {name: len(prepared.splits[name]) for name in prepared.splits}
+    sizes = ", ".join(f"{name} {count:,}" for name, count in splits.items())
+    some = " (of a large file: what its beginning has)" if source.is_large else ""
+    lines = [f"{found.kind}: {sizes}{some}"]
+    if measured.labels:
+        common = measured.labels.most_common(1)[0]
+        share = common[1] / measured.labels.total()
+        lines.append(f"{len(measured.labels)} labels; the most frequent, {common[0]}, has {share:.0%} of the rows")
+    lines += () if prepared is None else prepared.notes
+    lines += [*source.remarks, *([f"columns not used: {', '.join(found.left)}"] if found.left else [])]
+    return tuple(lines)

@@ -1,0 +1,148 @@
+"""``deltaspace init``: from data to a study file that is valid, and one line where there is none."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pandas
+import pytest
+import yaml
+
+import deltaspace
+from deltaspace.commands.main import main
+from studies.specification import read_specification
+
+WORDS = ("good", "bad")
+ROWS = [{"review": f"number {n} was rather {WORDS[n % 2]} to see", "verdict": WORDS[n % 2]} for n in range(120)]
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def said(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line that must come to an exit status, and returns what it says on stderr."""
+
+    def invoke(*arguments: str, status: int = 0) -> str:
+        code = main(["init", *arguments])
+        printed = capsys.readouterr()
+        assert code == status, printed.err
+        return printed.err
+
+    return invoke
+
+
+def write_csv(file: Path, rows: list[dict[str, str]] = ROWS) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with file.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
+    write_csv(here / "reviews.csv")
+    told = said("reviews.csv")
+    assert told.splitlines()[0].startswith("classification: train ")
+    assert "validation: carved from train by a hash of the text" in told
+    assert told.endswith("wrote reviews.yaml; look it over, then: deltaspace check reviews.yaml\n")
+    text = (here / "reviews.yaml").read_text()
+    assert "verdict" in text
+    assert "# 2 different ones" in text
+    study = read_specification("reviews.yaml")
+    assert (study.name, study.backbone, study.task.kind) == ("reviews", "embedded", "classification")
+    assert (study.task.text, study.task.label, study.task.folder) == (("review",), "verdict", str(here))
+    assert study.task.splits == {"train": "reviews.csv"}
+    assert study.task.max_tokens % 8 == 0
+
+
+def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
+    said: Run, here: Path, tiny_backbone: Callable[[str], Path]
+) -> None:
+    write_csv(here / "data" / "train.csv")
+    (here / "studies").mkdir()
+    said("data", "--output", "studies/mine.yaml", "--name", "mine", "--backbone", str(tiny_backbone("roberta")))
+    written = yaml.safe_load((here / "studies" / "mine.yaml").read_text())
+    assert written["task"]["folder"] == "../data"
+    assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
+
+
+def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None:
+    write_csv(here / "reviews.csv")
+    (here / "reviews.yaml").write_text("mine")
+    assert "the study file must be new; reviews.yaml is there already" in said("reviews.csv", status=1)
+    assert (here / "reviews.yaml").read_text() == "mine"
+    said("reviews.csv", "--overwrite")
+    assert (here / "reviews.yaml").read_text() != "mine"
+
+
+def test_files_are_the_splits_that_their_names_say(said: Run, here: Path) -> None:
+    write_csv(here / "d" / "my_train.csv")
+    write_csv(here / "d" / "my-valid.csv", ROWS[:10])
+    write_csv(here / "d" / "eval.csv", ROWS[10:20])
+    said("d/my_train.csv", "d/my-valid.csv", "d/eval.csv", "--name", "three")
+    task = read_specification("three.yaml").task
+    assert task.splits == {"train": "my_train.csv", "validation": "my-valid.csv", "test": "eval.csv"}
+
+
+def test_json_is_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_csv(here / "reviews.csv")
+    assert main(["init", "reviews.csv", "--budget", "1%", "--trials", "9", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["file"] == "reviews.yaml"
+    assert (shown["study"]["budget"], shown["study"]["trials"]) == ("1%", 9)
+
+
+def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
+    frame = pandas.DataFrame(ROWS)
+    labels = datasets.Features(review=datasets.Value("string"), verdict=datasets.ClassLabel(names=list(WORDS)))
+    dataset = datasets.Dataset.from_list(ROWS).cast(labels)
+    first = deltaspace.init(frame, name="frame")
+    second = deltaspace.init(dataset, name="dataset")
+    third = deltaspace.init({"train": frame, "test": dataset.select(range(9))}, "x.yaml", name="both")
+    assert [file.name for file in (first, second, third)] == ["frame.yaml", "dataset.yaml", "x.yaml"]
+    for file in (first, second, third):
+        assert read_specification(file).task.label == "verdict"
+    assert "good" in second.read_text()  # the names of its classes stay
+    assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
+
+
+def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> None:
+    (here / "mine.py").write_text(
+        "import pandas\n"
+        "def reviews():\n"
+        "    rows = [(f'number {n} was seen by many people', n % 2) for n in range(99)]\n"
+        "    return pandas.DataFrame(rows, columns=['text', 'label'])\n"
+        "number = 5\n"
+    )
+    said("--from-python", "mine.py:reviews")
+    assert read_specification("reviews.yaml").task.label == "label"
+    assert "it has no such name" in said("--from-python", "mine.py:nothing", status=1)
+    assert "must be a pandas frame, a datasets.Dataset, " in said("--from-python", "mine.py:number", status=1)
+    assert "as module:name or file.py:name; got 'mine'" in said("--from-python", "mine", status=1)
+    assert "must be a module that can be imported" in said("--from-python", "no_such_module:x", status=1)
+    assert "name data, or --from-python, and not both" in said(status=2)
+
+
+def test_a_text_task_without_its_backbone_is_estimated_and_says_so(
+    said: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(here / "empty"))
+    (here / "train.jsonl").write_text(
+        "".join(
+            json.dumps({"article": f"words and words {n} " * 9, "headline": f"words {n} and"}) + "\n" for n in range(60)
+        )
+    )
+    said("train.jsonl", "--name", "news", "--backbone", "embedded", status=1)
+    said("train.jsonl", "--name", "news")
+    text = (here / "news.yaml").read_text()
+    assert "estimated with the embedded tokenizer" in text
+    assert yaml.safe_load(text)["backbone"] == "t5-small"

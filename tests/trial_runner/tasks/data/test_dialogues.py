@@ -1,0 +1,61 @@
+"""Lists of texts as one text, and what of a conversation is read and what is learned."""
+
+import pytest
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, is_conversation, last_answer
+
+CHAT = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Hello"}]
+
+
+def test_texts_of_a_list_are_joined_and_blank_ones_left_out() -> None:
+    assert as_one_text(["a ", "", "b"], " | ") == "a | b"
+    assert as_one_text(CHAT, "\n") == "user: Hi\nassistant: Hello"
+    assert as_one_text("a", "\n") == "a"
+    assert as_one_text(["a", "b"], None) == ["a", "b"]
+    assert as_one_text([1, 2], " ") == [1, 2]
+
+
+def test_of_a_conversation_the_last_message_is_the_answer() -> None:
+    assert (before_the_answer(CHAT), last_answer(CHAT)) == (CHAT[:1], "Hello")
+    assert (before_the_answer(["a", "b"]), last_answer(["a", "b"])) == (["a", "b"], ["a", "b"])
+    assert not is_conversation([])
+    assert not is_conversation([{"role": "user"}])
+
+
+def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tmp_path) -> None:
+    from trial_runner.backbones import load_tokenizer, tokenizer_id
+    from trial_runner.tasks import Task, prepare_task
+
+    folder = write_rows("train.jsonl", [{"text": ["yes", f"no {n}"], "label": n % 2} for n in range(60)])
+    tokenizer = load_tokenizer("embedded")
+
+    def prepare(join):
+        task = Task(folder=str(folder), text=("text",), label="label", join=join)
+        return prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache")
+
+    with pytest.raises(TaskError, match=r"a list of 2 in column 'text' of split 'train', row 1\. .* task\.join"):
+        prepare(None)
+    one, other = prepare(" and "), prepare(" or ")
+    assert one.fingerprint != other.fingerprint
+    split = one.splits["train"]
+    assert "yes and no" in tokenizer.decode(split.input_ids[: split.offsets[1]])
+
+
+def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows) -> None:
+    from datasets import Dataset
+
+    from trial_runner.tasks import Task
+    from trial_runner.tasks.generation.raw import read_pairs
+
+    task = Task(kind="summarisation", folder=".", source="messages", target="messages", join="\n")
+    rows = read_pairs(Dataset.from_list([{"messages": CHAT}]), task, "train")
+    assert (rows.sources, rows.targets, rows.references) == (("user: Hi",), ("Hello",), (("Hello",),))
+    three = read_pairs(Dataset.from_list([{"messages": ["a", "b", "c"], "to": "d"}]), task_to(task), "train")
+    assert three.sources == ("a\nb\nc",)  # three texts, not a triple
+
+
+def task_to(task):
+    from dataclasses import replace
+
+    return replace(task, target="to")

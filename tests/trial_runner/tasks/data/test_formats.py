@@ -1,0 +1,180 @@
+"""Files of rows in every form that is read, and one line for each that is not."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pytest
+
+from trial_runner.errors import TaskError
+from trial_runner.huggingface import quiet_datasets
+from trial_runner.tasks import Task
+from trial_runner.tasks.data.folder import files_digest, find_files
+from trial_runner.tasks.data.formats import options_of, stem_of
+from trial_runner.tasks.data.opening import head_rows, opened_rows
+
+ROWS = [
+    {"text": 'He said "no", twice', "label": "a"},
+    {"text": "semi;colon | bar", "label": "b"},
+    {"text": "É und ß", "label": "a"},
+]
+
+
+def rows_in(folder: Path, split: str = "train", **keys: object) -> list[dict[str, object]]:
+    files = find_files(Task(folder=str(folder), **keys))  # type: ignore[arg-type]
+    with opened_rows(files[split][""], split) as dataset:
+        return [dict(row) for row in dataset]
+
+
+def separated(separator: str) -> bytes:
+    lines = [separator.join(("text", "label"))]
+    lines += [separator.join(('"' + row["text"].replace('"', '""') + '"', row["label"])) for row in ROWS]
+    return "\n".join(lines).encode()
+
+
+LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
+FORMS = {
+    "train.jsonl": LINES,
+    "TRAIN.JSONL": LINES,
+    "train.ndjson": LINES,
+    "train.json": json.dumps(ROWS).encode(),
+    "train.jsonl.gz": gzip.compress(LINES),
+    "Train.csv.GZ": gzip.compress(separated(",")),
+    "train.csv": separated(","),
+    "train.CSV": separated(";"),
+    "train.tsv": separated("\t"),
+    "train.Csv": separated("|"),
+    "train-00000-of-00001.jsonl": LINES,
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_rows_are_the_same_in_every_form(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FORMS[name])
+    assert rows_in(tmp_path) == ROWS
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + separated(";"))
+    assert rows_in(tmp_path) == ROWS
+    (tmp_path / "train.csv").unlink()
+    (tmp_path / "train.jsonl").write_bytes(b"\xef\xbb\xbf" + LINES)
+    assert rows_in(tmp_path) == ROWS
+
+
+def saved_dataset(folder: Path) -> None:
+    datasets.Dataset.from_list(ROWS).save_to_disk(str(folder / "train"))
+
+
+def saved_splits(folder: Path) -> None:
+    datasets.DatasetDict(train=datasets.Dataset.from_list(ROWS)).save_to_disk(str(folder))
+
+
+def saved_itself(folder: Path) -> None:
+    datasets.Dataset.from_list(ROWS).save_to_disk(str(folder))
+
+
+def arrow_file(folder: Path) -> None:
+    datasets.Dataset.from_list(ROWS).save_to_disk(str(folder / "elsewhere"))
+    next((folder / "elsewhere").glob("*.arrow")).rename(folder / "train.arrow")
+    for left in (folder / "elsewhere").iterdir():
+        left.unlink()
+
+
+def parts(folder: Path) -> None:
+    for number in range(2):
+        some = datasets.Dataset.from_list(ROWS[2 * number : 2 * number + 2])
+        some.to_parquet(str(folder / f"train-0000{number}-of-00002-ab12.parquet"))
+
+
+@pytest.mark.parametrize("save", [saved_dataset, saved_splits, saved_itself, arrow_file, parts])
+def test_what_datasets_has_written_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
+    with quiet_datasets():
+        save(tmp_path)
+    assert rows_in(tmp_path) == ROWS
+    files = find_files(Task(folder=str(tmp_path)))
+    before = files_digest(files)
+    assert files_digest(find_files(Task(folder=str(tmp_path)))) == before
+
+
+def test_the_hash_of_data_changes_with_any_part_of_it(tmp_path: Path) -> None:
+    parts(tmp_path)
+    before = files_digest(find_files(Task(folder=str(tmp_path))))
+    datasets.Dataset.from_list(ROWS[:1]).to_parquet(str(tmp_path / "train-00001-of-00002-ab12.parquet"))
+    assert files_digest(find_files(Task(folder=str(tmp_path)))) != before
+
+
+def test_a_split_is_named_by_the_path_from_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_bytes(LINES)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "dev.csv").write_bytes(separated(","))
+    assert rows_in(tmp_path, "validation", splits={"validation": "more/dev.csv"}) == ROWS
+
+
+def test_tabs_of_glue_leave_quotes_alone_and_those_of_spreadsheets_do_not(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text('text\tlabel\n"unfinished\t1\nboth "\t0\n')
+    assert [row["text"] for row in rows_in(tmp_path)] == ['"unfinished', 'both "']
+    (tmp_path / "train.tsv").write_text('text\tlabel\n"two\nlines"\t1\n"a ""quote"""\t0\n')
+    assert [row["text"] for row in rows_in(tmp_path)] == ["two\nlines", 'a "quote"']
+
+
+def test_a_comma_stays_the_separator_of_a_text_with_others_in_it(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text;of;many,label\nx,1\n")
+    assert options_of(tmp_path / "train.csv")["sep"] == ";"
+    (tmp_path / "train.csv").write_text('"text;1",label,other\nx,1,2\n')
+    assert options_of(tmp_path / "train.csv")["sep"] == ","
+
+
+REFUSED = {
+    "latin-1": ("train.csv", "text,label\nok,a\ncafé,b\n".encode("latin-1"), r"got byte 0xe9 in line 3\. .*iconv -f"),
+    "latin-1 of lines": ("train.jsonl", '{"text": "café"}\n'.encode("latin-1"), r"UTF-8 text; got byte 0xe9 in line 1"),
+    "latin-1, packed": ("train.csv.gz", gzip.compress(b"text,label\n\xe9,b\n"), r"line 2\. .*gunzip -c train\.csv\.gz"),
+    "UTF-16": ("train.csv", "text,label\na,b\n".encode("utf-16"), r"it is UTF-16\. .*iconv -f utf-16"),
+    "not packed": ("train.csv.gz", b"text,label\na,b\n", r"must be readable as csv; Not a gzipped file"),
+    "packed by half": ("train.jsonl.gz", gzip.compress(LINES * 50)[:-20], r"must be readable as json; .*ended"),
+    "no header": ("train.tsv", b"0\tfine\n1\tbad\n", r"must name its columns, each once; got '0', 'fine'\. Put a line"),
+    "a name twice": ("train.csv", b"text,text\na,b\n", r"each once; got 'text', 'text'"),
+    "empty": ("train.csv", b"", r"at least one example; train\.csv is empty"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_of_another_kind_is_one_line(case: str, tmp_path: Path) -> None:
+    name, content, message = REFUSED[case]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TaskError, match=message) as refused:
+        rows_in(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_named_like_a_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").mkdir()
+    with pytest.raises(TaskError, match=r"train\.jsonl of .* must be a file; it is a folder\."):
+        rows_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("train.jsonl.gz", "train"),
+        ("train-00000-of-00012.parquet", "train"),
+        ("v1.2-dev.csv", "v1.2-dev"),
+        ("Train.CSV", "Train"),
+    ],
+)
+def test_the_name_of_a_split_is_what_does_not_say_how_it_is_written(name: str, stem: str) -> None:
+    assert stem_of(Path(name)) == stem
+
+
+def test_of_a_large_file_the_beginning_is_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / "train.jsonl"
+    file.write_bytes(LINES * 4)
+    with file.open("ab") as growing:
+        growing.truncate(1 << 30)  # no disk is taken: nothing is written there
+    with head_rows((file,), "train", 300) as (dataset, is_whole):
+        assert ([dict(row) for row in dataset][:3], is_whole) == (ROWS, False)
+    file.write_bytes(LINES)
+    with head_rows((file,), "train", 300) as (dataset, is_whole):
+        assert (len(dataset), is_whole) == (3, True)
