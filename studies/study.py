@@ -11,6 +11,7 @@ from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
+from studies.queries.frames import frame
 from studies.queries.fronts import best_within, study_front
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
@@ -22,6 +23,7 @@ from studies.store.records import TrialState
 
 if TYPE_CHECKING:
     import optuna
+    import pandas
 
     from studies.confirming.path import AblationResult
     from studies.confirming.results import ConfirmationResult
@@ -58,7 +60,7 @@ class Trial:
         >>> best = deltaspace.open_study("docstrings").best
         >>> best.number, best.score, best.stored_parameters
         (17, 0.834, 17440)
-        >>> best.readings.to_pandas()
+        >>> best.readings.plot("step", "score")
         >>> best.export("winner")
 
     Attributes:
@@ -116,9 +118,9 @@ class Trial:
         return self.page.trial.stored_parameters
 
     @property
-    def readings(self) -> Table:
+    def readings(self) -> "pandas.DataFrame":
         """Its measurements by step, one column per metric; times in seconds."""
-        return readings_table(self.page.readings)
+        return frame(readings_table(self.page.readings))
 
     def export(
         self,
@@ -159,7 +161,7 @@ class Trial:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>{self.readings._repr_html_()}"
+        return f"<p>{escape(str(self))}</p>{readings_table(self.page.readings)._repr_html_()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,7 @@ class Study:
         >>> study = deltaspace.open_study("docstrings")
         >>> study.leaderboard(top=5)
         >>> study.best.configuration
-        >>> study.trials.to_pandas().groupby("ffn_form")["score"].max()
+        >>> study.trials.groupby("ffn_form")["score"].max()
         >>> study.confirm(top=1, seeds=5)
         >>> study.export("winner")
 
@@ -204,27 +206,28 @@ class Study:
             return study_summary(ledger, self.name)
 
     @property
-    def trials(self) -> Table:
+    def trials(self) -> "pandas.DataFrame":
         """Every trial by number: what it is, its four dimensions at either sublayer, and how it went.
 
-        Shares are in [0, 1], learning rates are peaks, scores are the study's metric on validation.
+        Shares are in [0, 1], learning rates are peaks, scores are the study's metric on validation. States, origins,
+        methods and the words of the dimensions are categories, whole numbers ``Int64``, times in UTC.
         """
         with _opened(self.storage) as ledger:
-            return trials_table(ledger, self.name)
+            return frame(trials_table(ledger, self.name))
 
     @property
-    def readings(self) -> Table:
+    def readings(self) -> "pandas.DataFrame":
         """The measurements of all trials, by trial and step; times in seconds."""
         with _opened(self.storage) as ledger:
-            return readings_table(ledger.readings(ledger.study(self.name).id))
+            return frame(readings_table(ledger.readings(ledger.study(self.name).id)))
 
     @property
-    def events(self) -> Table:
+    def events(self) -> "pandas.DataFrame":
         """What happened, oldest first: how launches ended, workers that were lost, methods that were left out."""
         with _opened(self.storage) as ledger:
             events = ledger.events(ledger.study(self.name).id)
         columns = ("at", "kind", "trial", "text")
-        return Table.of([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
+        return frame(Table.of([{name: getattr(event, name) for name in columns} for event in events], columns=columns))
 
     @property
     def best(self) -> Trial:
@@ -280,21 +283,24 @@ class Study:
         with _opened(self.storage) as ledger:
             return leaderboard(ledger, self.name, top=top).table()
 
-    def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> Table:
+    def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
         """The answer of the study's database to one SQL statement that only reads.
+
+        Columns are typed by their values: whole numbers ``Int64``, truth ``boolean``, times in UTC; states, origins,
+        methods and the words of the dimensions are categories.
 
         Example:
             >>> study.query("select form, gate, count(*) as edits from configurations group by form, gate")
 
         Args:
             sql: Its views and tables hold all studies of the storage; see the reference of the database.
-            limit: How many rows are taken; None for all. `Table.is_cut` tells whether there are more.
+            limit: How many rows are taken; None for all. ``attrs["is_cut"]`` tells whether there are more.
             timeout_seconds: After which the query is stopped; None never stops it.
 
         Raises:
             QueryError: If it is not one reading statement, takes too long, or the database refuses it.
         """
-        return run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds))
+        return frame(run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds)))
 
     def discover(self, *views: str, seed: int = 0) -> "list[Answer]":
         """What the study has taught: answers of the search's model over the whole space, with 90% intervals.

@@ -14,6 +14,7 @@ import pytest
 import deltaspace
 from deltaspace import Configuration, Study, Table, Trial
 from studies.keeping.progress import Progress
+from studies.store.records import TrialState
 
 ROOT = Path(__file__).parents[2]
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
@@ -112,9 +113,9 @@ LOOKING = """
 import deltaspace
 print(deltaspace.studies({url!r}))
 study = deltaspace.open_study("sample", {url!r})
-for table in (study.leaderboard(top=3), study.trials, study.readings, study.query("select 1")):
+for table in (study.leaderboard(top=3), study.front):
     str(table), table._repr_html_()
-str(study.best), study.best._repr_html_(), study.best.configuration, study.trial(1).readings, study.summary
+str(study.best), study.best._repr_html_(), study.best.configuration, study.summary
 """
 
 
@@ -123,7 +124,10 @@ def test_reading_a_study_loads_no_deep_learning_library_and_no_pandas(sample_sto
 
 
 def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: str) -> None:
-    asked = LOOKING.format(url=sample_storage) + "study.trials.to_pandas()\n"
+    asked = (
+        LOOKING.format(url=sample_storage)
+        + "study.trials, study.readings, study.events, study.trial(1).readings, study.query('select 1')\n"
+    )
     assert loaded_after(asked, *HEAVY, "pandas") == ["pandas"]
 
 
@@ -141,18 +145,35 @@ def test_a_study_answers_with_tables(study: Study) -> None:
     assert [board.rows[0][board.columns.index(name)] for name in ("number", "score", "state")] == [3, 0.85, "complete"]
     assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board.column("method"))
     assert board.title.startswith("sample: docstrings on ")
-    assert study.trials.column("number") == (0, 1, 2, 3, 4, 5)
-    assert study.trials.column("attention_form")[1] == "lowrank"
-    assert study.query("select count(*) as trials from trials").to_dicts() == [{"trials": 6}]
-    assert set(study.readings.column("trial")) == {0, 1, 3, 4}
+
+
+def test_what_was_measured_is_a_frame(study: Study) -> None:
+    assert list(study.trials["number"]) == [0, 1, 2, 3, 4, 5]
+    assert study.trials["attention_form"][1] == "lowrank"
+    assert study.query("select count(*) as trials from trials").to_dict("records") == [{"trials": 6}]
+    assert set(study.readings["trial"]) == {0, 1, 3, 4}
     assert "accuracy" in study.readings.columns
+    assert list(study.events.columns) == ["at", "kind", "trial", "text"]
+    by_state = study.trials.groupby("state", observed=False).size()
+    assert list(by_state.index) == [state.value for state in TrialState]
+    assert by_state.sum() == 6
 
 
-def test_columns_of_the_tables_are_typed_in_pandas(study: Study) -> None:
-    kinds = {name: str(kind) for name, kind in study.trials.to_pandas().dtypes.items()}
-    expected = {"number": "Int64", "state": "string", "score": "float64", "ffn_bottleneck": "Int64", "reason": "string"}
+def test_columns_of_the_frames_are_typed(study: Study) -> None:
+    kinds = {name: str(kind) for name, kind in study.trials.dtypes.items()}
+    words = [name for name, kind in kinds.items() if kind == "category"]
+    assert words == ["state", "method"] + [
+        f"{side}_{name}"
+        for side in ("attention", "ffn")
+        for name in ("form", "write", "insertion", "gate", "heads", "activation")
+    ] + ["origin"]
+    expected = {"number": "Int64", "score": "float64", "ffn_bottleneck": "Int64", "reason": "string"}
     assert {name: kinds[name] for name in expected} == expected
     assert kinds["created_at"].endswith("UTC]")
+    asked = study.query("select state, score > 0.5 as good, number, created_at from trials", limit=2)
+    assert [str(kind).split("[")[0] for kind in asked.dtypes] == ["category", "Int64", "Int64", "datetime64"]
+    assert asked.attrs["is_cut"]
+    assert not study.query("select 1").attrs["is_cut"]
 
 
 def test_the_best_trial_is_a_trial(study: Study) -> None:
@@ -162,7 +183,7 @@ def test_the_best_trial_is_a_trial(study: Study) -> None:
     assert isinstance(best.configuration, Configuration)
     assert deltaspace.count(best).stored == best.stored_parameters
     assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.page.trial, site)}
-    assert best.readings.column("score") == (0.65, 0.85)
+    assert list(best.readings["score"]) == [0.65, 0.85]
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
 
 
@@ -328,7 +349,7 @@ def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(triv
     again = deltaspace.launch(specification, storage=trivial, overrides={"trials": 5}, progress=False)
     assert again == study
     assert len(again.trials) == 5
-    assert again.events.to_dicts()[-1]["text"] == "finished: all 5 trials have ended"
+    assert again.events["text"].iloc[-1] == "finished: all 5 trials have ended"
     with pytest.raises(deltaspace.errors.StudyChangedError, match="seed"):
         deltaspace.launch(TRIVIAL, storage=trivial, overrides={"seed": 1}, progress=False)
 
@@ -357,7 +378,7 @@ def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
     study = deltaspace.launch(TRIVIAL, storage=trivial, progress=False)
     stock = study.to_optuna()
     assert isinstance(stock, optuna.Study)
-    assert [trial.number for trial in stock.trials] == list(study.trials.column("number"))
+    assert [trial.number for trial in stock.trials] == list(study.trials["number"])
     assert stock.best_value == study.best.score
     assert stock.user_attrs["metric"] == "accuracy"
 
@@ -401,4 +422,4 @@ def test_a_notebook_has_a_bar(
 def test_tables_and_trials_are_the_public_types(study: Study) -> None:
     assert isinstance(study, deltaspace.Study)
     assert isinstance(study.best, Trial)
-    assert isinstance(study.trials, Table)
+    assert isinstance(study.front, Table)
