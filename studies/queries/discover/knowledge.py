@@ -36,6 +36,11 @@ RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
 REPLICATE = "replicate"
 """Origin of a trial that repeats another."""
 
+OPENING = 22
+"""First trials that hyper-parameters are fitted to. What a greedy search tries later is much alike: fitted to that, the
+model takes the rest of the space for as even, and its intervals are too short.
+"""
+
 _JITTER = 1e-10
 _FOR_RATES = 40
 _LEADING = 200
@@ -116,7 +121,7 @@ class Knowledge:
         self._best = best
         self.genome = Genome(space)
         self.measure = Measure(self.genome, seed)
-        self._believer = Believer(self.genome, trusts_papers=False)
+        self._believer = Believer(self.genome, trusts_papers=False, fits_to=OPENING)
         self._belief = self._believer.belief(self.history)
 
     @cached_property

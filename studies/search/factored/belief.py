@@ -73,14 +73,18 @@ class Viewer(Protocol):
 class Believer:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
-    def __init__(self, viewer: Viewer, *, trusts_papers: bool = True, places: Places = NO_PLACES) -> None:
+    def __init__(
+        self, viewer: Viewer, *, trusts_papers: bool = True, places: Places = NO_PLACES, fits_to: int | None = None
+    ) -> None:
         """Begin with nothing remembered.
 
         Args:
             viewer: Of the trials.
             trusts_papers: Whether configurations that the papers would bet on are expected to be better.
             places: Where the rates of some forms are expected to be best.
+            fits_to: How many of the first trials hyper-parameters are fitted to; None for as many as there are.
         """
+        self._fits_to = fits_to
         self._trusts_papers = trusts_papers
         self._places = places
         self._viewer = viewer
@@ -126,7 +130,8 @@ class Believer:
 
     def _values(self, heard: Heard, history: Sequence[Observation]) -> Hyperparameters:
         """Hyper-parameters fitted to what had been heard at the last checkpoint."""
-        at = checkpoint(heard.trial_count)
+        count = heard.trial_count
+        at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
             return Hyperparameters.usual()
         early = heard.until(at)
