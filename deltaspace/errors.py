@@ -39,6 +39,7 @@ from studies.errors import (
     StorageError,
     StudiesError,
     StudyChangedError,
+    StudyHeldError,
     UnknownStudyError,
     UnknownTrialError,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "StorageError",
     "StudiesError",
     "StudyChangedError",
+    "StudyHeldError",
     "TaskError",
     "UnknownMethodError",
     "UnknownStudyError",

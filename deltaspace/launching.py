@@ -20,6 +20,7 @@ def launch(
     storage: str | None = None,
     overrides: Mapping[str, object] | None = None,
     progress: Observer | bool = True,
+    take_over: bool = False,
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
 
@@ -36,10 +37,12 @@ def launch(
         overrides: Key path of the study file, such as ``training.steps``, to another value.
         progress: Called about twice a second with how far the study is; True shows a bar, False nothing. Unless it is
             False, what is worth knowing before any work begins is written to stderr.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
         StudyChangedError: If a study of its name was begun with other values.
+        StudyHeldError: If another launch runs it.
         StudiesError: If it cannot be launched for another reason.
         RunnerError: If the backbone or the task cannot be had.
     """
@@ -47,7 +50,8 @@ def launch(
 
     specification, url = specification_of(study, overrides), storage_url(storage)
     with observed(progress, view) as observer:
-        launched(specification, storage_url=url, observer=observer, announce=None if progress is False else announce)
+        tell = None if progress is False else announce
+        launched(specification, storage_url=url, observer=observer, announce=tell, take_over=take_over)
     return open_study(specification.name, url)
 
 

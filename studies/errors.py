@@ -13,6 +13,7 @@
     ├── QueryError            a query that is not read-only or that the database refuses
     ├── ConfirmationError     the winners of a study cannot be confirmed
     └── LaunchError           a study cannot be launched
+        └── StudyHeldError      another launch runs it
 """
 
 
@@ -60,3 +61,7 @@ class ConfirmationError(StudiesError):
 
 class LaunchError(StudiesError):
     """A study that cannot be launched."""
+
+
+class StudyHeldError(LaunchError):
+    """A study that another launch runs."""

@@ -23,6 +23,7 @@ from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
 from studies.fleet.interrupts import Interrupts
 from studies.fleet.runners import TorchRunnerFactory
 from studies.keeping.artefacts import study_folder
+from studies.keeping.occupying import occupied, replaceable
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.keeping.replicates import replicate_count
@@ -54,7 +55,7 @@ class LaunchResult:
     is_interrupted: bool = False
 
 
-def launch(
+def launch(  # noqa: PLR0913 - one argument per wish
     specification: Specification,
     *,
     storage_url: str,
@@ -62,6 +63,7 @@ def launch(
     announce: Announce | None = None,
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
+    take_over: bool = False,
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is used up, or the user interrupts it.
 
@@ -72,14 +74,17 @@ def launch(
         announce: Told once, before any work begins, what is worth knowing of the study (see `studies.outlook`).
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
+        StudyHeldError: If another launch runs the study and is to go on.
         StudiesError: If the study cannot be launched, or the launch cannot go on.
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
         RunnerError: If the backbone or the task cannot be had.
     """
     storage_url = absolute_url(storage_url)
     specification = _as_begun(specification, storage_url)
+    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
     config = config_of(specification.backbone)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
@@ -101,7 +106,17 @@ def launch(
         plan = replace(plan, opening=plan.opening.without(HEAD_ONLY.name))
     if announce is not None:
         announce(outlook(space, plan.opening, trials=specification.trials))
-    return run_fleet(specification, study, plan, factory=factory, observer=observer)
+    return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
+
+
+def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
+    """The launch that this one may replace; see `replaceable`."""
+    try:
+        ledger = Ledger.open(storage_url, read_only=True)
+    except StorageError:
+        return None  # as in `_as_begun`
+    with ledger:
+        return replaceable(name, ledger, take_over=take_over)
 
 
 def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> Specification:
@@ -279,6 +294,7 @@ def run_fleet(
     *,
     factory: RunnerFactory | None = None,
     observer: Observer | None = None,
+    instead_of: str | None = None,
 ) -> LaunchResult:
     """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
 
@@ -287,8 +303,10 @@ def run_fleet(
         plan: What its keeper is told.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         observer: Shown the progress about twice a second.
+        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
 
     Raises:
+        StudyHeldError: If another launch runs the study.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
     ordered = factory or TorchRunnerFactory(
@@ -304,8 +322,10 @@ def run_fleet(
     )
     with Interrupts() as interrupts:
         watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
+        held = occupied(study, plan.storage_url, seconds=plan.lease_seconds, instead_of=instead_of)
         try:
-            standing = BACKENDS[fleet.backend](plan, ordered, options, watch)
+            with held as name:
+                standing = BACKENDS[fleet.backend](replace(plan, launch=name), ordered, options, watch)
         finally:
             _leave_whole(plan.storage_url)
     if standing.halted is not None:

@@ -7,7 +7,14 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import Function, json_option, size_option, storage_option
+from deltaspace.commands.options import (
+    Function,
+    json_option,
+    may_take_over,
+    size_option,
+    storage_option,
+    take_over_option,
+)
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
@@ -81,6 +88,7 @@ def fleet_options(function: Function) -> Function:
 @size_option
 @fleet_options
 @storage_option
+@take_over_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -91,6 +99,7 @@ def command(  # noqa: PLR0913 - one argument per option
     name: str | None,
     size: str | None,
     storage: str,
+    take_over: bool,
     quiet: bool,
     as_json: bool,
     **fleet: str | None,
@@ -121,18 +130,19 @@ def command(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
-    found = launched(request, storage, quiet=quiet)
+    found = launched(request, storage, take_over=take_over, quiet=quiet)
     _report(found, storage, as_json=as_json)
     return exit_code(found)
 
 
-def launched(request: "Request", storage: str, *, quiet: bool) -> "LaunchResult":
+def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
     from dashboards.terminal.live import progress_view
     from studies.confirming.running import confirm
 
+    take_over = may_take_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        return confirm(request, storage_url=storage, observer=observe)
+        return confirm(request, storage_url=storage, observer=observe, take_over=take_over)
 
 
 def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import json_option, set_option, storage_option
+from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
 from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
 )
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
 @storage_option
+@take_over_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -75,6 +76,7 @@ def command(  # noqa: PLR0913 - one argument per option
     tries: int,
     settings: tuple[str, ...],
     storage: str,
+    take_over: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -97,7 +99,7 @@ def command(  # noqa: PLR0913 - one argument per option
     specification = specification_of(study, overrides)
     sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in range(1, tries + 1)]
-    results = _launched(sweeps, storage, quiet=quiet)
+    results = _launched(sweeps, storage, take_over=take_over, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
         trials = [trial for result in results for trial in ledger.trials(result.study.id)]
     outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries)
@@ -114,15 +116,16 @@ def command(  # noqa: PLR0913 - one argument per option
     return exit_code(last)
 
 
-def _launched(sweeps: "list[Specification]", storage: str, *, quiet: bool) -> "list[LaunchResult]":
+def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
     from dashboards.terminal.live import progress_view
     from studies.launching import launch
 
     results: list[LaunchResult] = []
     for specification in sweeps:
+        wanted = may_take_over(specification.name, storage, given=take_over)
         with progress_view(sys.stderr, quiet=quiet) as observe:
-            results.append(launch(specification, storage_url=storage, observer=observe))
+            results.append(launch(specification, storage_url=storage, observer=observe, take_over=wanted))
         if not results[-1].finished:
             break
     return results

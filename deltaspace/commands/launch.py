@@ -7,7 +7,7 @@ import click
 
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, set_option, storage_option
+from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
@@ -55,13 +55,15 @@ _FROM_FILE = "[default: as in the study file]"
 )
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @storage_option
+@take_over_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--dashboard", "has_dashboard", is_flag=True, help="Show it in the browser while it runs.")
 @json_option
-def command(
+def command(  # noqa: PLR0913 - one argument per option
     study: str,
     settings: tuple[str, ...],
     storage: str,
+    take_over: bool,
     quiet: bool,
     has_dashboard: bool,
     as_json: bool,
@@ -84,6 +86,7 @@ def command(
     from studies.launching import launch
 
     has_begun = False
+    take_over = may_take_over(specification.name, storage, given=take_over)
     with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
         def observe(progress: "Progress") -> None:
@@ -92,7 +95,13 @@ def command(
             show_progress(progress)
 
         try:
-            result = launch(specification, storage_url=storage, observer=observe, announce=None if quiet else announce)
+            result = launch(
+                specification,
+                storage_url=storage,
+                observer=observe,
+                announce=None if quiet else announce,
+                take_over=take_over,
+            )
         except (SearchSpaceError, RunnerError, StudiesError) as error:
             if has_begun:
                 raise

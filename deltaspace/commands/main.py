@@ -11,7 +11,7 @@ from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
 from deltaspace.commands.saying import say
 from search_space.errors import CodecError, RegistryError, SearchSpaceError
-from studies.errors import SpecificationError, StudiesError, StudyChangedError
+from studies.errors import SpecificationError, StudiesError, StudyChangedError, StudyHeldError
 from trial_runner.errors import RunnerError
 
 COMMANDS: dict[str, str] = {
@@ -107,7 +107,7 @@ def _is_misuse(error: Exception) -> bool:
     """Whether an error is about what was asked for: an unknown name, or a value or a study file that cannot be."""
     if isinstance(error, CodecError | RegistryError):
         return False
-    return isinstance(error, KeyError | SearchSpaceError | SpecificationError | StudyChangedError)
+    return isinstance(error, KeyError | SearchSpaceError | SpecificationError | StudyChangedError | StudyHeldError)
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their texts are read."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -7,6 +8,7 @@ import click
 
 from search_space.errors import SearchSpaceError, SettingError
 from search_space.published.point import PublishedPoint
+from studies.queries.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -91,6 +93,30 @@ class TrialNumber(click.ParamType[int | str]):
         if not str(value).isdecimal():
             self.fail(f"a trial is a number or 'best'; got {str(value)!r}.", param, ctx)
         return int(str(value))
+
+
+def take_over_option(function: Function) -> Function:
+    """``--take-over``: end another launch of the same study."""
+    text = "If another launch runs it, end that one; asked for on a terminal, refused elsewhere."
+    return click.option("--take-over", is_flag=True, help=text)(function)
+
+
+def may_take_over(name: str, storage: str, *, given: bool) -> bool:
+    """Whether another launch that runs a study is to end: as the option says, else as the user says on a terminal."""
+    if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return given
+    from studies.errors import StudiesError
+    from studies.keeping.occupying import running_launch
+    from studies.store.ledger import Ledger
+
+    try:
+        with Ledger.open(storage, read_only=True) as ledger:
+            present = running_launch(name, ledger)
+    except StudiesError:
+        return False  # said when it is opened for writing
+    if present is None:
+        return False
+    return click.confirm(visible(f"'{name}' is run by {present.words}. End that launch and go on here?"), err=True)
 
 
 def set_option(help_text: str) -> Callable[[Function], Function]:

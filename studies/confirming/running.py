@@ -13,6 +13,7 @@ from studies.confirming.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
+from studies.keeping.occupying import replaceable
 from studies.keeping.plan import StudyPlan
 from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
 from studies.queries.discover import knowledge_of
@@ -44,6 +45,7 @@ def confirm(
     observer: Observer | None = None,
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
+    take_over: bool = False,
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
 
@@ -55,6 +57,7 @@ def confirm(
         observer: Shown the progress about twice a second.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
+        take_over: As of `studies.launching.launch`.
 
     Raises:
         StudiesError: If the study cannot be confirmed, or the launch cannot go on.
@@ -64,6 +67,7 @@ def confirm(
     with Ledger.open(storage_url, create=False) as ledger:
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
+        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
         if existing is not None and _is_finished(ledger, existing):
             total = sum(ledger.state_counts(existing.id).values())
             reason = f"already finished: all {total} trials have ended"
@@ -77,9 +81,8 @@ def confirm(
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
-    return run_fleet(
-        specification, study, replace(plan, lease_seconds=lease_seconds), factory=factory, observer=observer
-    )
+    plan = replace(plan, lease_seconds=lease_seconds)
+    return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
 
 
 def _searched(ledger: Ledger, name: str) -> StudyRecord:

@@ -28,6 +28,7 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
             reason = watch.reason_to_stop()
             if reason:
                 keeper.drain(reason)
+            keeper.hold()
             watch.show(keeper.progress())
         return keeper.is_drained
 

@@ -66,6 +66,7 @@ class StudyKeeper:
         self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
+        self._hold_again_at = 0.0
         self._rebuild()
         self._sweep()
 
@@ -166,6 +167,15 @@ class StudyKeeper:
         """Whether the workers were sent away."""
         return bool(self._drained)
 
+    def hold(self) -> None:
+        """Say that the study is being run, now and then."""
+        now, seconds = time.monotonic(), self._plan.lease_seconds
+        if not self._plan.launch or now < self._hold_again_at or self._halted is not None:
+            return
+        with self._serving():
+            self._ledger.renew_hold(self._study.id, self._epoch, self._plan.launch, seconds)
+        self._hold_again_at = now + seconds / 3
+
     def standing(self) -> Standing:
         """Where the launch stands, and the study's progress."""
         if not (self._halted or self._drained):
@@ -258,6 +268,7 @@ class StudyKeeper:
         self._tick()
 
     def _tick(self) -> None:
+        self.hold()
         seconds = self._plan.lease_seconds
         for worker in self._roster.silent(self._clock.look(), seconds):
             self._lose(worker, f"silent for {seconds:g} s")

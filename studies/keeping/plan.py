@@ -30,6 +30,7 @@ class StudyPlan:
         replicates: How many of the trials, the last ones, train the best of the others again.
         goal: What is to be small, beside a high score; None for nothing.
         lease_seconds: A worker that is silent for so long has lost its trials.
+        launch: Who runs the study, for others to see; empty where nobody needs to know.
     """
 
     study: str
@@ -47,3 +48,4 @@ class StudyPlan:
     replicates: int = 0
     goal: SizeGoal | None = None
     lease_seconds: float = 60.0
+    launch: str = ""

@@ -12,10 +12,11 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import keeping, leases, looking, migrations, settling
+from studies.store import holding, keeping, leases, looking, migrations, settling
 from studies.store.address import StorageAddress
 from studies.store.database import Database
 from studies.store.engine import Access, open_engine
+from studies.store.holding import Hold
 from studies.store.places import written_folder
 from studies.store.records import (
     ArtefactRecord,
@@ -145,6 +146,20 @@ class Ledger(AbstractContextManager["Ledger"]):
         """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""
         return self._database.read(lambda link: looking.reading_count(link, study_id))
 
+    # Who runs a study
+
+    def holder(self, study_id: int) -> Hold | None:
+        """The launch that runs a study, or has run it and did not say that it ended; None without one."""
+        return self._database.read(lambda link: holding.holder(link, study_id))
+
+    def hold(self, study_id: int, launch: str, seconds: float, *, instead_of: str | None = None) -> Hold | None:
+        """Let a launch run a study; the one that runs it now if there is one, ``instead_of`` aside."""
+        return self._database.write(lambda link, _: holding.hold(link, study_id, launch, seconds, instead_of))
+
+    def let_go(self, study_id: int, launch: str) -> None:
+        """Note that a launch no longer runs a study."""
+        self._database.write(lambda link, _: holding.let_go(link, study_id, launch))
+
     # Writes of a keeper
 
     def take_over(self, study_id: int, keeper: str) -> int:
@@ -157,6 +172,15 @@ class Ledger(AbstractContextManager["Ledger"]):
         def work(link: Connection, _: None) -> None:
             keeping.check_epoch(link, study_id, epoch)
             keeping.place(link, study_id, written_folder(folder, self.home))
+
+        self._database.write(work)
+
+    def renew_hold(self, study_id: int, epoch: int, launch: str, seconds: float) -> None:
+        """Let the launch of a keeper run its study for longer."""
+
+        def work(link: Connection, _: None) -> None:
+            keeping.check_epoch(link, study_id, epoch)
+            holding.renew_hold(link, study_id, launch, seconds)
 
         self._database.write(work)
 

@@ -173,11 +173,19 @@ def _let_files_travel(connection: Connection) -> None:
             )
 
 
+def _add_holders(connection: Connection) -> None:
+    """Tell which launch runs a study."""
+    kind = "VARCHAR(32)" if connection.dialect.name == "sqlite" else "TIMESTAMP WITH TIME ZONE"
+    connection.execute(text("ALTER TABLE studies ADD COLUMN holder TEXT"))
+    connection.execute(text(f"ALTER TABLE studies ADD COLUMN held_until {kind}"))
+
+
 def _prepare_for_questions(connection: Connection) -> None:
     """All of version 4."""
     _add_extra_flops(connection)
     _add_times_of_readings(connection)
     _let_files_travel(connection)
+    _add_holders(connection)
 
 
 MIGRATIONS: tuple[Migration, ...] = (

@@ -122,6 +122,8 @@ class StudyRow(Base):
     kind: Mapped[str] = mapped_column(server_default="search")
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("studies.id"))
     folder: Mapped[str | None]
+    holder: Mapped[str | None]
+    held_until: Mapped[datetime | None]
 
 
 class ConfirmationRow(Base):

@@ -43,8 +43,15 @@ class FakeLaunch:
         self._storage = storage
 
     def __call__(
-        self, specification: Specification, *, storage_url: str, observer: Observer, announce: Announce | None
+        self,
+        specification: Specification,
+        *,
+        storage_url: str,
+        observer: Observer,
+        announce: Announce | None,
+        take_over: bool,
     ) -> LaunchResult:
+        assert not take_over
         assert storage_url == self._storage
         if announce is not None:
             announce(self.worth_knowing)

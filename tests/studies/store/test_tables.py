@@ -57,7 +57,7 @@ REFUSED = {
     "trial with readings deleted": "DELETE FROM trials",
     "study with trials deleted": "DELETE FROM studies",
     "study name twice": "INSERT INTO studies SELECT 99, name, specification, backbone, backbone_parameters, "
-    "budget_parameters, metric, seed, epoch, created_at, kind, parent_id, folder FROM studies",
+    "budget_parameters, metric, seed, epoch, created_at, kind, parent_id, folder, holder, held_until FROM studies",
     "unknown kind of study": "UPDATE studies SET kind = 'other'",
     "confirmation of nothing": "UPDATE studies SET kind = 'confirmation'",
     "search with a parent": "UPDATE studies SET parent_id = id",

@@ -18,6 +18,8 @@ CREATE TABLE studies (
     kind TEXT DEFAULT 'search' NOT NULL,
     parent_id INTEGER,
     folder TEXT,
+    holder TEXT,
+    held_until VARCHAR(32),
     CONSTRAINT pk_studies PRIMARY KEY (id),
     CONSTRAINT ck_studies_epoch CHECK (epoch >= 0),
     CONSTRAINT ck_studies_parameters CHECK (backbone_parameters > 0 AND budget_parameters > 0),
