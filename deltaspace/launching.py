@@ -98,6 +98,6 @@ def announce(lines: Sequence[str]) -> None:
 
 def view() -> AbstractContextManager[Observer]:
     """A bar in a notebook, a live table on a terminal, a line now and then elsewhere."""
-    from dashboards.terminal.live import progress_view
+    from dashboards.terminal.watching import progress_view
 
     return progress_view(sys.stderr)

@@ -100,7 +100,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
     plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
     rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
-    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds)
+    constant = None if task is None else task.constant_score
+    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
     if task is not None and not task.labels and isinstance(specification.search.published, str):
         # texts have no task head that could be trained alone
         plan = replace(plan, opening=plan.opening.without(HEAD_ONLY.name))

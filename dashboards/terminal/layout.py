@@ -1,16 +1,18 @@
 """The look that all tables share."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from studies.queries.visible import visible
 
 _TEXT_WIDTH = 120
+_GAP = 2
 
 
 class Terminal(Console):
@@ -28,7 +30,36 @@ class Terminal(Console):
 
 def plain_table() -> Table:
     """An empty table in the house's look."""
-    return Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    return Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+
+
+def one_line_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int, least: Sequence[int] = ()
+) -> Table:
+    """A table with a line per row: the last column has what the others leave of the width, and is cut there.
+
+    Args:
+        heads: Names of the columns; all but the last stand right.
+        rows: Cells, as markup.
+        width: Of the whole table.
+        least: Widths that the first columns have at least.
+    """
+    *first, last = heads
+    widths = [
+        max(
+            [Text.from_markup(cell).cell_len for cell in (head, *(row[place] for row in rows))]
+            + [*least[place : place + 1]]
+        )
+        for place, head in enumerate(first)
+    ]
+    table = plain_table()
+    for head, one in zip(first, widths, strict=True):
+        table.add_column(head, justify="right", no_wrap=True, width=one)
+    left = max(len(last), width - sum(widths) - _GAP * len(widths))
+    table.add_column(last, no_wrap=True, overflow="ellipsis", width=left)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def plain_text(renderable: RenderableType) -> str:

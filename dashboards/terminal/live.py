@@ -1,152 +1,216 @@
-"""The view of a running launch: a live table on a terminal, a bar in a notebook, an occasional line elsewhere."""
+"""The view of a running launch: how far it is, the best trials, those that just ended, those that run."""
 
-import html
-import importlib
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import Terminal, plain_table
-from dashboards.terminal.text import duration_text, escape, share_text
-from studies.keeping.progress import Progress, RunningTrial
-from studies.queries.visible import visible
+from dashboards.terminal.layout import one_line_table
+from dashboards.terminal.sparkline import sparkline
+from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
+from studies.keeping.progress import EndedTrial, Progress, RunningTrial, TimeLeft
+from studies.search.collapse import COLLAPSED
 from studies.store.records import TrialState
 
-LINE_SECONDS = 10.0
-"""Least time between two lines where there is no terminal."""
-
-_MOST_RUNNING = 16
 _BAR_WIDTH = 40
-_BEFORE = "preparing backbone, task and database …"
+_MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
+_HEAD_LINES = 3
+_BETWEEN = 2
+"""Lines before the rows of a table: an empty one and its head."""
 
-Observer = Callable[[Progress], None]
-
-
-@contextmanager
-def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
-    """A function that shows every progress it is called with, for as long as the context lasts.
-
-    Args:
-        file: Where it is shown; stderr. A notebook shows it below the cell.
-    """
-    if quiet:
-        yield lambda progress: None
-    elif file.isatty():
-        console = Terminal(file)
-        with Live(Text(_BEFORE, "dim"), console=console, refresh_per_second=4) as live:
-            yield lambda progress: live.update(live_renderable(progress))
-    elif _is_notebook():
-        yield _NotebookObserver()
-    else:
-        file.write(f"{_BEFORE}\n")
-        file.flush()
-        yield _LineObserver(file)
+_FEW, _MOST_ENDED, _MOST_RUNNING = 3, 8, 16
+_UNLIMITED = 48
+_SHOWN_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.RUNNING)
 
 
-def _is_notebook() -> bool:
-    """Whether a kernel runs this, so that HTML can be shown."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None
+class LiveView:
+    """A study at one moment, as wide and as high as there is room."""
+
+    def __init__(self, progress: Progress, *, height: int | None = None) -> None:
+        """Keep it.
+
+        Args:
+            progress: What is shown.
+            height: Most lines; None for those of the terminal.
+        """
+        self._progress = progress
+        self._height = height
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it."""
+        progress, width = self._progress, options.max_width
+        height = self._height or (console.size.height if console.is_terminal else _UNLIMITED)
+        yield from _head(progress, width)
+        best, ended, running = _rows(progress, height - 1 - _HEAD_LINES)
+        trials = _Trials(progress, width)
+        for part in (trials.best(best), trials.ended(ended), trials.running(running)):
+            yield from part
 
 
-class _NotebookObserver:
-    """A bar and a line below the cell, replaced whenever there is something new."""
-
-    def __init__(self) -> None:
-        self._display: Any = importlib.import_module("IPython.display")
-        self._shown = self._display.display(self._display.HTML(f"<p>{_BEFORE}</p>"), display_id=True)
-
-    def __call__(self, progress: Progress) -> None:
-        bar = f'<progress max="{max(1, progress.target_trials)}" value="{progress.ended}"></progress>'
-        self._shown.update(self._display.HTML(f"<p>{bar} {html.escape(progress_line(progress))}</p>"))
-
-
-class _LineObserver:
-    """Writes a line when the last one is old enough, and when the study has all its trials."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._written_at: float | None = None
-        self._last = ""
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        is_due = self._written_at is None or now - self._written_at >= LINE_SECONDS
-        line = progress_line(progress)
-        if (is_due or progress.ended >= progress.target_trials) and line != self._last:
-            self._file.write(f"{visible(line)}\n")
-            self._file.flush()
-            self._written_at, self._last = now, line
+def _rows(progress: Progress, lines: int) -> tuple[int, int, int]:
+    """How many of the best, of those that just ended and of those that run there is room for."""
+    wanted = (len(progress.top), min(_MOST_ENDED, len(progress.just_ended)), min(_MOST_RUNNING, len(progress.running)))
+    lines -= _BETWEEN * sum(count > 0 for count in wanted) + (len(progress.running) > _FEW)
+    given = [min(1, count) for count in wanted]
+    # the best first, then a few of the others, then what runs, then what ended
+    for place, most in ((0, wanted[0]), (1, _FEW), (2, _FEW), (2, wanted[2]), (1, wanted[1])):
+        room = max(0, lines - sum(given))
+        given[place] += min(room, max(0, min(most, wanted[place]) - given[place]))
+    best, ended, running = given
+    return best, ended, running
 
 
-def progress_line(progress: Progress) -> str:
-    """A study at one moment, on one line."""
-    parts = [f"{progress.study}: {_counts(progress)}"]
-    if progress.best is not None:
-        best = progress.best
-        parts.append(f"best {best.score:.4f} (trial {best.number}: {best.description}, {_used(progress)})")
-    parts.append(_times(progress))
-    return "; ".join(parts)
+def counts_text(progress: Progress) -> str:
+    """How many trials have ended, of how many."""
+    return f"{progress.ended} of {progress.target_trials} trials"
 
 
-def live_renderable(progress: Progress) -> RenderableType:
-    """A study at one moment: bar, counts, best trial, running trials."""
-    head = Table.grid(padding=(0, 2, 0, 0))
-    bar = ProgressBar(total=max(1, progress.target_trials), completed=progress.ended, width=_BAR_WIDTH)
-    head.add_row(Text(progress.study, "bold"), bar, _counts(progress), _times(progress))
-    best: RenderableType = Text("best: no trial is complete yet", "dim")
-    if progress.best is not None:
-        one = progress.best
-        best = Text.from_markup(
-            f"best [bold green]{one.score:.4f}[/]  trial {one.number}: {escape(one.description)}  ({_used(progress)})"
-        )
-    return Group(head, best, *_running(progress.running))
-
-
-def _running(trials: tuple[RunningTrial, ...]) -> list[RenderableType]:
-    if not trials:
-        return []
-    table = plain_table()
-    table.add_column("trial", justify="right")
-    table.add_column("what it is", ratio=1, no_wrap=True)
-    for name in ("step", "newest", "worker"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for trial in trials[:_MOST_RUNNING]:
-        newest = "-" if trial.last_score is None else f"{trial.last_score:.4f}"
-        step = f"{trial.step}/{trial.steps}"
-        table.add_row(str(trial.number), escape(trial.description), step, newest, escape(trial.worker))
-    hidden = len(trials) - _MOST_RUNNING
-    return [Text(), table, *([Text(f"and {hidden} more", "dim")] if hidden > 0 else [])]
-
-
-def _counts(progress: Progress) -> str:
+def states_line(progress: Progress) -> str:
+    """How many trials are in which state; empty before the first."""
     counts = progress.counts
-    text = f"{progress.ended} of {progress.target_trials} trials"
-    aside = ", ".join(
-        f"{counts[state]} {state.value}"
-        for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.RUNNING)
-        if counts.get(state)
-    )
-    return f"{text} ({aside})" if aside else text
+    return ", ".join(f"{counts[state]} {state.value}" for state in _SHOWN_STATES if counts.get(state))
 
 
-def _used(progress: Progress) -> str:
-    if progress.best is None:
-        return ""
-    stored, budget = progress.best.stored_parameters, progress.budget_parameters
-    return f"{stored:,} of {budget:,} parameters, {share_text(stored / budget)}"
+def left_text(left: TimeLeft) -> str:
+    """How long it still takes."""
+    return f"{'more than' if left.is_more else 'about'} {duration_text(left.seconds)} left"
 
 
-def _times(progress: Progress) -> str:
-    elapsed = f"{duration_text(progress.seconds_elapsed)} gone"
-    if progress.seconds_left is None:
-        return elapsed
-    return f"{elapsed}, about {duration_text(progress.seconds_left)} left"
+def times_text(progress: Progress) -> str:
+    """How long it has taken, and still takes."""
+    gone = f"{duration_text(progress.seconds_elapsed)} gone"
+    return gone if progress.left is None else f"{gone}, {left_text(progress.left)}"
+
+
+def named(trial: EndedTrial | RunningTrial) -> str:
+    """What a trial is, after the name of the published method if it is one."""
+    return trial.description if trial.method is None else f"{trial.method}: {trial.description}"
+
+
+def references_text(progress: Progress) -> str:
+    """What scores are held against; empty if that is not known."""
+    known = {"head alone": progress.references.head_only, "constant": progress.references.constant}
+    return ", ".join(f"{name} {score:.4f}" for name, score in known.items() if score is not None)
+
+
+def _head(progress: Progress, width: int) -> Iterator[RenderableType]:
+    counts = counts_text(progress)
+    name = Text(progress.study, "bold", no_wrap=True, overflow="ellipsis")
+    name.truncate(max(8, width - len(counts) - 14), overflow="ellipsis")
+    room = width - len(counts) - name.cell_len - 4
+    head = Table.grid(padding=(0, 2, 0, 0))
+    bar = ProgressBar(total=max(1, progress.target_trials), completed=progress.ended, width=min(_BAR_WIDTH, room))
+    head.add_row(name, bar, counts)
+    yield head
+    yield _line("; ".join(filter(None, (states_line(progress), times_text(progress)))))
+    yield _best_line(progress, width)
+
+
+def _line(markup: str) -> Text:
+    text = Text.from_markup(markup)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _best_line(progress: Progress, width: int) -> Text:
+    references = references_text(progress)
+    aside = f"  [dim]{references}[/]" if references else ""
+    best = progress.best
+    if best is None:
+        return _line(f"[dim]no trial is complete yet[/]{aside}")
+    curve = sparkline(progress.course, until=progress.ended, width=8 if width < _MIDDLE_WIDTH else 24)
+    score = measured_text(best.score, progress.examples)
+    metric = escape(progress.metric)
+    return _line(f"best {metric} [bold green]{score}[/]{f'  [green]{curve}[/]' if curve else ''}{aside}")
+
+
+class _Trials:
+    """Tables of trials whose first columns, trial, step and score, stand below one another."""
+
+    def __init__(self, progress: Progress, width: int) -> None:
+        self._progress = progress
+        self._width = width
+        ended = (*progress.top, *progress.just_ended)
+        scores = [measured_text(one.score, progress.examples, is_by_loss=one.is_by_loss) for one in ended]
+        scores += [self._newest(one) for one in progress.running]
+        steps = [str(one.step) for one in ended] + [_step(one) for one in progress.running]
+        self._least = [5, max(map(len, steps), default=4), max(map(len, (*scores, progress.metric)))]
+
+    def best(self, count: int) -> Iterator[RenderableType]:
+        """Those of the highest scores."""
+        is_wide = self._width >= _MIDDLE_WIDTH
+        rows = [
+            [
+                *self._ended(one),
+                *([f"{one.stored_parameters:,}", self._share(one)] if is_wide else []),
+                f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one)),
+            ]
+            for one in self._progress.top[:count]
+        ]
+        yield from self._table(("parameters", "of budget") if is_wide else (), "best", rows)
+
+    def ended(self, count: int) -> Iterator[RenderableType]:
+        """Those that just ended, the newest first, with their verdict."""
+        newest = list(reversed(self._progress.just_ended))[:count]
+        yield from self._table((), "just ended", [[*self._ended(one), self._what(one)] for one in newest])
+
+    def running(self, count: int) -> Iterator[RenderableType]:
+        """Those that run, with their newest score."""
+        is_wide = self._width >= _MIDDLE_WIDTH
+        rows = [
+            [
+                str(one.number),
+                _step(one),
+                self._newest(one),
+                *([escape(one.worker)] if is_wide else []),
+                escape(named(one)),
+            ]
+            for one in _furthest(self._progress.running, count)
+        ]
+        yield from self._table(("worker",) if is_wide else (), "running", rows)
+        hidden = len(self._progress.running) - len(rows)
+        if rows and hidden:
+            yield Text(f"and {hidden} more", "dim")
+
+    def _table(self, more: Sequence[str], title: str, rows: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+        if rows:
+            heads = ("trial", "step", escape(self._progress.metric), *more, title)
+            yield from (Text(), one_line_table(heads, rows, width=self._width, least=self._least))
+
+    def _ended(self, one: EndedTrial) -> list[str]:
+        score = measured_text(one.score, self._progress.examples, is_by_loss=one.is_by_loss)
+        return [str(one.number), str(one.step), score]
+
+    def _newest(self, one: RunningTrial) -> str:
+        return measured_text(one.last_score, self._progress.examples, is_by_loss=one.is_by_loss)
+
+    def _share(self, one: EndedTrial) -> str:
+        return share_text(one.stored_parameters / self._progress.budget_parameters)
+
+    def _what(self, one: EndedTrial) -> str:
+        reason = reason_text(one)
+        why = f" [dim]({escape(reason)})[/]" if reason and self._width >= _FULL_WIDTH else ""
+        return f"{_verdict(one)}: {escape(named(one))}{why}"
+
+
+def _step(one: RunningTrial) -> str:
+    return f"{one.step}/{one.steps}"
+
+
+def _verdict(one: EndedTrial) -> str:
+    return "[bold green]best so far[/]" if one.is_best else state_text(one.state, one.reason)
+
+
+def reason_text(one: EndedTrial) -> str:
+    """Why a trial ended early, without what its step and state say; empty of complete ones."""
+    rung, _, told = (one.reason or "").partition("): ")
+    said = told if rung.startswith("rung ") and told else (one.reason or "")
+    return said.removeprefix(COLLAPSED)
+
+
+def _furthest(running: Sequence[RunningTrial], count: int) -> list[RunningTrial]:
+    """Those that have come furthest, in the order of their numbers."""
+    chosen = sorted(running, key=lambda one: (-one.step, one.number))[:count]
+    return sorted(chosen, key=lambda one: one.number)

@@ -4,7 +4,11 @@ from rich import markup
 
 from studies.queries.visible import visible
 from studies.search.collapse import has_collapsed
+from studies.search.factored.from_ledger import share_error
 from studies.store.records import TrialState
+
+NORMAL_95 = 1.959963984540054
+"""Standard errors to either side that hold 95% of a normal distribution."""
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
@@ -46,6 +50,21 @@ def share_text(fraction: float, *, digits: int = 1) -> str:
 def rate_text(rate: float | None) -> str:
     """A learning rate with two digits; a dash where there is none."""
     return "-" if rate is None else f"{rate:.1e}"
+
+
+def reach_of(score: float, examples: int | None) -> float | None:
+    """How far a share of right answers may be off at 95%, beside other trials of its study; None if unknown."""
+    return None if examples is None else NORMAL_95 * share_error(examples)(score, 1.0)
+
+
+def measured_text(score: float | None, examples: int | None = None, *, is_by_loss: bool = False) -> str:
+    """A score with how far it may be off, where that is known; a loss says so."""
+    if score is None:
+        return "-"
+    if is_by_loss:
+        return f"loss {-score:.4f}"
+    reach = reach_of(score, examples)
+    return f"{score:.4f}" if reach is None else f"{score:.4f} ± {reach:.4f}"
 
 
 def score_text(score: float | None, state: TrialState, steps: int, *, early_by_loss: bool = False) -> str:

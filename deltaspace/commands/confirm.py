@@ -137,7 +137,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
-    from dashboards.terminal.live import progress_view
+    from dashboards.terminal.watching import progress_view
     from studies.confirming.running import confirm
 
     take_over = may_take_over(request.confirmation, storage, given=take_over)

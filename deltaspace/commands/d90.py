@@ -118,7 +118,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
-    from dashboards.terminal.live import progress_view
+    from dashboards.terminal.watching import progress_view
     from studies.launching import launch
 
     results: list[LaunchResult] = []

@@ -1,7 +1,7 @@
 """``deltaspace launch``."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -36,6 +36,7 @@ _FROM_FILE = "[default: as in the study file]"
     epilog=examples(
         "deltaspace launch docstrings",
         "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
+        "deltaspace launch docstrings --quiet --log docstrings.jsonl",
         "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
     ),
 )
@@ -57,6 +58,12 @@ _FROM_FILE = "[default: as in the study file]"
 @storage_option
 @take_over_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option(
+    "--log",
+    type=click.File("a", encoding="utf-8", lazy=False),
+    metavar="FILE",
+    help="Append what happens to a file, a line of JSON per event.",
+)
 @click.option("--dashboard", "has_dashboard", is_flag=True, help="Show it in the browser while it runs.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -65,6 +72,7 @@ def command(  # noqa: PLR0913 - one argument per option
     storage: str,
     take_over: bool,
     quiet: bool,
+    log: TextIO | None,
     has_dashboard: bool,
     as_json: bool,
     **given: str | None,
@@ -75,7 +83,8 @@ def command(  # noqa: PLR0913 - one argument per option
     Ctrl-C or its time budget, goes on where it was when it is launched again. At the end the published methods,
     resized to the same budget, stand beside what was discovered.
     """
-    from dashboards.terminal.live import progress_view
+    from dashboards.terminal.events import EventLog
+    from dashboards.terminal.watching import progress_view
     from deltaspace.launching import announce
     from studies.specification import parse_override, specification_of
 
@@ -85,7 +94,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
     from studies.launching import launch
 
-    has_begun = False
+    has_begun, events = False, EventLog(log)
     take_over = may_take_over(specification.name, storage, given=take_over)
     with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
@@ -93,6 +102,7 @@ def command(  # noqa: PLR0913 - one argument per option
             nonlocal has_begun
             has_begun = True
             show_progress(progress)
+            events(progress)
 
         try:
             result = launch(
@@ -103,10 +113,12 @@ def command(  # noqa: PLR0913 - one argument per option
                 take_over=take_over,
             )
         except (SearchSpaceError, RunnerError, StudiesError) as error:
+            events.end(specification.name, str(error), finished=False)
             if has_begun:
                 raise
             say(f"deltaspace: {error}", err=True)
             return _EXIT_MISUSED
+    events.end(result.study.name, result.reason, finished=result.finished)
     _report(result, storage, as_json=as_json)
     return exit_code(result)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from studies.fleet.interrupts import Interrupts
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Progress, Standing
+from studies.keeping.progress import Progress, Standing, TimeLeft
 from trial_runner.requests import PackRunner, TrainingPlan
 
 Observer = Callable[[Progress], None]
@@ -104,8 +104,9 @@ class Watch:
 
     def show(self, progress: Progress) -> None:
         """Show the progress, with the time of this launch."""
-        left = progress.seconds_left
+        left = progress.left
         if self._time_budget_seconds is not None:
             remaining = max(0.0, self._time_budget_seconds - self.seconds_elapsed)
-            left = remaining if left is None else min(left, remaining)
-        self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, seconds_left=left))
+            if left is None or left.seconds > remaining:
+                left = TimeLeft(seconds=remaining)
+        self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, left=left))

@@ -15,9 +15,11 @@ from studies.keeping.artefacts import delete_own_files, remove_orphans
 from studies.keeping.listening import ListeningClock
 from studies.keeping.losses import MAX_LOSSES, fail_the_lost, failure
 from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
+from studies.keeping.pace import Pace
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import BestTrial, Progress, RunningTrial, Standing
+from studies.keeping.progress import Progress, RunningTrial, Standing
 from studies.keeping.roster import OpenTrial, Roster
+from studies.keeping.tally import Tally
 from studies.keeping.upcoming import Upcoming
 from studies.search.candidates import trial_request
 from studies.search.direct import Course
@@ -35,6 +37,8 @@ from studies.store.records import (
     TrialState,
 )
 from trial_runner.requests import Reading
+from trial_runner.tasks.measuring import PROXY_LOSS
+from trial_runner.tasks.metrics.classes import ACCURACY
 
 MAX_CRASHES = 5
 """A launch ends after so many crashes of workers in a row without a reading in between."""
@@ -58,11 +62,11 @@ class StudyKeeper:
         self._tell_refused(delete_own_files(self._study, fail_the_lost(self._ledger, self._study, self._epoch)))
         self._ledger.recover(self._study.id, self._epoch)
         self._began_at = time.monotonic()
-        self._ended_before = 0
+        self._pace = Pace()
+        self._tally = Tally(plan.training.steps, plan.constant_score)
         self._roster = Roster()
         self._clock = ListeningClock(plan.lease_seconds)
         self._counts = dict.fromkeys(TrialState, 0)
-        self._best: BestTrial | None = None
         self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
@@ -96,17 +100,12 @@ class StudyKeeper:
         losses = self._ledger.losses(self._study.id)
         for trial in trials:
             self._counts[trial.state] += 1
-            if trial.state is TrialState.COMPLETE and trial.score is not None:
-                self._consider(trial, trial.score)
             if not trial.state.is_terminal:
-                self._roster.trials[trial.number] = OpenTrial(
-                    trial=trial,
-                    attempt=trial.attempt,
-                    step=trial.steps,
-                    last_score=trial.last_score,
-                    losses=losses.get(trial.number, 0),
-                )
-        self._ended_before = sum(count for state, count in self._counts.items() if state.is_terminal)
+                known = by_trial.get(trial.number, ())
+                self._roster.trials[trial.number] = _open(trial, known, losses.get(trial.number, 0))
+        for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
+            outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
+            self._tally.add(_open(trial, by_trial.get(trial.number, ())), outcome, is_here=False)
 
     def join(self, worker: str) -> None:
         """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
@@ -192,31 +191,46 @@ class StudyKeeper:
     def progress(self) -> Progress:
         """The study as it is now."""
         elapsed = time.monotonic() - self._began_at
-        ended = sum(count for state, count in self._counts.items() if state.is_terminal)
-        here = ended - self._ended_before
-        remaining = max(0, self._plan.target_trials - ended)
-        running = sorted(self._roster.trials.items())
         return Progress(
             study=self._study.name,
+            metric=self._study.metric,
             counts=dict(self._counts),
             target_trials=self._plan.target_trials,
-            best=self._best,
+            top=self._tally.top,
+            course=self._tally.course,
+            just_ended=self._tally.just_ended,
+            ended_here=self._tally.ended_here,
+            references=self._tally.references,
+            examples=self._plan.rungs.examples if self._study.metric == ACCURACY.name else None,
             budget_parameters=self._study.budget_parameters,
             seconds_elapsed=elapsed,
-            seconds_left=elapsed * remaining / here if here else None,
-            running=tuple(
-                RunningTrial(
-                    number=number,
-                    description=one.trial.description,
-                    step=one.step,
-                    steps=self._plan.training.steps,
-                    last_score=one.last_score,
-                    worker=one.worker,
-                )
-                for number, one in running
-                if one.worker is not None
-            ),
+            left=self._pace.left(time.monotonic(), self._steps_left()),
+            running=self._running(),
         )
+
+    def _running(self) -> tuple[RunningTrial, ...]:
+        return tuple(
+            RunningTrial(
+                number=number,
+                method=one.trial.method,
+                description=one.trial.description,
+                step=one.step,
+                steps=self._plan.training.steps,
+                last_score=one.last_score,
+                is_by_loss=one.is_by_loss,
+                worker=one.worker,
+            )
+            for number, one in sorted(self._roster.trials.items())
+            if one.worker is not None
+        )
+
+    def _steps_left(self) -> float:
+        """Of the trials that have not ended: open ones are taken to run to the end, others as far as those before."""
+        steps = self._plan.training.steps
+        known = sum(self._counts.values())
+        to_come = 0 if self._upcoming.exhausted else max(0, self._plan.target_trials - known)
+        open_steps = sum(steps - one.step for one in self._roster.trials.values())
+        return open_steps + to_come * self._tally.expected_steps
 
     def finish(self, text: str) -> None:
         """Note how the launch ended, and leave no file behind that belongs to nothing."""
@@ -296,17 +310,6 @@ class StudyKeeper:
             self._counts[before] -= 1
         self._counts[after] += 1
 
-    def _consider(self, trial: NewTrial, score: float) -> None:
-        if trial.replicate_of is not None:
-            return
-        if self._best is None or (score, -trial.number) > (self._best.score, -self._best.number):
-            self._best = BestTrial(
-                number=trial.number,
-                score=score,
-                description=trial.description,
-                stored_parameters=trial.stored_parameters,
-            )
-
     def _settle(self, worker: str, report: Report) -> Verdict:
         """Record a report and decide on its trial."""
         open_trial = self._roster.held(report.trial, report.attempt, worker)
@@ -377,7 +380,9 @@ class StudyKeeper:
             self.proposer.report(number, reading.step, reading.score)
             if reading.step > open_trial.step:  # what was measured before is no progress
                 open_trial.losses = self._crashes = 0
+            self._pace.hear(time.monotonic(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
+            open_trial.is_by_loss = _is_by_loss([reading])
 
     def _end(
         self,
@@ -392,8 +397,7 @@ class StudyKeeper:
         self._move(TrialState.RUNNING, outcome.state)
         size = None if self._plan.goal is None else self._size(open_trial.trial)
         self.proposer.close(number, outcome.state, outcome.score, size=size)
-        if outcome.score is not None:
-            self._consider(open_trial.trial, outcome.score)
+        self._tally.add(open_trial, outcome)
 
     def _delete_unnamed(self, report: Report) -> None:
         """Delete the file of a late report, unless an earlier report has brought it."""
@@ -414,6 +418,7 @@ class StudyKeeper:
             return
         new = self._upcoming.take(slots - len(queued), before=self._roster.trials)
         if new:
+            self._pace.begin(time.monotonic())
             self._ledger.add_trials(
                 self._study.id, self._epoch, new, worker=worker, lease_seconds=self._plan.lease_seconds
             )
@@ -424,6 +429,7 @@ class StudyKeeper:
 
     def _lend_again(self, worker: str, open_trial: OpenTrial) -> Lease:
         number = open_trial.trial.number
+        self._pace.begin(time.monotonic())
         attempt = self._ledger.lease(self._study.id, self._epoch, number, worker, self._plan.lease_seconds)
         if attempt is None:
             raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
@@ -439,3 +445,24 @@ class StudyKeeper:
         own = [one for one in artefacts if one.kind == "snapshot" and is_own_file(self._study, one.path)]
         snapshots = sorted(own, key=lambda one: -one.step)
         return Lease(request=request, snapshots=tuple(snapshots))
+
+
+def _is_by_loss(readings: Sequence[ReadingRecord]) -> bool:
+    """Whether the newest reading is scored by its loss in place of the metric."""
+    return bool(readings) and PROXY_LOSS in readings[-1].metrics
+
+
+def _ended_at(trial: TrialRecord) -> tuple[float, int]:
+    return (0.0 if trial.ended_at is None else trial.ended_at.timestamp()), trial.number
+
+
+def _open(trial: TrialRecord, readings: Sequence[ReadingRecord], losses: int = 0) -> OpenTrial:
+    """A trial of the ledger as it last was."""
+    return OpenTrial(
+        trial=trial,
+        attempt=trial.attempt,
+        step=trial.steps,
+        last_score=trial.last_score,
+        is_by_loss=_is_by_loss(readings),
+        losses=losses,
+    )

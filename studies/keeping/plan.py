@@ -29,6 +29,7 @@ class StudyPlan:
         artefacts: The study's own folder.
         replicates: How many of the trials, the last ones, train the best of the others again.
         goal: What is to be small, beside a high score; None for nothing.
+        constant_score: Score of a constant prediction; None where that means nothing.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
     """
@@ -47,5 +48,6 @@ class StudyPlan:
     over_structures: bool = False
     replicates: int = 0
     goal: SizeGoal | None = None
+    constant_score: float | None = None
     lease_seconds: float = 60.0
     launch: str = ""

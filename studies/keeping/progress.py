@@ -13,36 +13,78 @@ class RunningTrial:
 
     Attributes:
         number: Of the trial.
+        method: The published method that it is; None for what the search proposed.
         description: One phrase for people.
         step: Optimiser steps at its newest reading; 0 before the first.
         steps: Optimiser steps of a full trial.
         last_score: Score of its newest reading; None before the first.
+        is_by_loss: Whether that score is the loss, with a minus sign, in place of the metric.
         worker: Who holds it.
     """
 
     number: int
+    method: str | None = None
     description: str
     step: int
     steps: int
     last_score: float | None
+    is_by_loss: bool = False
     worker: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestTrial:
-    """The complete trial with the highest score; of equal scores the lowest number.
+class EndedTrial:
+    """A trial that has ended.
 
     Attributes:
         number: Of the trial.
-        score: Its final score.
+        method: The published method that it is; None for what the search proposed.
         description: One phrase for people.
+        state: Complete, pruned or failed.
+        score: Final score of a complete trial, newest of others; None without a reading.
+        is_by_loss: Whether the score is the loss, with a minus sign, in place of the metric.
+        step: Optimiser steps at its newest reading.
         stored_parameters: Trainable parameters that must be kept.
+        reason: Why it was pruned or failed; None for complete ones.
+        is_best: Whether it was the best of the study when it ended.
     """
 
     number: int
-    score: float
+    method: str | None
     description: str
+    state: TrialState
+    score: float | None
+    is_by_loss: bool
+    step: int
     stored_parameters: int
+    reason: str | None
+    is_best: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """What every score is held against.
+
+    Attributes:
+        head_only: Score of the task head alone; None before it is known.
+        constant: Score of predicting the most frequent label for everything; None where there are no labels.
+    """
+
+    head_only: float | None = None
+    constant: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLeft:
+    """How long a study still takes.
+
+    Attributes:
+        seconds: Never more than was said before.
+        is_more: Whether it seems to be more by now.
+    """
+
+    seconds: float
+    is_more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,28 +93,54 @@ class Progress:
 
     Attributes:
         study: Its name.
+        metric: What scores are of.
         counts: Trials per state; every state is there.
         target_trials: How many trials the study has in all.
-        best: The best complete trial; None before the first.
+        top: The complete trials of the highest scores, at most `TOP`, best first; of equals the lowest number.
+        course: Every rise of the best score: after how many ended trials, and to what.
+        just_ended: The trials that ended last, at most `LAST`, the newest last.
+        ended_here: How many trials have ended in this launch.
+        references: What scores are held against.
+        examples: How many a score is a share of, where it is one; None else.
         budget_parameters: Most trainable parameters of a configuration.
         seconds_elapsed: Since this launch began.
-        seconds_left: Estimated, and at most what the time budget leaves; None while there is nothing to go by.
+        left: Estimated, and at most what the time budget leaves; None while there is nothing to go by.
         running: Trials that workers hold, in number order.
     """
 
     study: str
+    metric: str
     counts: Mapping[TrialState, int]
     target_trials: int
-    best: BestTrial | None
+    top: tuple[EndedTrial, ...] = ()
+    course: tuple[tuple[int, float], ...] = ()
+    just_ended: tuple[EndedTrial, ...] = ()
+    ended_here: int = 0
+    references: References = References()
+    examples: int | None = None
     budget_parameters: int
     seconds_elapsed: float
-    seconds_left: float | None
+    left: TimeLeft | None
     running: tuple[RunningTrial, ...]
 
     @property
     def ended(self) -> int:
         """Trials in a terminal state."""
         return sum(count for state, count in self.counts.items() if state.is_terminal)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimated; None while there is nothing to go by."""
+        return None if self.left is None else self.left.seconds
+
+    @property
+    def best(self) -> EndedTrial | None:
+        """The complete trial of the highest score; None before one is complete."""
+        return self.top[0] if self.top else None
+
+
+TOP = 5
+LAST = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ class OpenTrial:
         worker: Who holds it; None while it is queued.
         step: Optimiser steps at its newest reading.
         last_score: Score of its newest reading.
+        is_by_loss: Whether that is of the loss in place of the metric.
         losses: Attempts that were lost one after another since its newest reading.
     """
 
@@ -27,6 +28,7 @@ class OpenTrial:
     worker: str | None = None
     step: int = 0
     last_score: float | None = None
+    is_by_loss: bool = False
     losses: int = 0
 
     @property

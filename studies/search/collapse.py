@@ -7,7 +7,8 @@ from typing import Self
 
 from trial_runner.tasks import SAME_PREDICTION
 
-_WORD = "collapsed: "
+COLLAPSED = "collapsed: "
+"""How the reason of a trial begins that was stopped for it."""
 
 FEWEST = 4
 """Others that were measured after as many steps, before a trial is said to have collapsed."""
@@ -71,13 +72,13 @@ def collapse(
 
 def has_collapsed(reason: str | None) -> bool:
     """Whether a trial was stopped for it, by the reason in the ledger."""
-    return reason is not None and _WORD in reason
+    return reason is not None and COLLAPSED in reason
 
 
 def _reason(now: Learned, first: Learned | None, guessing: float | None) -> str | None:
     if now.is_a_guess(guessing):
         beside = "" if guessing is None else f", and guessing has {guessing:.4g}"
-        return f"{_WORD}all its predictions are the same, its loss is {now.validation:.4g}{beside}"
+        return f"{COLLAPSED}all its predictions are the same, its loss is {now.validation:.4g}{beside}"
     if first is not None and now.has_risen(first):
-        return f"{_WORD}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
+        return f"{COLLAPSED}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
     return None

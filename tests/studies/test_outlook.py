@@ -84,7 +84,7 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...], published: str, has_head: bool
 ) -> None:
     plans: list[Any] = []
-    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None)
+    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None, constant_score=None)
     monkeypatch.setattr(launching, "prepared", lambda specification: task)
     monkeypatch.setattr(launching, "run_fleet", lambda specification, study, plan, **_: plans.append(plan))
 

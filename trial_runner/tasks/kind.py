@@ -43,6 +43,11 @@ class Prepared(Protocol):
         ...
 
     @property
+    def constant_score(self) -> float | None:
+        """Score on validation of predicting the most frequent label of train for everything; None without labels."""
+        ...
+
+    @property
     def splits(self) -> Mapping[str, Any]:
         """``train``, ``validation`` and ``test``, with as many examples as their length says."""
         ...

@@ -1,112 +1,145 @@
 """The view of a running launch."""
 
 import io
+import re
+from dataclasses import replace
+from html import unescape
 
 import pytest
-from rich.console import Console
+from support.screens import WIDTHS, kept, picture, screen
+from support.shown_progress import JUST_ENDED, RUNNING, TOP, running, shown_progress
 
-import dashboards.terminal.live
-from dashboards.terminal.live import live_renderable, progress_line, progress_view
-from studies.keeping.progress import BestTrial, Progress, RunningTrial
+from dashboards.terminal.layout import Terminal
+from dashboards.terminal.live import LiveView, left_text, reason_text, times_text
+from studies.keeping.progress import Progress, References, TimeLeft
 from studies.store.records import TrialState
 
-
-def progress(complete: int = 3, running: int = 2, *, with_best: bool = True) -> Progress:
-    best = BestTrial(number=7, score=0.8125, description="LoRA of 8 at q, v", stored_parameters=16_384)
-    return Progress(
-        study="sample",
-        counts={
-            TrialState.QUEUED: 0,
-            TrialState.RUNNING: running,
-            TrialState.COMPLETE: complete,
-            TrialState.PRUNED: 4,
-            TrialState.FAILED: 1,
-        },
-        target_trials=20,
-        best=best if with_best else None,
-        budget_parameters=20_000,
-        seconds_elapsed=61,
-        seconds_left=125,
-        running=tuple(
-            RunningTrial(
-                number=number,
-                description=f"adapter [of] {number}",
-                step=25 * number,
-                steps=200,
-                last_score=0.5 if number else None,
-                worker="worker-0",
-            )
-            for number in range(running)
-        ),
-    )
+HEIGHTS = {80: 24, 120: 40, 200: 50}
 
 
-def rendered(value: Progress) -> str:
-    console = Console(file=io.StringIO(), width=140, highlight=False)
-    console.print(live_renderable(value))
+def shown(progress: Progress, width: int = 80, height: int = 24) -> str:
+    return screen(LiveView(progress, height=height), width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_screen_has_how_far_it_is_the_best_what_ended_and_what_runs(width: int) -> None:
+    text = shown(shown_progress(), width, HEIGHTS[width])
+    assert text == kept(f"live-{width}", text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_beginning_has_nothing_but_what_runs(width: int) -> None:
+    text = shown(shown_progress(is_early=True), width, HEIGHTS[width])
+    assert text == kept(f"live-beginning-{width}", text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_documentation_has_pictures_of_it(width: int) -> None:
+    view = LiveView(shown_progress(), height=HEIGHTS[width])
+    drawn = unescape(re.sub(r"<[^>]+>", " ", picture("live", view, width).read_text(encoding="utf-8")))
+    seen = set(drawn.replace("\xa0", " ").split())
+    assert {word for word in screen(view, width).split() if word.isalnum()} <= seen
+    assert "http" not in drawn
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_trial_step_and_score_are_whole_in_every_row(width: int) -> None:
+    lines = shown(shown_progress(), width, 40).splitlines()
+    for one in TOP:
+        assert any(re.match(rf" *{one.number} +{one.step} +{one.score:.4f} ± 0\.\d{{4}} ", line) for line in lines)
+    for one in RUNNING:
+        assert any(re.match(rf" *{one.number} +{one.step}/{one.steps} +(-|\d\.\d{{4}} ±)", line) for line in lines)
+
+
+def test_the_parts_have_their_first_columns_below_one_another() -> None:
+    heads = [line for line in shown(shown_progress()).splitlines() if line.startswith("trial ")]
+    assert [line.split()[-1] for line in heads] == ["best", "ended", "running"]
+    assert len({line.index("accuracy") for line in heads}) == 1
+
+
+@pytest.mark.parametrize("height", [14, 18, 24, 30])
+def test_it_is_never_higher_than_the_terminal(height: int) -> None:
+    many = tuple(running(20 + number, "bias, query", 25, 0.4) for number in range(40))
+    text = shown(replace(shown_progress(), running=many), height=height)
+    assert len(text.splitlines()) < height
+    assert f"and {40 - text.count('25/200')} more" in text
+    assert all(title in text for title in ("best", "just ended", "running"))
+
+
+def test_with_room_for_all_nothing_is_left_out() -> None:
+    text = shown(shown_progress(), 120, 48)
+    numbers = [one.number for one in (*TOP, *JUST_ENDED, *RUNNING)]
+    assert all(re.search(rf"^ *{number} ", text, re.MULTILINE) for number in numbers)
+    assert "more" not in text
+
+
+def test_those_that_have_come_furthest_are_shown_where_not_all_can_be() -> None:
+    slow = tuple(running(number, "bias, query", 0, None) for number in range(20, 60))
+    text = shown(replace(shown_progress(), running=(*slow, running(77, "bias, key", 150, 0.4))), height=16)
+    assert " 77 " in text
+
+
+def test_what_ended_has_its_verdict() -> None:
+    text = shown(shown_progress(), 80, 40)
+    verdicts = ["pruned: bias", "best so far: LoRA", "failed: scaling", "collapsed: sequential"]
+    assert [text.index(verdict) for verdict in verdicts] == sorted(text.index(verdict) for verdict in verdicts)
+
+
+def test_a_wide_screen_says_why() -> None:
+    text = shown(shown_progress(), 200, 40)
+    assert "(0.3993, and 9 of 14 are better by more than their noise)" in text
+    assert "(the loss is nan at step 3)" in text
+    assert "rung 0" not in text
+
+
+def test_a_reason_is_told_without_its_rung_and_its_state() -> None:
+    assert reason_text(JUST_ENDED[0]) == "all its predictions are the same, its loss is 1.81, and guessing has 1.79"
+    assert reason_text(JUST_ENDED[1]) == "the loss is nan at step 3"
+    assert reason_text(JUST_ENDED[2]) == ""
+
+
+def test_a_loss_in_place_of_the_metric_says_so() -> None:
+    one = replace(RUNNING[1], last_score=-2.25, is_by_loss=True)
+    assert "loss 2.2500" in shown(replace(shown_progress(), running=(one,)))
+
+
+def test_without_known_noise_scores_stand_alone() -> None:
+    assert "±" not in shown(replace(shown_progress(), examples=None))
+
+
+def test_what_is_not_known_is_not_shown() -> None:
+    assert "head alone" not in shown(replace(shown_progress(), references=References()))
+    early = shown(shown_progress(is_early=True))
+    assert "no trial is complete yet  constant 0.1667" in early
+    assert "left" not in early
+
+
+def test_names_are_text() -> None:
+    one = replace(RUNNING[0], description="adapter [of] \x1b[31m1")
+    text = shown(replace(shown_progress(), running=(one,), study="[red]x[/]"))
+    assert "adapter [of] \\x1b[31m1" in text
+    assert "[red]x[/]" in text
+
+
+def test_a_long_name_leaves_the_count_whole() -> None:
+    assert "19 of 36 trials" in shown(replace(shown_progress(), study="s" * 200))
+
+
+def test_the_time_left_says_when_it_seems_to_be_more() -> None:
+    assert left_text(TimeLeft(seconds=185)) == "about 3m05s left"
+    assert left_text(TimeLeft(seconds=185, is_more=True)) == "more than 3m05s left"
+    assert times_text(shown_progress()) == "4m12s gone, about 3m05s left"
+
+
+def test_a_terminal_gives_its_height() -> None:
+    many = tuple(running(20 + number, "bias, query", 25, 0.4) for number in range(40))
+    console = Terminal(io.StringIO(), force_terminal=True, width=80, height=20, color_system=None)
+    console.print(LiveView(replace(shown_progress(), running=many)))
     assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    assert len(console.file.getvalue().splitlines()) < 20
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_line_says_all_that_a_user_waits_for() -> None:
-    assert progress_line(progress()) == (
-        "sample: 8 of 20 trials (3 complete, 4 pruned, 1 failed, 2 running); "
-        "best 0.8125 (trial 7: LoRA of 8 at q, v, 16,384 of 20,000 parameters, 81.9%); 1m01s gone, about 2m05s left"
-    )
-
-
-def test_before_the_first_complete_trial_there_is_no_best() -> None:
-    assert "best" not in progress_line(progress(with_best=False))
-    assert "no trial is complete yet" in rendered(progress(with_best=False))
-
-
-def test_the_live_view_lists_the_running_trials() -> None:
-    text = rendered(progress())
-    assert "adapter [of] 1" in text
-    assert "25/200" in text
-    assert "16,384 of 20,000 parameters" in text
-
-
-def test_many_running_trials_are_cut_and_counted() -> None:
-    text = rendered(progress(running=40))
-    assert "and 24 more" in text
-    assert "adapter [of] 39" not in text
-
-
-def test_lines_are_written_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([100.0, 101.0, 109.9, 110.0])
-    monkeypatch.setattr(dashboards.terminal.live.time, "monotonic", lambda: next(clock))
-    file = io.StringIO()
-    with progress_view(file) as observe:
-        for complete in (1, 2, 3, 4):
-            observe(progress(complete))
-    begin, *lines = file.getvalue().splitlines()
-    assert begin.startswith("preparing")
-    assert [line.split(" of ")[0] for line in lines] == ["sample: 6", "sample: 9"]
-
-
-def test_the_last_line_is_written_whenever_it_comes() -> None:
-    file = io.StringIO()
-    with progress_view(file) as observe:
-        observe(progress(1))
-        observe(progress(15))
-    assert "20 of 20 trials" in file.getvalue().splitlines()[-1]
-
-
-def test_a_terminal_gets_a_live_view() -> None:
-    file = Terminal()
-    with progress_view(file) as observe:
-        observe(progress())
-    assert "worker-0" in file.getvalue()
-
-
-def test_quiet_shows_nothing() -> None:
-    file = Terminal()
-    with progress_view(file, quiet=True) as observe:
-        observe(progress())
-    assert file.getvalue() == ""
+def test_states_are_counted() -> None:
+    assert "12 complete, 5 pruned, 2 failed, 4 running" in shown(shown_progress())
+    nothing = replace(shown_progress(is_early=True), counts=dict.fromkeys(TrialState, 0), running=())
+    assert "4s gone" in shown(nothing)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +22,11 @@ Observer = Callable[[Progress], None]
 PROGRESS = Progress(
     study="sample",
     counts=dict.fromkeys(TrialState, 0),
+    metric="accuracy",
     target_trials=6,
-    best=None,
     budget_parameters=600_000,
     seconds_elapsed=1,
-    seconds_left=None,
+    left=None,
     running=(),
 )
 
@@ -87,7 +88,7 @@ def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(
     printed = capsys.readouterr()
     assert "learned from " in printed.err
     assert "\x1b" not in printed.err
-    assert "0 of 6 trials" in printed.err
+    assert "sample: 0/6 trials" in printed.err
     assert "finished: all 6 trials have ended. Launch it with a larger --trials" in printed.err
     assert "discovered" in printed.out
     assert "mam_adapter" in printed.out
@@ -99,7 +100,7 @@ def test_json_is_all_that_is_on_stdout(launched: FakeLaunch, capsys: pytest.Capt
     result = json.loads(printed.out)
     assert (result["study"], result["finished"]) == ("sample", True)
     assert result["leaderboard"]["rows"][0]["number"] == 3
-    assert "0 of 6 trials" not in printed.err
+    assert "0/6 trials" not in printed.err
 
 
 def test_options_override_the_study_file(launched: FakeLaunch) -> None:
@@ -149,3 +150,24 @@ def test_a_used_up_time_budget_is_no_failure(launched: FakeLaunch, capsys: pytes
     launched.reason = "stopped after 3 of 6 trials: the time budget of 300 s is used up, without Ctrl-C"
     assert main(["launch", "docstrings"]) == 0
     assert "Launch it again to continue." in capsys.readouterr().err
+
+
+def test_a_log_has_what_happened_as_lines_of_json_after_those_of_earlier_launches(
+    launched: FakeLaunch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    assert main(["launch", "docstrings", "--quiet", "--log", str(log)]) == 0
+    launched.after = LaunchError("the workers cannot be started.")
+    assert main(["launch", "docstrings", "--log", str(log)]) == 1
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [one["event"] for one in told] == ["launch", "end", "launch", "end"]
+    assert [one["reason"] for one in told[1::2]] == [launched.reason, "the workers cannot be started."]
+    assert [one["finished"] for one in told[1::2]] == [True, False]
+
+
+def test_a_log_that_cannot_be_written_is_misuse(
+    launched: FakeLaunch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", "docstrings", "--log", str(tmp_path / "nowhere" / "log.jsonl")]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert launched.given is None

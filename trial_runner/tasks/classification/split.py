@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trial_runner.tasks.measuring import compute, score_of
+from trial_runner.tasks.metrics import METRICS, Measures
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
@@ -101,6 +104,16 @@ class PreparedTask:
         counts = np.bincount(self.splits["train"].labels)
         shares = counts[counts > 0] / counts.sum()
         return float(-(shares * np.log(shares)).sum())
+
+    @property
+    def constant_score(self) -> float | None:
+        """Score on validation of predicting the most frequent label of train for everything; None of losses."""
+        true = self.splits["validation"].labels
+        predicted = np.full(len(true), np.bincount(self.splits["train"].labels).argmax())
+        if METRICS[self.metric].measures is not Measures.CLASSES:
+            return None
+        value = compute([self.metric], predicted, true, classes=len(self.labels))[self.metric]
+        return score_of(self.metric, value)
 
 
 def _padded(flat: npt.NDArray[Any], mask: npt.NDArray[np.bool_], filler: int) -> npt.NDArray[np.int64]:

@@ -213,6 +213,11 @@ class PreparedTextTask:
         """None: what could be written is too much to guess."""
         return None
 
+    @property
+    def constant_score(self) -> None:
+        """None: there is no most frequent text."""
+        return None
+
 
 def _rounded(width: int, multiple_of: int) -> int:
     return -(-width // multiple_of) * multiple_of

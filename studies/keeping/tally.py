@@ -1,0 +1,85 @@
+"""What a launch has seen end: the best trials, how the best rose, the last ones, what scores are held against."""
+
+import math
+from dataclasses import replace
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.keeping.progress import LAST, TOP, EndedTrial, References
+from studies.keeping.roster import OpenTrial
+from studies.store.records import Outcome, TrialState
+
+PRIOR_TRIALS = 4
+"""Of the length of a trial: so many that would run to the end are taken for seen."""
+
+
+class Tally:
+    """Counts the trials of a study as they end.
+
+    Args:
+        steps: Optimiser steps of a full trial.
+        constant: Score of a constant prediction, if it is known.
+    """
+
+    def __init__(self, steps: int, constant: float | None) -> None:
+        """Begin with nothing."""
+        self.top: tuple[EndedTrial, ...] = ()
+        self.course: tuple[tuple[int, float], ...] = ()
+        self.just_ended: tuple[EndedTrial, ...] = ()
+        self.ended_here = 0
+        self._steps = steps
+        self._constant = constant
+        self._head_only: float | None = None
+        self._ended = 0
+        self._steps_made = 0
+
+    def add(self, trial: OpenTrial, outcome: Outcome, *, is_here: bool = True) -> None:
+        """Take in a trial that has ended.
+
+        Args:
+            trial: As it last was.
+            outcome: How it has ended.
+            is_here: Whether it has ended in this launch.
+        """
+        self._ended += 1
+        self.ended_here += is_here
+        self._steps_made += trial.step
+        one = _ended(trial, outcome)
+        if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None:
+            one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
+            self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
+            if one.method == HEAD_ONLY.name:
+                self._head_only = one.score
+            if one.score is not None and (not self.course or one.score > self.course[-1][1]):
+                self.course = (*self.course, (self._ended, one.score))
+        self.just_ended = (*self.just_ended, one)[-LAST:]
+
+    @property
+    def references(self) -> References:
+        """What scores are held against."""
+        return References(head_only=self._head_only, constant=self._constant)
+
+    @property
+    def expected_steps(self) -> float:
+        """Of a trial: what those that have ended have made, and a few that would run to the end."""
+        return (self._steps_made + PRIOR_TRIALS * self._steps) / (self._ended + PRIOR_TRIALS)
+
+
+def _ended(trial: OpenTrial, outcome: Outcome) -> EndedTrial:
+    is_complete = outcome.score is not None
+    return EndedTrial(
+        number=trial.trial.number,
+        method=trial.trial.method,
+        description=trial.trial.description,
+        state=outcome.state,
+        score=outcome.score if is_complete else trial.last_score,
+        is_by_loss=trial.is_by_loss and not is_complete,
+        step=trial.step,
+        stored_parameters=trial.trial.stored_parameters,
+        reason=outcome.reason,
+        is_best=False,
+    )
+
+
+def _order(trial: EndedTrial) -> tuple[float, int]:
+    """Best first; of equal scores the lowest number."""
+    return math.inf if trial.score is None else -trial.score, trial.number

@@ -1,0 +1,89 @@
+"""What happens in a launch, as lines and as JSON."""
+
+import io
+import json
+from dataclasses import replace
+
+from support.shown_progress import BEST, JUST_ENDED, shown_progress
+
+from dashboards.terminal.events import EventLog, Events, event_line, progress_line
+from studies.keeping.progress import Progress
+
+
+def at(ended: int, known: int | None = None) -> Progress:
+    """After so many trials, of which the last few are known one by one."""
+    progress = shown_progress()
+    return replace(progress, just_ended=progress.just_ended[: known or None], ended_here=ended)
+
+
+def lines(*course: Progress) -> list[str]:
+    events = Events()
+    return [event_line(event) for progress in course for event in events.of(progress)]
+
+
+def test_a_launch_begins_with_what_scores_are_held_against() -> None:
+    assert lines(at(0))[0] == "docstrings: 19/36 trials, accuracy; head alone 0.4120, constant 0.1667"
+
+
+def test_every_ended_trial_has_one_short_line() -> None:
+    found = lines(at(15), at(19))
+    assert found[-4:] == [
+        "16/36 trial 15 collapsed at 50: 0.1707 ± 0.0191; sequential softmax memory l=9, FFN hidden [about 3m05s left]",
+        "17/36 trial 16 failed: scaling, query (the loss is nan at step 3) [about 3m05s left]",
+        "18/36 trial 17 complete: 0.4870 ± 0.0254, best so far; LoRA r=8–9, ×2, query+key+value+output (like lora_qv) "
+        "[about 3m05s left]",
+        "19/36 trial 18 pruned at 50: 0.3993 ± 0.0249; bias, query+value + LoRA r=12–13, FFN up [about 3m05s left]",
+    ]
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    assert lines(at(19), at(19), at(19)) == lines(at(19))
+    assert len(lines(at(0), at(1), at(2))) == 3
+
+
+def test_more_trials_than_are_known_one_by_one_are_counted() -> None:
+    assert lines(at(0), at(19))[1] == "15/36 15 more trials ended"
+
+
+def test_a_loss_in_place_of_the_metric_says_so() -> None:
+    one = replace(JUST_ENDED[-1], score=-2.25, is_by_loss=True)
+    assert "pruned at 50: loss 2.2500; " in lines(at(18), replace(at(19), just_ended=(one,)))[-1]
+
+
+def test_a_study_at_one_moment_has_a_line() -> None:
+    assert progress_line(shown_progress()) == (
+        "docstrings: 19 of 36 trials, 4 running; best 0.4870 ± 0.0254; 4m12s gone, about 3m05s left"
+    )
+    assert progress_line(shown_progress(is_early=True)) == "docstrings: 0 of 36 trials, 4 running; 4s gone"
+
+
+def test_a_log_has_a_line_of_json_per_event() -> None:
+    file = io.StringIO()
+    log = EventLog(file)
+    for progress in (at(17), at(18, known=3), at(18, known=3)):
+        log(progress)
+    log.end("docstrings", "finished: all 36 trials have ended", finished=True)
+    told = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert [one["event"] for one in told] == ["launch", "trials", *["trial"] * 4, "trial", "end"]
+    assert (told[0]["head_only"], told[0]["constant"], told[0]["target_trials"]) == (0.412, 0.1667, 36)
+    assert told[1]["unseen"] == 13
+    best = told[6]
+    assert (best["trial"], best["state"], best["score"], best["scored_by"]) == (17, "complete", 0.487, "accuracy")
+    assert (best["is_best"], best["method"], best["step"], best["reason"]) == (True, None, 200, None)
+    assert best["description"] == BEST.description
+    assert (told[-1]["finished"], told[-1]["reason"]) == (True, "finished: all 36 trials have ended")
+    assert all(one["at"].endswith("+00:00") and one["study"] == "docstrings" for one in told)
+
+
+def test_what_a_terminal_would_obey_is_written_out_in_the_log() -> None:
+    file = io.StringIO()
+    one = replace(BEST, description="a\x1b[31mb")
+    EventLog(file)(replace(at(1), just_ended=(one,)))
+    assert "\x1b" not in file.getvalue()
+    assert json.loads(file.getvalue().splitlines()[-1])["description"] == "a\x1b[31mb"
+
+
+def test_without_a_file_nothing_is_written() -> None:
+    log = EventLog(None)
+    log(at(3))
+    log.end("docstrings", "finished", finished=True)
