@@ -2,7 +2,7 @@
 
     python benchmarks/faults.py                       all of it; about an hour on two cores, most of it waiting
     python benchmarks/faults.py --scenario F3 F7      some of it
-    python benchmarks/faults.py --kills 2             so many kills of each study of F1, F2 and F5
+    python benchmarks/faults.py --kills 2             so many kills of each kind of study; without Ray 5 times as many
     python benchmarks/faults.py --results FILE        continues what the file holds, and adds to it
     python benchmarks/faults.py --list                what there is
 
@@ -30,7 +30,7 @@ for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
 from fault_arms.bench import Case, LeftOutError, Outcome, Scenario, new_bench  # noqa: E402
 from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E402
 
-KILLS = 26
+KILLS = 9
 
 
 def scenarios(kills: int) -> tuple[Scenario, ...]:
@@ -50,7 +50,7 @@ def run_case(scenario: Scenario, case: Case) -> Outcome:
     except LeftOutError as error:
         found = Outcome(left_out=str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not be
-        traceback.print_exc()
+        traceback.print_exc(limit=-3)
         told = " ".join(str(error).split())
         found = Outcome(times=1, violations=(f"{type(error).__name__}: {told[-300:]}",))
     return replace(found, scenario=scenario.name, case=case.name)
@@ -91,7 +91,9 @@ def _line(scenario: Scenario, run: Sequence[Outcome]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenario", nargs="*", default=[], metavar="F", help="only these")
-    parser.add_argument("--kills", type=int, default=KILLS, help=f"of each study of F1, F2 and F5 (default {KILLS})")
+    parser.add_argument(
+        "--kills", type=int, default=KILLS, help=f"of each kind of study in F1, F2 and F5 (default {KILLS})"
+    )
     parser.add_argument("--results", type=Path, help="continue what it holds, and add to it")
     parser.add_argument("--list", action="store_true", help="what there is")
     given = parser.parse_args()

@@ -11,6 +11,7 @@ from pathlib import Path
 from support.killed_study import Study
 from support.postgres import PostgresServer
 
+from fault_arms.forked import start_forked
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 
@@ -106,7 +107,8 @@ class Bench:
         steps = self.folder / "steps"
         steps.mkdir()
         given = {"steps": str(steps), **options}
-        self.studies.append(Study(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given))
+        study = Study(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given)
+        self.studies.append(replace(study, start=start_forked))
         return self.studies[-1]
 
     def close(self) -> None:

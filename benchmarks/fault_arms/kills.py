@@ -9,10 +9,10 @@ from support.killed_study import Study, kill_everyone
 
 from fault_arms.bench import Bench, Case, Outcome, judged
 
-_APART = {"replicates": 14, "objectives": 14, "confirmation": 28}
-"""Trials between two kills, about. In a confirmation a kill costs more: nothing is measured before the end."""
+_APART = {"inline": 5, "ray": 14}
+"""Trials between two kills, about; twice as many in a confirmation, where nothing is measured before the end."""
 
-_MOST_KILLS = 13
+_MOST_KILLS = 14
 """Of one study."""
 
 _SEARCHED, _CONTENDERS = 6, 3
@@ -24,17 +24,20 @@ class Kills:
 
     Attributes:
         kind: ``replicates``, ``objectives`` or ``confirmation``.
+        share: How many times the kills that are asked for: without Ray they cost little.
     """
 
     victims: tuple[str, ...]
     backend: str
     database: str
     kind: str
+    share: int = 1
 
     def cases(self, kills: int) -> Iterator[Case]:
-        """So many kills, shared out over studies."""
-        for part, begin in enumerate(range(0, kills, _MOST_KILLS)):
-            here = min(_MOST_KILLS, kills - begin)
+        """So many kills, times the share, in studies of a few each."""
+        whole = kills * self.share
+        for part, begin in enumerate(range(0, whole, _MOST_KILLS)):
+            here = min(_MOST_KILLS, whole - begin)
             name = f"{here} kills, {self.backend}, {self.database}, {self.kind}, seed {part}"
             yield Case(name, partial(self._run, kills=here, seed=part))
 
@@ -42,14 +45,15 @@ class Kills:
         """Kill so often, let the study finish, and judge."""
         draw = random.Random(seed)
         victims = [draw.choice(self.victims) for _ in range(kills)]
-        study, trials = self._study(bench, _APART[self.kind] * (kills + 2))
-        seconds = kill_everyone(study, victims, seed, _APART[self.kind])
+        apart = _APART[self.backend] * (2 if self.kind == "confirmation" else 1)
+        study, trials = self._study(bench, apart * (kills + 2))
+        seconds = kill_everyone(study, victims, seed, apart)
         return replace(judged(study, trials), times=kills, seconds=tuple(seconds))
 
     def _study(self, bench: Bench, trials: int) -> tuple[Study, int]:
         """The study, and how many trials it has."""
         if self.kind == "replicates":
-            return bench.study(self.database, self.backend, trials, replicates="40"), trials
+            return bench.study(self.database, self.backend, trials, replicates="28"), trials
         if self.kind == "objectives":
             return bench.study(self.database, self.backend, trials, objective="parameters"), trials
         seeds = trials // _CONTENDERS
@@ -59,8 +63,11 @@ class Kills:
 
 
 LAUNCHES = tuple(
-    Kills(victims=("launch",), backend=backend, database=database, kind=kind)
-    for backend, kinds in (("inline", ("replicates", "objectives", "confirmation")), ("ray", ("confirmation",)))
+    Kills(victims=("launch",), backend=backend, database=database, kind=kind, share=share)
+    for backend, kinds, share in (
+        ("inline", ("replicates", "objectives", "confirmation"), 5),
+        ("ray", ("confirmation",), 1),
+    )
     for database in ("sqlite", "postgres")
     for kind in kinds
 )

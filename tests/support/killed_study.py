@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from support.trivial_launch import OPTIONS, specification
 from support.trivial_runner import score_at
@@ -30,6 +32,32 @@ PATIENCE_SECONDS = 240
 _LOOK_SECONDS = 0.05
 
 
+class Launch(Protocol):
+    """A launch in a process of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+def start(arguments: Sequence[str], log: Path) -> Launch:
+    """Start ``support.trivial_launch`` with some arguments, in a process group of its own."""
+    paths = [str(TESTS.parent), str(TESTS)]
+    with log.open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, str(TESTS / "support" / "trivial_launch.py"), *arguments],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+
+
 @dataclass
 class Study:
     """A study of trivial trials that is launched again and again.
@@ -37,6 +65,7 @@ class Study:
     Attributes:
         options: Of `support.trivial_launch`, where they are not the usual ones.
         name: Whose trials are looked at: the study's own, or its confirmation's.
+        start: How a launch is started.
     """
 
     url: str
@@ -46,31 +75,15 @@ class Study:
     step_seconds: float = 0.01
     options: Mapping[str, str] = field(default_factory=dict)
     name: str = "trivial"
-    launches: list[subprocess.Popen[str]] = field(default_factory=list)
+    start: Callable[[Sequence[str], Path], Launch] = start
+    launches: list[Launch] = field(default_factory=list)
 
-    def launch(self, before: Sequence[str] = (), **options: str) -> subprocess.Popen[str]:
-        """Start a launch in a process group of its own.
-
-        Args:
-            before: A program that starts it, with its arguments.
-            options: Of this launch only.
-        """
-        script = [*before, sys.executable, str(TESTS / "support" / "trivial_launch.py")]
+    def launch(self, **options: str) -> Launch:
+        """Start a launch; ``options`` are its own."""
         arguments = [self.url, str(self.folder), self.backend, str(self.trials), str(self.step_seconds)]
         arguments += [f"{key}={value}" for key, value in {**self.options, **options}.items()]
-        paths = [str(TESTS.parent), str(TESTS)]
-        log = (self.folder.parent / f"launch-{len(self.launches)}.log").open("w")
-        process = subprocess.Popen(
-            [*script, *arguments],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            start_new_session=True,
-        )
-        log.close()
-        self.launches.append(process)
-        return process
+        self.launches.append(self.start(arguments, self.folder.parent / f"launch-{len(self.launches)}.log"))
+        return self.launches[-1]
 
     def said(self, launch: int = -1) -> str:
         """All that a launch has written."""
@@ -123,7 +136,9 @@ class Study:
         """Leave no process behind."""
         for process in self.launches:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has not even begun a group
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
                 process.wait()
 
 
@@ -146,7 +161,7 @@ def children(pid: int) -> list[tuple[int, str]]:
     return found
 
 
-def wait_for(condition: Callable[[], object], process: subprocess.Popen[str], study: Study) -> None:
+def wait_for(condition: Callable[[], object], process: Launch, study: Study) -> None:
     """Wait until something holds or the launch has ended."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not condition() and process.poll() is None:
@@ -154,13 +169,13 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str], st
         time.sleep(_LOOK_SECONDS)
 
 
-def wait_for_ends(study: Study, process: subprocess.Popen[str], more: int = 1) -> None:
+def wait_for_ends(study: Study, process: Launch, more: int = 1) -> None:
     """Wait until so many more trials have ended."""
     before = study.ended()
     wait_for(lambda: study.ended() >= before + more, process, study)
 
 
-def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
+def finish(study: Study, process: Launch | None = None) -> None:
     """Let the study come to its end."""
     process = process or study.launch()
     assert process.wait(PATIENCE_SECONDS) == 0, study.said()
@@ -175,7 +190,7 @@ def kill_launches(study: Study, kills: int, seed: int) -> None:
 ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}
 
 
-def actors(process: subprocess.Popen[str], kind: str, study: Study) -> list[int]:
+def actors(process: Launch, kind: str, study: Study) -> list[int]:
     """Process ids of the workers or of the keeper; waits until there are some."""
 
     def find() -> list[int]:
@@ -218,10 +233,8 @@ def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):  # it has just been replaced
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:  # it has just been replaced
-        return
 
 
 def said_nothing_unasked(study: Study) -> None:

@@ -1,0 +1,58 @@
+"""Launches in processes that are forked from one that has imported everything, so that a start costs little."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+
+
+class Forked:
+    """A launch, with what `subprocess.Popen` has of it."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+        self.pid: int = process.pid or 0
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("launch", timeout or 0.0)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def start_forked(arguments: Sequence[str], log: Path) -> Forked:
+    """Start ``support.trivial_launch`` with some arguments, in a process group of its own."""
+    log.touch()
+    process = _context().Process(target=_launch, args=(list(arguments), str(log)))
+    process.start()
+    return Forked(process)
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["support.trivial_launch"])
+    return context
+
+
+def _launch(arguments: list[str], log: str) -> None:
+    os.setsid()
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    sys.argv = ["trivial_launch.py", *arguments]
+    from support.trivial_launch import main
+
+    main()
