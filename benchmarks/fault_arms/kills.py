@@ -53,7 +53,7 @@ class Kills:
     def _study(self, bench: Bench, trials: int) -> tuple[Study, int]:
         """The study, and how many trials it has."""
         if self.kind == "replicates":
-            return bench.study(self.database, self.backend, trials, replicates="28"), trials
+            return bench.study(self.database, self.backend, trials, replicates=str(trials // 3)), trials
         if self.kind == "objectives":
             return bench.study(self.database, self.backend, trials, objective="parameters"), trials
         seeds = trials // _CONTENDERS
