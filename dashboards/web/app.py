@@ -1,7 +1,6 @@
 """The addresses of the dashboard: pages, answers, events, files."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from functools import cache
 
@@ -22,6 +21,7 @@ from dashboards.web.rendering import STATIC, plotly_folder, rendered
 from dashboards.web.safety import ASKING, Door, Guard
 from dashboards.web.watching.storage import WatchedStorage
 from dashboards.web.watching.study import REFUSALS, WatchedStudy
+from search_space.json_text import read_json_text
 from studies.errors import UnknownStudyError, UnknownTrialError
 
 LOOK_SECONDS = 0.4
@@ -117,7 +117,7 @@ async def _sql(request: Request) -> str:
         if len(body) > 4 * MOST_CHARACTERS:
             raise HTTPException(413, f"a query must have at most {MOST_CHARACTERS:,} characters.")
     try:
-        sql = json.loads(body)["sql"]
+        sql = read_json_text(body.decode())["sql"]
     except (ValueError, KeyError, TypeError):
         raise HTTPException(400, _LIKE) from None
     if not isinstance(sql, str) or len(sql) > MOST_CHARACTERS:

@@ -1,6 +1,5 @@
 """One configuration trained without a search: nothing is recorded but what is exported."""
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits
 from search_space.edit import Edit
 from search_space.errors import BudgetError
+from search_space.json_text import read_json_text
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import rate_range
 from search_space.space.space import Candidate
@@ -103,7 +103,7 @@ def chosen_configuration(
 def _read_configuration(path: Path) -> Chosen:
     """What a JSON file holds: a configuration, or an export's facts."""
     try:
-        held: Any = json.loads(path.read_text(encoding="utf-8"))
+        held: Any = read_json_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StudiesError(f"a configuration must be a JSON file that can be read; got: {error}.") from error
     facts: Mapping[str, Any] = held if isinstance(held, dict) and "configuration" in held else {}

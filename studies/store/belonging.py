@@ -1,8 +1,8 @@
 """Which files are a study's own. Paths in a ledger are not believed: it may be somebody else's."""
 
-import json
 from pathlib import Path
 
+from search_space.json_text import read_json_text
 from studies.store.records import StudyRecord
 
 MARKER = "study.json"
@@ -37,7 +37,7 @@ def is_marked(folder: Path, study: StudyRecord) -> bool:
         ValueError: If it is no JSON.
     """
     marker = folder / MARKER
-    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == identity(study)
+    return marker.is_file() and read_json_text(marker.read_text(encoding="utf-8")) == identity(study)
 
 
 def is_there(path: Path) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_space.backbones import Family, family_of
@@ -14,6 +15,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
 from trial_runner.backbones.tokenizer import load_tokenizer
+from trial_runner.backbones.weight_files import check_folder
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 
@@ -76,7 +78,7 @@ def load_backbone(name: str, *, precision: Precision = "float32", attn_implement
         BackboneError: If the backbone cannot be found or read, or lacks weights.
     """
     config = config_of(name)
-    family_of(config).read_shape(config)
+    _check_files(name, family_of(config).read_shape(config))
     return _backbone(name, config, _frozen_model(name, "AutoModel", precision, attn_implementation))
 
 
@@ -90,14 +92,22 @@ def load_language_model(
         BackboneError: If the backbone is an encoder, cannot be found or read, or lacks weights.
     """
     config = config_of(name)
-    kind = family_of(config).read_shape(config).kind
+    shape = family_of(config).read_shape(config)
+    kind = shape.kind
     if kind is StackKind.ENCODER:
         raise BackboneError(
             f"backbone {name} must be an encoder-decoder or a decoder to write texts; got an encoder. Choose another."
         )
+    _check_files(name, shape)
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
     model = _frozen_model(name, of_kind, precision, attn_implementation)
     return LanguageModel(backbone=_backbone(name, config, _base_of(model)), model=model)
+
+
+def _check_files(name: str, shape: BackboneShape) -> None:
+    folder = Path(source_of(name))
+    if folder.is_dir():
+        check_folder(name, folder, shape)
 
 
 def _backbone(name: str, config: Mapping[str, Any], base: "torch.nn.Module") -> Backbone:
@@ -159,17 +169,23 @@ def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementa
         from safetensors import SafetensorError
 
         try:
-            config = transformers.AutoConfig.from_pretrained(source)
+            config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
             options = _without_pooler(config) if of_kind == "AutoModel" else {}
             model, report = getattr(transformers, of_kind).from_pretrained(
                 source,
                 dtype=getattr(torch, precision),
                 attn_implementation=attn_implementation,
                 output_loading_info=True,
+                use_safetensors=True,
+                trust_remote_code=False,
                 **options,
             )
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
+    if getattr(model, "_hf_peft_config_loaded", False) or model.name_or_path != source:
+        raise BackboneError(
+            f"backbone {name} must be a whole model; it is an adapter of {model.name_or_path}. Merge it first."
+        )
     missing = sorted(name for name in report["missing_keys"] if _is_stored(model, name))
     if missing:
         raise BackboneError(

@@ -1,13 +1,13 @@
 """Where a backbone is and what its ``config.json`` says. No torch, no weights."""
 
 import difflib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from search_space.backbones import shape_of
 from search_space.dimensions import Positions
+from search_space.json_text import read_json_text
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
@@ -57,7 +57,7 @@ def config_of(name: str) -> dict[str, Any]:
     source = source_of(name)
     path = Path(source) / "config.json" if Path(source).is_dir() else _download_config(name)
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = read_json_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BackboneError(f"config.json of backbone {name} must be readable JSON; {one_line(error)}.") from error
     if not isinstance(config, dict):

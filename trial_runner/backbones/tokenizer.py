@@ -28,7 +28,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(source)
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError, ImportError) as error:
             raise BackboneError(f"backbone {name} must have a readable tokenizer; {one_line(error)}") from error
     if not tokenizer.is_fast:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from search_space.json_text import read_json_text
 from trial_runner.errors import ExportError
 
 
@@ -36,11 +37,15 @@ class BackboneFacts:
         """Read `as_json` back.
 
         Raises:
-            ExportError: If a field is missing or unknown.
+            ExportError: If a field is missing, unknown or of another type.
         """
         names = {field.name for field in fields(cls)}
         if not isinstance(stored, Mapping) or set(stored) != names:
-            raise ExportError(f"an export must say {', '.join(sorted(names))} of its backbone; got {stored!r}.")
+            got = ", ".join(sorted(map(str, stored))) if isinstance(stored, Mapping) else type(stored).__name__
+            raise ExportError(f"an export must say {', '.join(sorted(names))} of its backbone; got {got[:200]}.")
+        texts = (stored["name"], stored["weights_sha256"], stored["family"], stored["revision"] or "")
+        if not all(isinstance(one, str) for one in texts) or type(stored["parameters"]) is not int:
+            raise ExportError("what an export says of its backbone must be texts and a number; got other values.")
         return cls(**stored)
 
 
@@ -69,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
         ExportError: If the file is missing or no JSON object.
     """
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json_text(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ExportError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error
     except ValueError as error:

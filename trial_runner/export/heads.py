@@ -1,10 +1,10 @@
 """The task head in files of its own: ``head.safetensors`` and ``head.json``."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -29,15 +29,20 @@ class TaskHead(nn.Module):
         self.labels = labels
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Tensor], labels: tuple[str, ...]) -> "TaskHead":
+    def of(cls, tensors: Mapping[str, Tensor], labels: tuple[str, ...], *, width: int | None = None) -> "TaskHead":
         """The head with some tensors, ``weight`` and ``bias``.
+
+        Args:
+            labels: Name of each class, by index.
+            width: Of the outputs it reads; None where that is not known.
 
         Raises:
             KeyError: If one is missing.
             ValueError: If their shapes do not fit each other or the labels.
         """
         weight, bias = tensors["weight"], tensors["bias"]
-        if weight.dim() != 2 or weight.shape[0] != len(labels) or bias.shape != (len(labels),):
+        fits = weight.dim() == 2 and weight.shape == (len(labels), width or weight.shape[1])
+        if not (fits and weight.is_floating_point() and bias.shape == (len(labels),)):
             raise ValueError(f"the head, of shape {tuple(weight.shape)} for {len(labels)} labels")
         linear = ClassificationHead(weight.shape[1], len(labels), seed=0, dtype=weight.dtype)
         with torch.no_grad():
@@ -81,5 +86,5 @@ def load_head(folder: str | Path) -> TaskHead:
         raise ExportError(f"{place / HEAD_FILE} must be as it was written; its hash is another one. Export it again.")
     try:
         return TaskHead.of(load_file(place / HEAD_FILE), tuple(str(label) for label in facts["labels"]))
-    except (KeyError, TypeError, ValueError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, ValueError, SafetensorError) as error:
         raise ExportError(f"the head in {place} must be whole; got a problem with {error}.") from error

@@ -17,6 +17,7 @@ from search_space.backbones import Family, family_of
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
+from search_space.errors import CodecError
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
@@ -27,7 +28,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
-from trial_runner.export.tensors import PREFIX, load_tensors
+from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
 from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
 from trial_runner.tasks import Batch
 
@@ -72,12 +73,15 @@ class _Export:
             tensors = load_file(folder / DELTA_FILE)
             labels = facts["labels"]
             configuration = configuration_from_json(facts["configuration"])
-        except (SafetensorError, KeyError) as error:
-            raise ExportError(f"the export in {folder} must be whole; got a problem with {error}.") from error
+        except (SafetensorError, KeyError, OSError, ValueError) as error:
+            told = str(error) if isinstance(error, CodecError) else f"a problem with {error}"
+            raise ExportError(f"the export in {folder} must be whole; got {told.rstrip('.')}.") from error
+        if labels is not None and not (isinstance(labels, list) and all(isinstance(one, str) for one in labels)):
+            raise ExportError(f"the labels of the export in {folder} must be a list of texts; they are not.")
         return cls(
             backbone=BackboneFacts.from_json(facts.get("backbone")),
             configuration=configuration,
-            labels=None if labels is None else tuple(str(label) for label in labels),
+            labels=None if labels is None else tuple(labels),
             facts=facts,
             tensors=tensors,
         )
@@ -101,19 +105,20 @@ class _Export:
     def deltas(self, base: nn.Module, shape: BackboneShape) -> DeltaSet:
         """The trained modules, where the backbone is."""
         dtype = next((one.dtype for name, one in self.tensors.items() if _is_trained(name, one)), torch.float32)
+        check_fits(self.configuration, shape, self.tensors)
         some = next(base.parameters())
         frozen = _base_tensors(dict(base.named_parameters()))
         deltas = DeltaSet(self.configuration, shape, seed=0, dtype=dtype, device=some.device, frozen=frozen)
         load_tensors(deltas, self.tensors)
         return deltas.requires_grad_(False).eval()
 
-    def head(self) -> TaskHead | None:
-        """The task head, if there is one."""
+    def head(self, width: int) -> TaskHead | None:
+        """The task head, if there is one, for outputs of a backbone of this width."""
         if self.labels is None:
             return None
         tensors = {n.removeprefix(HEAD_PREFIX): one for n, one in self.tensors.items() if n.startswith(HEAD_PREFIX)}
         try:
-            return TaskHead.of(tensors, self.labels)
+            return TaskHead.of(tensors, self.labels, width=width)
         except (KeyError, ValueError) as error:
             raise ExportError(f"the export's head must be whole; got a problem with {error}.") from error
 
@@ -226,7 +231,7 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
     with ExitStack() as stack:
         stack.enter_context(_our_attention(whole))
         deltas = export.deltas(base, shape)
-        head = export.head()
+        head = export.head(shape.width)
         attachment = Attachment(base, family, shape)
         stack.callback(attachment.detach)
         ties = _ties(whole, base)

@@ -9,10 +9,17 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.counting.counts import count
+from search_space.errors import InvalidEditError
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.fold import folded_configuration
 from trial_runner.errors import ExportError
 
 PREFIX = "deltas."
+
+_DTYPES = frozenset(map(str, (torch.float16, torch.bfloat16, torch.float32, torch.float64)))
 
 
 def stored_tensors(deltas: DeltaSet) -> dict[str, Tensor]:
@@ -29,6 +36,25 @@ def stored_tensors(deltas: DeltaSet) -> dict[str, Tensor]:
 def number_stored(tensors: Mapping[str, Tensor]) -> int:
     """How many trained parameters some tensors hold; places and seeds are none."""
     return sum(tensor.numel() for name, tensor in tensors.items() if tensor.is_floating_point() and _is_delta(name))
+
+
+def check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not as many as a folded configuration stores, before anything is built of it.
+
+    Raises:
+        ExportError: If they are not, or the configuration is not valid on the backbone.
+    """
+    try:
+        stored, held = count(configuration, shape).stored, number_stored(tensors)
+    except InvalidEditError as error:
+        raise ExportError(f"an export must be of a configuration that its backbone can have; {error}") from error
+    if stored != held:
+        raise ExportError(f"an export must hold the {stored:,} parameters of its configuration; got {held:,}.")
+    if folded_configuration(configuration) != configuration:
+        raise ExportError("an export must hold tables in place of the networks that made them; got a network.")
+    odd = sorted({str(one.dtype) for one in tensors.values() if one.is_floating_point()} - _DTYPES)
+    if odd:
+        raise ExportError(f"an export must hold weights of 16, 32 or 64 bits; got {', '.join(odd)}.")
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.counting.counts import Counts, count
+from search_space.errors import CodecError
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.fold import fold
 from trial_runner.errors import ExportError, SnapshotError
@@ -89,12 +90,13 @@ def trained_delta(
     try:
         facts: Mapping[str, Any] = snapshot.facts
         configuration, seed = configuration_from_json(facts["configuration"]), int(facts["seed"])
+        _check_fits(configuration, shape, tensors)
         deltas = _deltas(configuration, shape, tensors, seed, frozen)
         labels = tuple(str(label) for label in facts.get("labels", ()))
         head = {name.removeprefix(_HEAD): one for name, one in tensors.items() if name.startswith(_HEAD)}
         return TrainedDelta(
             deltas=deltas,
-            head=TaskHead.of(head, labels) if head else None,
+            head=TaskHead.of(head, labels, width=shape.width) if head else None,
             trained_as=configuration,
             counts=count(configuration, shape),
             backbone_sha256=str(facts["backbone_sha256"]),
@@ -102,10 +104,20 @@ def trained_delta(
             step=snapshot.step,
             seed=seed,
         )
+    except CodecError:
+        raise
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise SnapshotError(
             f"a snapshot of trial {snapshot.trial} must be whole to be exported; got a problem with {error}."
         ) from error
+
+
+def _check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not as many as a configuration trains, before anything is built of it."""
+    held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(_DELTAS))
+    trained = count(configuration, shape).trained
+    if held != trained:
+        raise ValueError(f"its {held:,} parameters, where its configuration trains {trained:,}")
 
 
 def _deltas(

@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from search_space.json_text import read_json_text
 from trial_runner.errors import SnapshotError
 from trial_runner.requests import Snapshot
 
@@ -44,15 +45,18 @@ def load_snapshot(path: Path) -> Snapshot:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            facts: dict[str, Any] = json.loads((file.metadata() or {})["facts"])
+            facts: Any = read_json_text((file.metadata() or {})["facts"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise SnapshotError(f"a snapshot must be a whole safetensors file; {path} is not: {error}.") from error
+    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError) as error:
+        told = " ".join(str(error).split())
+        raise SnapshotError(f"a snapshot must be a whole safetensors file; {path} is not: {told[:200]}.") from error
+    if not isinstance(facts, dict) or not all(type(facts.get(name)) is int for name in ("trial", "step")):
+        raise SnapshotError(f"a snapshot must say its trial and step, two whole numbers; {path} does not.")
     if facts.get("schema_version") != SCHEMA_VERSION:
         raise SnapshotError(
-            f"a snapshot must be of schema version {SCHEMA_VERSION}; {path} is of {facts.get('schema_version')}."
+            f"a snapshot must be of schema version {SCHEMA_VERSION}; {path} is of {facts.get('schema_version')!r}."
         )
-    return Snapshot(trial=int(facts["trial"]), step=int(facts["step"]), facts=facts, tensors=tensors)
+    return Snapshot(trial=facts["trial"], step=facts["step"], facts=facts, tensors=tensors)
 
 
 def _sync_folder(folder: Path) -> None:

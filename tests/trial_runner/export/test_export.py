@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from search_space.gates import Add, ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
+from trial_runner.export.tensors import PREFIX, load_tensors
 
 EXACTLY = 1e-12
 """Where the order of sums is another; all else is equal bit for bit."""
@@ -249,13 +251,23 @@ def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig: Rig, tmp
     facts = json.loads((folder / "delta.json").read_text())
     facts["configuration"]["edits"][0]["form"]["width"] += 1
     (folder / "delta.json").write_text(json.dumps(facts))
-    with pytest.raises(ExportError, match="must have shape"):
+    with pytest.raises(ExportError, match=r"must hold the [\d,]+ parameters of its configuration; got"):
         load_delta(fresh_model(rig), folder)
     facts["configuration"]["edits"][0]["layers"] = {"name": "range", "first": 1, "last": 1}
     facts["configuration"]["edits"][0]["form"]["widened"] = 0
     (folder / "delta.json").write_text(json.dumps(facts))
-    with pytest.raises(ExportError, match="hold the tensors of its configuration"):
+    with pytest.raises(ExportError, match=r"must hold the [\d,]+ parameters of its configuration; got"):
         load_delta(fresh_model(rig), folder)
+
+
+def test_tensors_of_other_names_or_shapes_are_refused(rig: Rig, tmp_path: Path) -> None:
+    trained = trained_of(rig, trial_of(rig, LORA))
+    tensors = trained.tensors()
+    name = next(name for name, tensor in tensors.items() if tensor.dim() == 2)
+    with pytest.raises(ExportError, match="must have shape"):
+        load_tensors(trained.deltas, {**tensors, name: tensors[name].T})
+    with pytest.raises(ExportError, match="hold the tensors of its configuration"):
+        load_tensors(trained.deltas, {**tensors, f"{PREFIX}another": tensors[name]})
 
 
 @pytest.mark.parametrize(
@@ -323,6 +335,74 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (place / "whole").write_text("whole")
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["export"]
     assert (tmp_path / "a" / "export" / "whole").exists()
+
+
+def forged(folder: Path, **facts: object) -> None:
+    """Change what ``delta.json`` says."""
+    file = folder / "delta.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
+
+
+def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_is_built(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = exported(rig, trial_of(rig, ADAPTER), tmp_path / "export")
+    configuration = json.loads((folder / "delta.json").read_text())["configuration"]
+    configuration["edits"][0]["form"]["width"] = 10_000_000
+    forged(folder, configuration=configuration)
+    monkeypatch.setattr("trial_runner.export.loading.DeltaSet", None)
+    with pytest.raises(ExportError, match=r"must hold the [\d,]{9,} parameters of its configuration; got"):
+        load_delta(fresh_model(rig), folder)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"labels": 5}, "must be a list of texts"),
+        ({"labels": [["no"], "yes", "perhaps"]}, "must be a list of texts"),
+        ({"labels": ["no", "yes"]}, "head must be whole"),
+        ({"backbone": {"name": 5}}, "must say family, name"),
+        ({"backbone": [1]}, "must say family, name"),
+        ({"configuration": [1, 2]}, "must be of schema version"),
+        ({"configuration": {"schema_version": 2, "edits": 7}}, "stored configuration"),
+        ({"weights": "none"}, "must be as it was written"),
+        ({"schema_version": {}}, "must be of format deltaspace"),
+    ],
+)
+def test_forged_facts_are_one_line(rig: Rig, tmp_path: Path, facts: dict[str, object], said: str) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    forged(folder, **facts)
+    with pytest.raises(ExportError, match=said) as caught:
+        load_delta(fresh_model(rig), folder)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "9" * 100_000 + "}", "\x00", "[]", '"a"', ""]
+)
+def test_facts_that_are_no_plain_json_are_one_line(rig: Rig, tmp_path: Path, text: str) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    (folder / "delta.json").write_text(text)
+    with pytest.raises(ExportError) as caught:
+        load_delta(fresh_model(rig), folder)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = trial_of(rig, ADAPTER).snapshot
+    configuration = json.loads(json.dumps(snapshot.facts["configuration"]))
+    configuration["edits"][0]["form"]["width"] = 10_000_000
+    monkeypatch.setattr("trial_runner.export.trained.DeltaSet", None)
+    with pytest.raises(SnapshotError, match="parameters, where its configuration trains"):
+        trained_delta(
+            replace(snapshot, facts={**snapshot.facts, "configuration": configuration}),
+            rig.backbone.shape,
+            frozen=rig.weights(),
+        )
 
 
 def test_a_snapshot_that_lacks_something_is_not_exported(rig: Rig) -> None:

@@ -1,0 +1,55 @@
+"""What may be in the folder of a backbone: weights that are numbers and nothing else, as many as its config says."""
+
+import struct
+from math import prod
+from pathlib import Path
+
+from search_space.backbones.shape import BackboneShape
+from search_space.json_text import read_json_text
+from trial_runner.errors import BackboneError
+
+_ADAPTER = "adapter_config.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_LONGEST_HEADER_BYTES = 100_000_000
+"""As of safetensors itself."""
+
+_MOST_TIMES = 2
+"""A config that counts more than so many times the weights of the files is none of theirs."""
+
+
+def check_folder(name: str, folder: Path, shape: BackboneShape) -> None:
+    """Refuse a folder whose files are not the weights that its config speaks of, before any of them is loaded.
+
+    Raises:
+        BackboneError: If it holds an adapter, whose config would name another model; pickles in place of safetensors,
+            which run whatever they say; or far fewer weights than its config counts.
+    """
+    if (folder / _ADAPTER).exists():
+        raise BackboneError(
+            f"backbone {name} must be a whole model; its folder has an {_ADAPTER}, which names another one. "
+            "Merge the adapter, or move that file away."
+        )
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
+        got = f"{pickles[0]}, a pickle, which could run anything" if pickles else "none"
+        raise BackboneError(f"weights of backbone {name} must be in safetensors files; got {got}. Convert them first.")
+    held = sum(map(_numbers, files))
+    if held and shape.frozen_parameters > _MOST_TIMES * held:
+        raise BackboneError(
+            f"weights of backbone {name} must be complete; its config.json counts {shape.frozen_parameters:,}, "
+            f"its files hold {held:,}."
+        )
+
+
+def _numbers(file: Path) -> int:
+    """How many numbers a safetensors file says it holds; 0 if it cannot be read, which is said when it is loaded."""
+    try:
+        with file.open("rb") as opened:
+            (length,) = struct.unpack("<Q", opened.read(8))
+            if length > min(_LONGEST_HEADER_BYTES, file.stat().st_size):
+                return 0
+            header = read_json_text(opened.read(length).decode())
+        return sum(prod(map(int, one["shape"])) for key, one in header.items() if key != "__metadata__")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return 0
