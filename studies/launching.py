@@ -182,6 +182,7 @@ def plan_of(
         over_structures=specification.search.draws == "structures",
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.search.goal(study.budget_parameters),
+        hears_losses=specification.search.hears_losses,
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )
 

@@ -23,6 +23,7 @@ from studies.keeping.tally import Tally
 from studies.keeping.upcoming import Upcoming
 from studies.search.candidates import trial_request
 from studies.search.direct import Course
+from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
 from studies.store.belonging import is_own_file
@@ -86,7 +87,12 @@ class StudyKeeper:
             seed=plan.seed,
             opening=plan.opening,
             over_structures=plan.over_structures,
-            course=Course(steps=plan.training.steps, examples=plan.rungs.examples, goal=plan.goal),
+            course=Course(
+                steps=plan.training.steps,
+                examples=plan.rungs.examples,
+                goal=plan.goal,
+                hears_losses=plan.hears_losses,
+            ),
         )
         self.proposer.replay(trials, by_trial)
         self._upcoming = Upcoming(plan, self.proposer, self._ledger, self._study, record_event=self._record_event)
@@ -377,7 +383,7 @@ class StudyKeeper:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
         self._tell_refused(delete_own_files(self._study, settlement.dropped_paths))
         for reading in readings:
-            self.proposer.report(number, reading.step, reading.score)
+            self.proposer.report(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # what was measured before is no progress
                 open_trial.losses = self._crashes = 0
             self._pace.hear(time.monotonic(), reading.step - open_trial.step)

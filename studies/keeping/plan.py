@@ -30,6 +30,7 @@ class StudyPlan:
         replicates: How many of the trials, the last ones, train the best of the others again.
         goal: What is to be small, beside a high score; None for nothing.
         constant_score: Score of a constant prediction; None where that means nothing.
+        hears_losses: Whether the search is told losses beside scores.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
     """
@@ -49,5 +50,6 @@ class StudyPlan:
     replicates: int = 0
     goal: SizeGoal | None = None
     constant_score: float | None = None
+    hears_losses: bool = False
     lease_seconds: float = 60.0
     launch: str = ""

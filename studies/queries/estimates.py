@@ -149,6 +149,12 @@ def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
     return None if examples is None else share_error(examples)
 
 
+def recorded_hearing(study: StudyRecord) -> bool:
+    """Whether the model of a study hears losses."""
+    search = study.specification.get("search")
+    return isinstance(search, Mapping) and bool(search.get("hears_losses", False))
+
+
 def estimated(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
@@ -193,7 +199,7 @@ class _Model:
     ) -> None:
         self._trials = trials
         # Of a large study the model keeps a few trials: only theirs, and those that are asked about, are decoded.
-        self._history = history_of(trials, readings, standard_error, lambda trial: _UNREAD)
+        self._history = history_of(study, trials, readings, standard_error, lambda trial: _UNREAD)
         views = RecordedViews(study, trials)
         self._believer = Believer(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
@@ -265,6 +271,7 @@ class _Predictions(Mapping[int, Estimate]):
 
 
 def history_of(
+    study: StudyRecord,
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
     standard_error: ErrorOf | None,
@@ -272,7 +279,14 @@ def history_of(
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
-    return observations(trials, readings, steps=steps, standard_error=standard_error, configuration_of=configuration_of)
+    return observations(
+        trials,
+        readings,
+        steps=steps,
+        standard_error=standard_error,
+        hears_losses=recorded_hearing(study),
+        configuration_of=configuration_of,
+    )
 
 
 def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:

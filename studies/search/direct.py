@@ -10,7 +10,7 @@ from math import inf
 from typing import Protocol
 
 from search_space.space.space import Candidate
-from studies.search.factored.from_ledger import observations, share_error
+from studies.search.factored.from_ledger import loss_of, observations, share_error
 from studies.search.factored.observation import Measured, Observation
 from studies.search.objectives import SizeGoal
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
@@ -27,16 +27,24 @@ class Course:
         steps: Of a whole trial; what is read later counts as read at its end.
         examples: That a score between 0 and 1 is a mean over; None if that is not known.
         goal: What of it is to be small, beside a high score; None for nothing.
+        hears_losses: Whether a search is told losses beside scores.
     """
 
     steps: int = 1
     examples: int | None = None
     goal: SizeGoal | None = None
+    hears_losses: bool = False
 
-    def measured(self, step: int, score: float, *, time: float) -> Measured:
+    def measured(self, step: int, score: float, loss: float | None = None, *, time: float) -> Measured:
         """A reading as a search is told of it."""
         fraction = min(1.0, step / self.steps)
-        return Measured(fraction=fraction, score=score, standard_error=self._standard_error(score, fraction), time=time)
+        return Measured(
+            fraction=fraction,
+            score=score,
+            standard_error=self._standard_error(score, fraction),
+            loss=loss if self.hears_losses else None,
+            time=time,
+        )
 
     def _standard_error(self, score: float, fraction: float) -> float:
         return share_error(self.examples)(score, fraction) if self.examples and 0 <= score <= 1 else 0.0
@@ -99,12 +107,12 @@ class DirectSearch:
         (bare,) = observations([trial], {}, steps=self._course.steps)
         self._trials.append(bare)
         for reading in sorted(readings, key=lambda one: one.step):
-            self.report(trial.number, reading.step, reading.score)
+            self.report(trial.number, reading.step, reading.score, loss_of(reading))
         self.close(trial.number, trial.state)
 
-    def report(self, number: int, step: int, score: float) -> None:
+    def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
         """Tell of a reading; of two at the same step the first stands, as in the ledger."""
-        trial, found = self._trials[number], self._course.measured(step, score, time=inf)
+        trial, found = self._trials[number], self._course.measured(step, score, loss, time=inf)
         if all(one.fraction != found.fraction for one in trial.readings):
             self._trials[number] = replace(trial, readings=(*trial.readings, found))
 

@@ -228,10 +228,10 @@ class Proposer:
         )
         self._take_in(running)
 
-    def report(self, number: int, step: int, score: float) -> None:
-        """Tell of a reading of an unfinished trial."""
+    def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
+        """Tell of a reading of an unfinished trial; of its loss samplers of Optuna's hear nothing."""
         if self._direct is not None:
-            self._direct.report(number, step, score)
+            self._direct.report(number, step, score, loss)
         trial = self._storage.get_trial(self._ids[number])
         if not trial.state.is_finished() and self._goal is None:
             self._storage.set_trial_intermediate_value(self._ids[number], step, score)

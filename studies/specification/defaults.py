@@ -10,6 +10,7 @@ EARLIER: Mapping[str, Any] = {
         "draws": "decisions",
         "replicates": 0,
         "first_rates": "drawn",
+        "hears_losses": False,
         "learn_from": "none",
         "lessons": None,
         "learning_rates_of": "weights",

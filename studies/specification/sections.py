@@ -63,6 +63,8 @@ class Search(SpaceOptions):
             its place among the others, or as they are ``drawn`` for one after another.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
+        hears_losses: Whether the model of the sampler ``factored``, and with it every estimate, hears the validation
+            loss beside the score: it is less noisy, and of two trials it tells better which will be right more often.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
@@ -75,6 +77,7 @@ class Search(SpaceOptions):
     sampler: SamplerName = "factored"
     draws: Literal["decisions", "structures"] = "structures"
     first_rates: Literal["expected", "drawn"] = "expected"
+    hears_losses: bool = True
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"

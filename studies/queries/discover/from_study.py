@@ -7,11 +7,10 @@ from functools import lru_cache
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.queries.discover.knowledge import Knowledge
+from studies.queries.estimates import history_of, recorded_error
 from studies.queries.ranking import ranking_of
-from studies.search.factored.from_ledger import observations, share_error
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialState
-from trial_runner.tasks.metrics.classes import ACCURACY
 
 SpaceOf = Callable[[StudyRecord], SearchSpace]
 """What a study searches: `studies.specification.recorded.recorded_space`."""
@@ -63,15 +62,12 @@ def _remembered(asked: _Asked) -> Knowledge:
     ledger, study = asked.ledger, asked.study
     space = asked.space_of(study)
     trials, readings = ledger.trials(study.id), ledger.readings_by_trial(study.id)
-    complete = [trial.steps for trial in trials if trial.state is TrialState.COMPLETE]
-    if not complete:
+    if not any(trial.state is TrialState.COMPLETE for trial in trials):
         raise StudiesError(
             f"study '{study.name}' must have a complete trial before it can be asked what matters; "
             f"it has none. Launch it again."
         )
-    examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
-    error = None if examples is None else share_error(examples)
-    history = observations(trials, readings, steps=max(complete), standard_error=error)
+    history = history_of(study, trials, readings, recorded_error(ledger, study))
     best = ranking_of(ledger, study, trials).best
     number = None if best is None else best.number
     return Knowledge(space, history, metric=study.metric, seed=asked.seed, best=number)

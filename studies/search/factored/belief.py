@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from studies.search.factored.distances import Array, Indices, Structures
-from studies.search.factored.history import Heard, Listener, thinned
+from studies.search.factored.history import LARGEST, Heard, Listener, thinned, with_losses
 from studies.search.factored.hyperparameters import Hyperparameters
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
@@ -143,14 +143,25 @@ class Believer:
 
     def _readings(self, heard: Heard, history: Sequence[Observation]) -> tuple[Readings, Scale]:
         standard = standardised(heard.scores, heard.errors, heard.rungs)
-        rows = thinned(heard, standard.scores)
+        lossy = with_losses(heard, standard.scores)
+        scored = thinned(heard, standard.scores, LARGEST - len(lossy))
+        rows = np.concatenate([scored, lossy])
         trials, places = np.unique(heard.trials[rows], return_inverse=True)
         points = self.points([self.view(history[trial]) for trial in trials])
         readings = Readings(
             points=points.taken(places),
             trials=heard.trials[rows],
             rungs=heard.rungs[rows],
-            scores=standard.scores[rows],
-            errors=standard.errors[rows],
+            scores=np.concatenate([standard.scores[scored], _standard_losses(heard)[lossy]]),
+            errors=np.concatenate([standard.errors[scored], np.zeros(len(lossy))]),
+            are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard.full
+
+
+def _standard_losses(heard: Heard) -> Array:
+    """Losses without unit, negative so that higher is better; NaN where there is none."""
+    known = np.isfinite(heard.losses)
+    found = np.full(len(heard), np.nan)
+    found[known] = standardised(-heard.losses[known], np.zeros(known.sum()), heard.rungs[known]).scores
+    return found

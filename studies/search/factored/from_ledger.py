@@ -7,6 +7,7 @@ from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from studies.search.factored.observation import Measured, Observation
 from studies.store.records import ReadingRecord, TrialRecord
+from trial_runner.requests import Reading
 
 ErrorOf = Callable[[float, float], float]
 """The standard error of a score, from the score and the share of a whole trial's steps after which it was read."""
@@ -23,6 +24,7 @@ def observations(
     *,
     steps: int,
     standard_error: ErrorOf | None = None,
+    hears_losses: bool = False,
     configuration_of: Callable[[TrialRecord], Configuration] = decoded,
 ) -> list[Observation]:
     """The trials of a study as the factored sampler is told of them.
@@ -34,10 +36,13 @@ def observations(
         readings: By number of the trial.
         steps: Of a whole trial.
         standard_error: Of a score at a share of the steps; None where it is not known.
+        hears_losses: Whether losses are told, too.
         configuration_of: Gives the configuration of a trial; reads it from the record.
     """
     return [
-        _observation(trial, configuration_of(trial), readings.get(trial.number, ()), steps, standard_error)
+        _observation(
+            trial, configuration_of(trial), readings.get(trial.number, ()), steps, standard_error, hears_losses
+        )
         for trial in trials
     ]
 
@@ -48,6 +53,7 @@ def _observation(
     readings: Sequence[ReadingRecord],
     steps: int,
     standard_error: ErrorOf | None,
+    hears_losses: bool,
 ) -> Observation:
     time = math.inf if trial.ended_at is None else trial.ended_at.timestamp()
     return Observation(
@@ -64,12 +70,19 @@ def _observation(
                 fraction=reading.step / steps,
                 score=reading.score,
                 standard_error=0.0 if standard_error is None else standard_error(reading.score, reading.step / steps),
+                loss=loss_of(reading) if hears_losses else None,
                 time=time,
             )
             for reading in readings
             if 0 < reading.step <= steps
         ),
     )
+
+
+def loss_of(reading: Reading) -> float | None:
+    """The validation loss of a reading; None if it is not finite, or is the score itself."""
+    loss = reading.metrics.get("validation_loss", math.nan)
+    return loss if math.isfinite(loss) and loss != -reading.score else None
 
 
 def share_error(examples: int) -> ErrorOf:

@@ -1,5 +1,6 @@
 """Observations as arrays of readings in the order in which they were heard."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ class Heard:
         rungs: Base-2 logarithms of the fractions, (N,).
         scores: (N,).
         errors: Standard errors, (N,).
+        losses: NaN where there is none, (N,).
         firsts: Of each reading, whether it is the first of its trial, (N,).
     """
 
@@ -25,6 +27,7 @@ class Heard:
     rungs: Array
     scores: Array
     errors: Array
+    losses: Array
     firsts: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
     def __len__(self) -> int:
@@ -48,11 +51,12 @@ class Heard:
             rungs=self.rungs[rows],
             scores=self.scores[rows],
             errors=self.errors[rows],
+            losses=self.losses[rows],
             firsts=self.firsts[rows],
         )
 
 
-_COLUMNS = 6
+_COLUMNS = 7
 
 
 class Listener:
@@ -69,13 +73,18 @@ class Listener:
         known = self._known(history)
         rest = _rows(history[known:], known)
         table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
-        time, number, fraction, trial, score, error = table.T
+        time, number, fraction, trial, score, error, loss = table.T
         order = np.lexsort((fraction, number, time))
         trials = trial[order].astype(np.int64)
         firsts = np.zeros(len(trials), dtype=np.bool_)
         firsts[np.unique(trials, return_index=True)[1]] = True
         return Heard(
-            trials=trials, rungs=np.log2(fraction[order]), scores=score[order], errors=error[order], firsts=firsts
+            trials=trials,
+            rungs=np.log2(fraction[order]),
+            scores=score[order],
+            errors=error[order],
+            losses=loss[order],
+            firsts=firsts,
         )
 
     def fingerprints(self, history: Sequence[Observation]) -> set[str]:
@@ -103,36 +112,55 @@ class Listener:
 
 def _rows(history: Sequence[Observation], begin: int) -> Array:
     rows = [
-        (one.time, trial.number, one.fraction, place, one.score, one.standard_error)
+        (one.time, trial.number, one.fraction, place, one.score, one.standard_error, _number(one.loss))
         for place, trial in enumerate(history, begin)
         for one in trial.readings
     ]
     return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
 
 
+def _number(loss: float | None) -> float:
+    return math.nan if loss is None else loss
+
+
 LARGEST = 320
+LARGEST_LOSSES = 100
 _BEST, _NEWEST = 120, 80
 _FACTOR = 2654435761
 
 
-def thinned(heard: Heard, standard: Array) -> Indices:
-    """At most ``LARGEST`` readings; while there are fewer trials than that, earlier readings go before any trial does.
+def with_losses(heard: Heard, standard: Array) -> Indices:
+    """The readings whose losses are heard beside their scores: the last ones of the best ``LARGEST_LOSSES`` trials.
+
+    Args:
+        heard: All readings.
+        standard: Their standardised scores.
+    """
+    known = np.flatnonzero(np.isfinite(heard.losses))
+    trials, places = np.unique(heard.trials[known][::-1], return_index=True)
+    last = known[len(known) - 1 - places]
+    return np.sort(last[np.lexsort((trials, -standard[last]))][:LARGEST_LOSSES])
+
+
+def thinned(heard: Heard, standard: Array, largest: int = LARGEST) -> Indices:
+    """At most so many readings; while there are fewer trials than that, earlier readings go before any trial does.
 
     Readings that were left out for their scores would make the rest look better than they are.
 
     Args:
         heard: All readings.
         standard: Their standardised scores; a trial counts by its last reading.
+        largest: How many; at least 200.
     """
-    if len(heard) <= LARGEST:
+    if len(heard) <= largest:
         return np.arange(len(heard))
     trials, places = np.unique(heard.trials[::-1], return_index=True)
     last = len(heard) - 1 - places
-    if len(last) < LARGEST:
+    if len(last) < largest:
         earlier = np.setdiff1d(np.arange(len(heard)), last)
-        return np.union1d(last, earlier[len(last) - LARGEST :])
+        return np.union1d(last, earlier[len(last) - largest :])
     best = last[np.lexsort((trials, -standard[last]))][:_BEST]
     kept = np.union1d(best, np.sort(last)[-_NEWEST:])
     others = last[np.argsort((trials * _FACTOR) % 2**32, kind="stable")]
     others = others[~np.isin(others, kept)]
-    return np.union1d(kept, others[: LARGEST - len(kept)])
+    return np.union1d(kept, others[: largest - len(kept)])

@@ -27,6 +27,9 @@ _PRIORS: dict[str, tuple[float, float]] = {
     "decay": (0.3, 0.7),
     "trial": (0.3, 0.7),
     "nugget": (0.2, 0.7),
+    "loss.gain": (1.0, 0.3),
+    "loss.own": (0.3, 0.7),
+    "loss.nugget": (0.2, 0.7),
     "trend.rate": (0.6, 0.5),
     "trend.papers": (0.3, 0.5),
 }

@@ -15,12 +15,14 @@ class Measured:
         fraction: Of the steps of a whole trial, in (0, 1].
         score: Higher is better.
         standard_error: Of the score, from the number of examples; 0 where it is not known.
+        loss: On the same examples, lower is better; None where it is not known or says nothing beside the score.
         time: When it was read, in any unit; readings are heard in the order of time, number and fraction.
     """
 
     fraction: float
     score: float
     standard_error: float = 0.0
+    loss: float | None = None
     time: float = 0.0
 
 

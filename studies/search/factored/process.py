@@ -1,13 +1,15 @@
 """A Gaussian process over readings: fitted to what was read, asked about what would be read at full length.
 
-A reading of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with the mean of its trends and the covariance
+A score of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with the mean of its trends and the covariance
 ``k decay^|r-r'|``, the rung's mean m_r and the trial's own t_i with normal priors, the noise of known standard error
-and a nugget.
+and a nugget. A loss, negative and standardised, is ``m'_r + g (f(x_i) + t_i) + q d(x_i)`` and noise of its own nugget,
+where d is another function like f that has nothing to do with scores.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular  # type: ignore[import-untyped]
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
@@ -34,6 +36,7 @@ class Readings:
         rungs: Base-2 logarithms of the fractions of a whole trial.
         scores: Standardised.
         errors: Their standard errors.
+        are_losses: Which are negative losses, and no scores.
     """
 
     points: Points
@@ -41,6 +44,7 @@ class Readings:
     rungs: Array
     scores: Array
     errors: Array
+    are_losses: NDArray[np.bool_]
 
     def __len__(self) -> int:
         """How many."""
@@ -67,7 +71,10 @@ class _Blocks:
         self.firsts = np.flatnonzero(np.diff(places[self.order], prepend=-1))
         self.apart = np.abs(readings.rungs[:, None] - readings.rungs[None, :])
         self.same_trial = (readings.trials[:, None] == readings.trials[None, :]).astype(np.float64)
-        self.fixed = RUNG_VARIANCE * (self.apart == 0) + np.diag(readings.errors**2 + _JITTER)
+        lossy = readings.are_losses
+        self.is_one_kind = lossy[:, None] == lossy[None, :]
+        self.losses_of_two = lossy[:, None].astype(np.float64) + lossy[None, :]
+        self.fixed = RUNG_VARIANCE * ((self.apart == 0) & self.is_one_kind) + np.diag(readings.errors**2 + _JITTER)
 
     def kernel(self, values: Hyperparameters) -> Array:
         """Of readings, (N, N)."""
@@ -78,10 +85,19 @@ class _Blocks:
         ordered = matrix[np.ix_(self.order, self.order)]
         return np.asarray(np.add.reduceat(np.add.reduceat(ordered, self.firsts, axis=0), self.firsts, axis=1))
 
+    def faded(self, values: Hyperparameters) -> Array:
+        """How much of the kernel two readings have in common."""
+        own = values["loss.own"] ** 2 * (self.losses_of_two == 2)
+        return np.asarray((self.gains(values) + own) * np.exp(-values["decay"] * self.apart))
+
+    def gains(self, values: Hyperparameters) -> Array:
+        """What what two readings share with the scores counts for in both, (N, N)."""
+        return np.asarray(values["loss.gain"] ** self.losses_of_two)
+
     def covariance(self, values: Hyperparameters) -> Array:
-        total = self.kernel(values) * np.exp(-values["decay"] * self.apart)
-        total += self.fixed + values["trial"] ** 2 * self.same_trial
-        total[np.diag_indices_from(total)] += values["nugget"] ** 2
+        total = self.kernel(values) * self.faded(values)
+        total += self.fixed + values["trial"] ** 2 * self.gains(values) * self.same_trial
+        total[np.diag_indices_from(total)] += _nuggets(self.readings, values)
         return np.asarray(total)
 
     def loss(self, logarithms: Array) -> tuple[float, Array]:
@@ -89,7 +105,7 @@ class _Blocks:
         values = Hyperparameters(logarithms)
         covariance = self.covariance(values)
         factor = cho_factor(covariance, lower=True, check_finite=False)
-        expected = self.readings.points.trends * values.trends
+        expected = self.readings.points.trends * values.trends * _gain(self.readings, values)[:, None]
         left = self.readings.scores - expected.sum(axis=1)
         solved = cho_solve(factor, left, check_finite=False)
         standard = (logarithms - CENTRES) / DEVIATIONS
@@ -97,15 +113,35 @@ class _Blocks:
         adjoint = cho_solve(factor, np.eye(len(solved)), check_finite=False) - np.outer(solved, solved)
         slopes = 0.5 * self._slopes(values, adjoint)
         slopes[TRENDS] = -expected.T @ solved
+        slopes[place("loss.gain")] -= (expected.sum(axis=1) * self.readings.are_losses) @ solved
         return loss + 0.5 * float(standard @ standard), slopes + standard / DEVIATIONS
 
     def _slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
-        faded = np.exp(-values["decay"] * self.apart)
+        faded, kernel, gains = self.faded(values), self.kernel(values), self.gains(values)
+        own_trial = values["trial"] ** 2 * self.same_trial
+        fading = np.exp(-values["decay"] * self.apart)
+        lossy, diagonal = self.readings.are_losses, np.diag(adjoint)
         slopes = self.pairs.slopes(values, self.summed(adjoint * faded))
-        slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * self.kernel(values)).sum()
-        slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.same_trial).sum()
-        slopes[place("nugget")] = 2 * values["nugget"] ** 2 * np.trace(adjoint)
+        slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * kernel).sum()
+        slopes[place("trial")] = 2 * (adjoint * own_trial * gains).sum()
+        slopes[place("nugget")] = 2 * values["nugget"] ** 2 * diagonal[~lossy].sum()
+        if lossy.any():
+            through = adjoint * gains * (kernel * fading + own_trial)
+            slopes[place("loss.gain")] = (through * self.losses_of_two).sum()
+            both = adjoint * kernel * fading * (self.losses_of_two == 2)
+            slopes[place("loss.own")] = 2 * values["loss.own"] ** 2 * both.sum()
+            slopes[place("loss.nugget")] = 2 * values["loss.nugget"] ** 2 * diagonal[lossy].sum()
         return slopes
+
+
+def _gain(readings: Readings, values: Hyperparameters) -> Array:
+    """What f counts for in every reading, (N,)."""
+    return np.where(readings.are_losses, values["loss.gain"], 1.0)
+
+
+def _nuggets(readings: Readings, values: Hyperparameters) -> Array:
+    """Variances of what is a reading's alone, (N,)."""
+    return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2)
 
 
 def log_loss(readings: Readings, structures: Structures, values: Hyperparameters) -> tuple[float, Array]:
@@ -140,7 +176,7 @@ class Process:
         self._points, self._places = readings.by_trial()
         covariance = _Blocks(readings, structures).covariance(values)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
-        left = readings.scores - readings.points.trends @ values.trends
+        left = readings.scores - _gain(readings, values) * (readings.points.trends @ values.trends)
         self._weights = self._solve(self._solve(left), transposed=True)
 
     def _solve(self, right: Array, *, transposed: bool = False) -> Array:
@@ -153,7 +189,8 @@ class Process:
         """Of the readings with what ``points`` would score at full length, (N, M)."""
         shared = Pairs(self._points, points, self._structures).kernel(self.values)[self._places]
         apart = np.abs(self._readings.rungs)[:, None]
-        return np.asarray(shared * np.exp(-self.values["decay"] * apart) + RUNG_VARIANCE * (apart == 0))
+        faded = _gain(self._readings, self.values)[:, None] * np.exp(-self.values["decay"] * apart)
+        return np.asarray(shared * faded + RUNG_VARIANCE * ((apart == 0) & ~self._readings.are_losses[:, None]))
 
     @property
     def points(self) -> Points:
@@ -190,5 +227,6 @@ class Process:
             rungs=np.concatenate([known.rungs, np.zeros(count)]),
             scores=np.concatenate([known.scores, self.mean(points)]),
             errors=np.concatenate([known.errors, np.full(count, np.median(known.errors) if len(known) else 0.0)]),
+            are_losses=np.concatenate([known.are_losses, np.zeros(count, dtype=np.bool_)]),
         )
         return Process(readings, self._structures, self.values)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.acquisition import Gain
 from studies.search.factored.belief import Belief, Believer
-from studies.search.factored.distances import Array
+from studies.search.factored.distances import Array, Indices
 from studies.search.factored.draws import Cell, Drawer
 from studies.search.factored.genes import Genes
 from studies.search.factored.genome import Genome
@@ -192,17 +192,26 @@ class FactoredSearch:
         if not genes:
             return None
         parents = Parents(genes, self._settings.decay)
+        most = 1 if draw.random() < self._settings.untried_at(len(history)) else self._settings.most_at(len(history))
         children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
-        return self._best_of([*children], belief, history, self._sizing.gain(means, sizes))
+        return self._best_of([*children], belief, history, self._sizing.gain(means, sizes), most=most)
 
     def _best_of(
-        self, genes: Sequence[Genes], belief: Belief, history: Sequence[Observation], gain: Gain
+        self,
+        genes: Sequence[Genes],
+        belief: Belief,
+        history: Sequence[Observation],
+        gain: Gain,
+        most: int | None = None,
     ) -> Candidate | None:
+        """The first in worth of those not tried; those of a structure that was tried ``most`` times come last."""
         if not genes:
             return None
         views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
         points = belief.points(views)
         worth = _new_first(gain(*belief.process.predict(points), sizes), points, belief)
+        if most is not None:
+            worth = _last(worth, _times_tried(points, belief) >= most)
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
 
@@ -253,8 +262,18 @@ def _new_first(worth: Array, points: Points, belief: Belief) -> Array:
     With much noise a good configuration would else be tried again and again at nearly its rates; whether it is good is
     for replicates to find out.
     """
-    again = nearly_equal(points, belief.process.points).any(axis=1)
-    return np.where(again, worth - np.ptp(worth) - 1.0, worth)
+    return _last(worth, np.asarray(nearly_equal(points, belief.process.points).any(axis=1)))
+
+
+def _last(worth: Array, which: NDArray[np.bool_]) -> Array:
+    """The same, with some worth less than all others, and among themselves as before."""
+    return np.where(which, worth - np.ptp(worth) - 1.0, worth)
+
+
+def _times_tried(points: Points, belief: Belief) -> Indices:
+    """How many trials the model has of each structure, (N,)."""
+    is_same = (points.structures[:, None] == belief.process.points.structures[None]).all(axis=2)
+    return np.asarray(is_same.sum(axis=1))
 
 
 def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from studies.search.factored.moves import Moves
 from studies.search.factored.trends import Places
 
+LONG = 100
+"""Trials until which the share of structures never tried stays; later it falls with their number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactoredSettings:
@@ -15,6 +18,8 @@ class FactoredSettings:
         candidates: How many are compared for a proposal.
         fresh: Share of proposals that are draws without a model.
         rated: Share of proposals that give a published structure other rates.
+        untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
+        most: Trials of one structure, and no less than one in twenty, beyond which others come first.
         decay: Ranks over which the probability to be a parent falls by a factor of e.
         trusts_papers: Whether configurations that the papers would bet on are expected to be better, until trials tell.
         moves: How candidates are made.
@@ -25,7 +30,17 @@ class FactoredSettings:
     candidates: int = 300
     fresh: float = 0.05
     rated: float = 0.12
+    untried: float = 0.25
+    most: int = 8
     decay: float = 6.0
     trusts_papers: bool = True
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
+
+    def untried_at(self, trials: int) -> float:
+        """The share of proposals of a structure never tried after some trials."""
+        return self.untried * min(1.0, LONG / max(trials, 1))
+
+    def most_at(self, trials: int) -> int:
+        """After how many trials of one structure others come first."""
+        return max(self.most, trials // 20)

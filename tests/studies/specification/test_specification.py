@@ -558,7 +558,15 @@ def test_a_study_survives_json() -> None:
 def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() -> None:
     stored = specification_from_mapping(MINIMAL).as_json()
     del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
-    for key in ("replicates", "first_rates", "learning_rates_of", "learning_rates", "learn_from", "lessons"):
+    for key in (
+        "replicates",
+        "first_rates",
+        "hears_losses",
+        "learning_rates_of",
+        "learning_rates",
+        "learn_from",
+        "lessons",
+    ):
         del stored["search"][key]
     ranges = {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]}
     earlier = {
@@ -568,6 +576,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
             "draws": "decisions",
             "replicates": 0,
             "first_rates": "drawn",
+            "hears_losses": False,
             "learning_rates_of": "weights",
             "learning_rates": ranges,
             "learn_from": "none",

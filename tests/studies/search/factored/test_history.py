@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from studies.search.factored.belief import Believer, checkpoint
-from studies.search.factored.history import LARGEST, Heard, Listener, thinned
+from studies.search.factored.history import LARGEST, LARGEST_LOSSES, Heard, Listener, thinned, with_losses
 from studies.search.factored.observation import Measured
 from studies.search.factored.standard import LOWEST, standardised
 from studies.store.records import TrialState
 
 
 def same(one: Heard, other: Heard) -> bool:
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in Heard.__slots__)
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "losses") for name in Heard.__slots__
+    )
 
 
 def test_readings_are_heard_in_the_order_of_time_and_number(history):
@@ -112,3 +114,25 @@ def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome,
     np.testing.assert_array_equal(later, at_sixteen)
     sooner = [replace(trials[20], readings=(replace(trials[20].readings[0], time=-1.0, score=0.9),)), *trials[:20]]
     assert not np.array_equal(Believer(genome).belief(sooner).process.values.logarithms, at_sixteen)
+
+
+def test_the_last_losses_of_the_best_trials_are_heard(history):
+    def with_loss(one, loss):
+        return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
+
+    few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
+    heard = Listener().hear(few)
+    rows = with_losses(heard, heard.scores)
+    assert sorted(heard.trials[rows]) == [1, 3, 5, 7, 9, 11]
+    for row in rows:
+        assert heard.losses[row] == 0.5
+        assert heard.rungs[row] == heard.rungs[heard.trials == heard.trials[row]].max()
+    many = [
+        replace(
+            one, number=number, readings=(Measured(fraction=1.0, score=number / 1e3, loss=1.0, time=float(number)),)
+        )
+        for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
+    ]
+    heard = Listener().hear(many)
+    assert heard.trials[with_losses(heard, heard.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
+    assert not len(with_losses(Listener().hear(history(12)), np.zeros(40)))

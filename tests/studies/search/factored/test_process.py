@@ -1,5 +1,7 @@
 """The Gaussian process: its posterior by the textbook formula, its derivatives, and what telling it more does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,25 @@ def known() -> Structures:
     return Structures()
 
 
-@pytest.fixture(scope="module")
-def readings(genome, history, known) -> Readings:
-    return readings_of(history(30), genome, known)
+@pytest.fixture(scope="module", params=["scores", "scores and losses"])
+def readings(request, genome, history, known) -> Readings:
+    scores = readings_of(history(30), genome, known)
+    return scores if request.param == "scores" else heard_twice(scores)
+
+
+def heard_twice(scores: Readings) -> Readings:
+    """The same and, of every second reading, a loss that says nearly the same."""
+    rows = np.concatenate([np.arange(len(scores)), np.arange(0, len(scores), 2)])
+    are_losses = np.arange(len(rows)) >= len(scores)
+    luck = 0.2 * np.sin(np.arange(len(rows)))
+    return Readings(
+        points=scores.points.taken(rows),
+        trials=scores.trials[rows],
+        rungs=scores.rungs[rows],
+        scores=scores.scores[rows] + luck * are_losses,
+        errors=scores.errors[rows] * ~are_losses,
+        are_losses=are_losses,
+    )
 
 
 def readings_of(trials, genome, known) -> Readings:
@@ -30,6 +48,7 @@ def readings_of(trials, genome, known) -> Readings:
         rungs=np.log2([one.fraction for _, one in pairs]),
         scores=(scores - scores.mean()) / scores.std(),
         errors=np.full(len(pairs), 0.3),
+        are_losses=np.zeros(len(pairs), dtype=np.bool_),
     )
 
 
@@ -39,21 +58,30 @@ def asked(genome, history, known) -> Points:
 
 
 def test_the_posterior_is_the_direct_formula(readings, asked, known):
-    def covariance(left: Points, right: Points, apart: np.ndarray) -> np.ndarray:
-        alike = Pairs(left, right, known).kernel(VALUES)
-        return alike * np.exp(-VALUES["decay"] * apart) + RUNG_VARIANCE * (apart == 0)
+    values = Hyperparameters(CENTRES + 0.2)  # a gain other than 1
+    lossy = readings.are_losses
+    gain, of_scores = np.where(lossy, values["loss.gain"], 1.0), np.zeros(len(asked), dtype=np.bool_)
+
+    def covariance(left: Points, right: Points, apart: np.ndarray, is_same_kind: np.ndarray) -> np.ndarray:
+        alike = Pairs(left, right, known).kernel(values)
+        return alike * np.exp(-values["decay"] * apart), RUNG_VARIANCE * ((apart == 0) & is_same_kind)
 
     rungs = readings.rungs
-    noisy = covariance(readings.points, readings.points, np.abs(rungs[:, None] - rungs[None, :]))
-    noisy += VALUES["trial"] ** 2 * (readings.trials[:, None] == readings.trials[None, :])
-    noisy += np.diag(readings.errors**2 + VALUES["nugget"] ** 2 + 1e-8)
-    shared = covariance(readings.points, asked, np.repeat(np.abs(rungs)[:, None], len(asked), axis=1))
+    apart = np.abs(rungs[:, None] - rungs[None, :])
+    alike, of_rungs = covariance(readings.points, readings.points, apart, lossy[:, None] == lossy[None, :])
+    noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
+    is_same_trial = readings.trials[:, None] == readings.trials[None, :]
+    noisy += values["trial"] ** 2 * np.outer(gain, gain) * is_same_trial
+    noisy += np.diag(readings.errors**2 + np.where(lossy, values["loss.nugget"], values["nugget"]) ** 2 + 1e-8)
+    apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
+    alike, of_rungs = covariance(readings.points, asked, apart, lossy[:, None] == of_scores[None, :])
+    shared = alike * gain[:, None] + of_rungs
     inverse = np.linalg.inv(noisy)
-    means, deviations = Process(readings, known, VALUES).predict(asked)
-    expected, asked_for = (points.trends @ VALUES.trends for points in (readings.points, asked))
-    formula = asked_for + shared.T @ inverse @ (readings.scores - expected)
+    means, deviations = Process(readings, known, values).predict(asked)
+    expected, asked_for = (points.trends @ values.trends for points in (readings.points, asked))
+    formula = asked_for + shared.T @ inverse @ (readings.scores - gain * expected)
     np.testing.assert_allclose(means, formula, rtol=0, atol=1e-10)
-    left = variance(VALUES) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
+    left = variance(values) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
     np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
 
 
@@ -65,6 +93,7 @@ def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
         rungs=nothing,
         scores=nothing,
         errors=nothing,
+        are_losses=np.zeros(0, dtype=np.bool_),
     )
     means, deviations = Process(none, known, VALUES).predict(asked)
     np.testing.assert_array_equal(means, asked.trends @ VALUES.trends)
@@ -105,12 +134,28 @@ def test_scores_of_other_trials_predict_nothing(genome, history, known):
     is_full = held.rungs == 0
 
     def foreseen(scores: np.ndarray) -> float:
-        told = Readings(
-            points=readings.points, trials=readings.trials, rungs=readings.rungs, scores=scores, errors=readings.errors
-        )
+        told = replace(readings, scores=scores)
         means = Process(told, known, fitted(told, known)).mean(held.points)
         return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
 
     draw = np.random.default_rng(0)
     assert foreseen(readings.scores) > 0.7
     assert abs(np.mean([foreseen(draw.permutation(readings.scores)) for _ in range(12)])) < 0.25
+
+
+def test_losses_tell_more_of_scores_than_noisy_scores_do_and_losses_of_others_tell_nothing(genome, history, known):
+    draw = np.random.default_rng(1)
+    exact = readings_of(history(100), genome, known)
+    held = readings_of(history(100, seed=1), genome, known)
+    noise = 1.5 * draw.standard_normal(len(exact))
+    noisy = replace(exact, scores=exact.scores + noise, errors=np.full(len(exact), 1.5))
+    heard = replace(heard_twice(noisy), scores=np.concatenate([noisy.scores, exact.scores[::2]]))
+    others = np.concatenate([noisy.scores, draw.permutation(exact.scores[::2])])
+    is_full = held.rungs == 0
+
+    def foreseen(told: Readings) -> float:
+        means = Process(told, known, fitted(told, known)).mean(held.points)
+        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
+
+    assert foreseen(heard) > foreseen(noisy) + 0.1
+    assert foreseen(replace(heard, scores=others)) < foreseen(noisy)

@@ -127,6 +127,24 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
+@pytest.mark.parametrize(("untried", "most"), [(1.0, 1), (0.0, 2), (0.0, 100)])
+def test_what_was_tried_often_comes_after_what_was_not(space, untried, most):
+    settings = replace(MODEL_ALONE, untried=untried, most=most)
+    trials = searched(FactoredSearch(space, seed=2, settings=settings), drawn(space, 14, published=()), 30)
+    genome = Genome(space)
+    points = Points.of([genome.view_of(one) for one in trials], Structures())
+    times = Counter(map(tuple, points.structures.tolist()))
+    # without a limit the best structure is tried again and again: the limit is what holds the others
+    assert (max(times.values()) > 2) == (most == 100)
+    assert max(times.values()) <= most
+
+
+def test_the_share_of_structures_never_tried_falls_with_the_number_of_trials_and_the_limit_rises():
+    settings = FactoredSettings(untried=0.2, most=8)
+    assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
+    assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
+
+
 def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space):
     search = FactoredSearch(space, seed=5, settings=FactoredSettings(startup=1000))
     trials = searched(search, [], 36)
