@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltaspace import errors
-    from deltaspace.beginning import init
+    from deltaspace.beginning import check, init
     from deltaspace.describing import count, describe, methods, shape_of
     from deltaspace.launching import launch, open_study, studies
     from deltaspace.training import predict, train
@@ -36,6 +36,7 @@ __all__ = [
     "Study",
     "Table",
     "Trial",
+    "check",
     "count",
     "describe",
     "errors",
@@ -60,6 +61,7 @@ _PLACES = {
     "Study": "studies.study",
     "Table": "studies.queries.table",
     "Trial": "studies.study",
+    "check": "deltaspace.beginning",
     "count": "deltaspace.describing",
     "describe": "deltaspace.describing",
     "init": "deltaspace.beginning",

@@ -1,11 +1,43 @@
-"""What comes before a search: a study file for data."""
+"""What comes before a search: a study file for data, and a look at what it would do."""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from studies.errors import StudiesError
+
+if TYPE_CHECKING:
+    from dashboards.terminal.checks import CheckView
+    from studies.specification import Specification
+
+
+def check(
+    study: "Specification | Mapping[str, object] | Path | str",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    takes_steps: bool = True,
+) -> "CheckView":
+    """Look a study over before it is launched: its data, its noise, its time, its memory; ``print`` shows it as text.
+
+    Example:
+        >>> print(deltaspace.check("docstrings"))
+
+    Args:
+        study: As of `launch`.
+        overrides: As of `launch`.
+        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory.
+
+    Raises:
+        SpecificationError: If the study is not valid; one line per problem.
+        SearchSpaceError: If nothing fits the budget.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    from dashboards.terminal.checks import CheckView
+    from studies.checking import check as checked
+    from studies.specification import specification_of
+
+    return CheckView(checked(specification_of(study, overrides), takes_steps=takes_steps))
 
 
 def init(

@@ -22,12 +22,15 @@ from studies.fleet import BACKENDS
 from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
 from studies.fleet.interrupts import Interrupts
 from studies.fleet.runners import TorchRunnerFactory
+from studies.foresight.data import data_facts
+from studies.foresight.noise import noise_warning_of
 from studies.keeping.artefacts import study_folder
 from studies.keeping.occupying import occupied, replaceable
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.keeping.replicates import replicate_count
 from studies.outlook import outlook
+from studies.search.opening import Opening
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
@@ -102,11 +105,9 @@ def launch(  # noqa: PLR0913 - one argument per wish
     rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
     constant = None if task is None else task.constant_score
     plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
-    if task is not None and not task.labels and isinstance(specification.search.published, str):
-        # texts have no task head that could be trained alone
-        plan = replace(plan, opening=plan.opening.without(HEAD_ONLY.name))
+    plan = replace(plan, opening=opening_of(specification, task))
     if announce is not None:
-        announce(outlook(space, plan.opening, trials=specification.trials))
+        announce((*_data_lines(task), *outlook(space, plan.opening, trials=specification.trials)))
     return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
 
 
@@ -118,6 +119,23 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
         return None  # as in `_as_begun`
     with ledger:
         return replaceable(name, ledger, take_over=take_over)
+
+
+def opening_of(specification: Specification, task: Prepared | None) -> Opening:
+    """What comes first in a study. Texts have no task head that could be trained alone."""
+    opening = specification.search.opening
+    if task is not None and not task.labels and isinstance(specification.search.published, str):
+        return opening.without(HEAD_ONLY.name)
+    return opening
+
+
+def _data_lines(task: Prepared | None) -> tuple[str, ...]:
+    """What a launch says of the data: `deltaspace check` in short."""
+    if task is None:
+        return ()
+    facts = data_facts(task)
+    noise = noise_warning_of(facts)
+    return (f"{facts.summary}.", *((noise,) if noise else ()))
 
 
 def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> Specification:

@@ -128,9 +128,6 @@ def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: 
         BackboneError: If the backbone cannot be had.
         TaskError: If the task cannot be had.
     """
-    torch.set_num_threads(max(1, threads))
-    torch.set_flush_denormal(True)
-    register_attention()
     tokenizer, config = load_tokenizer(backbone), config_of(backbone)
     prepared = prepare_task(
         task,
@@ -139,6 +136,18 @@ def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: 
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
+    return runner_of(prepared, backbone=backbone, precision=precision, threads=threads)
+
+
+def runner_of(prepared: Prepared, *, backbone: str, precision: str = "auto", threads: int = 1) -> TorchRunner:
+    """Load a backbone for a task that is prepared; see `open_runner`.
+
+    Raises:
+        BackboneError: If the backbone cannot be had.
+    """
+    torch.set_num_threads(max(1, threads))
+    torch.set_flush_denormal(True)
+    register_attention()
     weights: Precision = "float64" if precision == "fp64" else "float32"
     model = OBJECTIVES[prepared.objective].load(backbone, precision=weights, attn_implementation=ATTENTION)
     return TorchRunner(model, prepared, precision=precision)

@@ -45,7 +45,12 @@ def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int
     """
     if options.pack is not None:
         return options.pack, None
-    return max(1, plan.target_trials // (_GENERATIONS * workers)), plan.training
+    return most_slots(plan.target_trials, workers), plan.training
+
+
+def most_slots(trials: int, workers: int) -> int:
+    """The most slots of a pack that is left to memory."""
+    return max(1, trials // (_GENERATIONS * workers))
 
 
 def asked_threads() -> int | None:

@@ -27,6 +27,7 @@ PUBLIC = [
     "Study",
     "Table",
     "Trial",
+    "check",
     "count",
     "describe",
     "errors",

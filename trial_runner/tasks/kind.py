@@ -1,6 +1,7 @@
 """What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from search_space.dimensions import StackKind
@@ -12,6 +13,29 @@ from trial_runner.tasks.task import Task
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Texts of a split that were longer than the task lets them be.
+
+    Attributes:
+        split: Where they are.
+        what: ``examples``, or ``sources`` or ``targets``.
+        count: How many were cut.
+        of: How many there are.
+        tokens: To so many.
+    """
+
+    split: str
+    what: str
+    count: int
+    of: int
+    tokens: int
+
+    def __str__(self) -> str:
+        """The note of it."""
+        return f"{self.split}: {self.count} of {self.of} {self.what} cut to {self.tokens} tokens"
 
 
 class Prepared(Protocol):
@@ -49,12 +73,17 @@ class Prepared(Protocol):
 
     @property
     def splits(self) -> Mapping[str, Any]:
-        """``train``, ``validation`` and ``test``, with as many examples as their length says."""
+        """``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """One line for each thing that was done to the data."""
+        ...
+
+    @property
+    def cuts(self) -> Sequence[Cut]:
+        """What was cut; the notes say it, too."""
         ...
 
     @property

@@ -19,7 +19,7 @@ from trial_runner.tasks.task import Task
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_FORMAT = 2  # raise it when the same task would be prepared differently
+_FORMAT = 3  # raise it when the same task would be prepared differently
 
 
 def prepare_task(

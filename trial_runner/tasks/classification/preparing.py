@@ -1,7 +1,7 @@
 """Classification: from the rows as they were read to tokens and class indices, and to the cache and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
@@ -10,7 +10,7 @@ from trial_runner.tasks.classification.labels import drop_unlabelled, labelling_
 from trial_runner.tasks.classification.raw import RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask, Split
 from trial_runner.tasks.data.rows import RawTask
-from trial_runner.tasks.kind import place_facts
+from trial_runner.tasks.kind import Cut, place_facts
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import SPLITS, Task
 
@@ -46,13 +46,17 @@ class ClassificationPreparation:
         chosen = subsample(drop_repeated(complete_splits(labelled)), self.task)
         longest = self.task.max_tokens
         splits: dict[str, Split] = {}
-        notes = list(chosen.notes)
+        cuts: list[Cut] = []
         for name, split in chosen.splits.items():
             labels = labelling.encode(split.labels, name)
             splits[name], cut = encode_split(split.columns, labels, self.tokenizer, longest, groups=split.groups)
-            if cut:
-                notes.append(f"{name}: {cut} of {len(split)} examples cut to {longest} tokens")
-        facts = {"name": self.task.title, "labels": labelling.names, "notes": notes}
+            cuts += [Cut(split=name, what="examples", count=cut, of=len(split), tokens=longest)] if cut else []
+        facts = {
+            "name": self.task.title,
+            "labels": labelling.names,
+            "notes": [*chosen.notes, *map(str, cuts)],
+            "cuts": [asdict(cut) for cut in cuts],
+        }
         return self._prepared(fingerprint, facts, splits)
 
     def stored(self, prepared: PreparedTask) -> tuple[Facts, Arrays]:
@@ -66,7 +70,8 @@ class ClassificationPreparation:
         for split, examples in prepared.splits.items():
             if examples.groups is not None:
                 arrays[f"{split}.groups"] = as_texts(examples.groups)
-        return {"name": prepared.name, "labels": prepared.labels, "notes": prepared.notes}, arrays
+        facts = {"name": prepared.name, "labels": prepared.labels, "notes": prepared.notes}
+        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
 
     def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTask:
         """See `Preparation`."""
@@ -79,6 +84,7 @@ class ClassificationPreparation:
             metric=self.task.metric,
             splits=splits,
             notes=tuple(facts["notes"]),
+            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
             fingerprint=fingerprint,
         )
 

@@ -1,12 +1,13 @@
 """Tokenised examples and batches of them, as numpy arrays. No torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.measuring import compute, score_of
 from trial_runner.tasks.metrics import METRICS, Measures
 
@@ -50,6 +51,18 @@ class Split:
         """Number of examples."""
         return len(self.labels)
 
+    def first(self, count: int) -> Self:
+        """The first examples."""
+        end = self.offsets[: count + 1][-1]
+        return replace(
+            self,
+            input_ids=self.input_ids[:end],
+            offsets=self.offsets[: count + 1],
+            labels=self.labels[:count],
+            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[:end],
+            groups=None if self.groups is None else self.groups[:count],
+        )
+
     def batch(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Batch:
         """The examples of the given indices, in their order.
 
@@ -83,6 +96,7 @@ class PreparedTask:
         metric: The score that the search maximises; a name in `trial_runner.tasks.metrics.METRICS`.
         splits: ``train``, ``validation`` and ``test``.
         notes: One line for each thing that was done to the data.
+        cuts: What was cut to the largest length.
         fingerprint: Hash of the source, the data, the tokenizer and the largest length, as hex.
     """
 
@@ -92,6 +106,7 @@ class PreparedTask:
     splits: Mapping[str, Split]
     notes: tuple[str, ...]
     fingerprint: str
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def objective(self) -> str:

@@ -11,6 +11,7 @@ from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.split import TextSplit, TokenRows
+from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.task import Decoding, Task
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ class TextEncoder:
         """What, beside what a tokenizer does to a text, decides the tokens: the kind of model and its separators."""
         return f"{self.stack} {self._tokenizer.bos_token_id} {self.eos_token_id}"
 
-    def encode(self, raw: RawTextSplit, name: str) -> tuple[TextSplit, list[str]]:
-        """Tokenise a split; return it with a line for each side of which something was cut.
+    def encode(self, raw: RawTextSplit, name: str) -> tuple[TextSplit, list[Cut]]:
+        """Tokenise a split; return it with what was cut of each side of it.
 
         Args:
             raw: The texts.
@@ -100,8 +101,9 @@ class TextEncoder:
             references=() if name == "train" else raw.references,
             groups=raw.groups,
         )
-        lines = ((cut, "sources", longest), (cut_targets, "targets", longest_target))
-        return split, [f"{name}: {n} of {len(raw)} {side} cut to {most} tokens" for n, side, most in lines if n]
+        sides = ((cut, "sources", longest), (cut_targets, "targets", longest_target))
+        cuts = [Cut(split=name, what=side, count=n, of=len(raw), tokens=most) for n, side, most in sides if n]
+        return split, cuts
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokens of texts that are read, and how many of them were cut."""

@@ -1,7 +1,7 @@
 """Kinds of task whose answer is a text."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from trial_runner.tasks.generation.questions import QUESTION_KEYS, question_colu
 from trial_runner.tasks.generation.raw import PAIR_KEYS, RawTextSplit, instructed, pair_columns, read_pairs
 from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
-from trial_runner.tasks.kind import check_length, place_facts
+from trial_runner.tasks.kind import Cut, check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import SPLITS, Task
@@ -129,12 +129,19 @@ class _Preparation:
             whole = learn_every_reference(whole)
         chosen = subsample(whole, self.task)
         splits: dict[str, TextSplit] = {}
-        notes = list(chosen.notes)
+        cuts: list[Cut] = []
         for name, split in chosen.splits.items():
-            splits[name], lines = self.encoder.encode(split, name)
-            notes += lines
+            splits[name], of_split = self.encoder.encode(split, name)
+            cuts += of_split
         start, eos = self.encoder.start_token_id, self.encoder.eos_token_id
-        facts = {"name": self.task.title, "notes": notes, "start": start, "eos": eos}
+        notes = [*chosen.notes, *map(str, cuts)]
+        facts: Facts = {
+            "name": self.task.title,
+            "notes": notes,
+            "start": start,
+            "eos": eos,
+            "cuts": [asdict(cut) for cut in cuts],
+        }
         return self._prepared(fingerprint, facts, splits)
 
     def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
@@ -147,7 +154,8 @@ class _Preparation:
                 arrays[f"{split}.{side}.offsets"] = rows.offsets
             arrays[f"{split}.references"] = as_texts(examples.references)
             arrays[f"{split}.groups"] = as_texts(examples.groups)
-        return {"name": prepared.name, "notes": prepared.notes, "start": start, "eos": eos}, arrays
+        facts = {"name": prepared.name, "notes": prepared.notes, "start": start, "eos": eos}
+        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
 
     def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
         """See `Preparation`."""
@@ -180,6 +188,7 @@ class _Preparation:
             eos_token_id=facts["eos"],
             splits=splits,
             notes=tuple(facts["notes"]),
+            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
             fingerprint=fingerprint,
         )
 

@@ -1,13 +1,14 @@
 """Tokenised sources and targets and batches of them, as numpy arrays. No torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from search_space.dimensions import StackKind
+from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.task import Decoding
 
 IGNORED = -100
@@ -63,6 +64,10 @@ class TokenRows:
         """Tokens of each row, ``(B,)``."""
         return np.diff(self.offsets)
 
+    def first(self, count: int) -> Self:
+        """The first rows."""
+        return replace(self, ids=self.ids[: self.offsets[: count + 1][-1]], offsets=self.offsets[: count + 1])
+
     def padded(
         self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -106,6 +111,16 @@ class TextSplit:
     def __len__(self) -> int:
         """Number of examples."""
         return len(self.groups)
+
+    def first(self, count: int) -> Self:
+        """The first examples."""
+        return replace(
+            self,
+            sources=self.sources.first(count),
+            targets=self.targets.first(count),
+            references=self.references[:count],
+            groups=self.groups[:count],
+        )
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -180,6 +195,7 @@ class PreparedTextTask:
         eos_token_id: A generated text ends at it.
         splits: ``train``, ``validation`` and ``test``.
         notes: One line for each thing that was done to the data.
+        cuts: What was cut to the largest lengths.
         fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
     """
 
@@ -197,6 +213,7 @@ class PreparedTextTask:
     splits: Mapping[str, TextSplit]
     notes: tuple[str, ...]
     fingerprint: str
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def objective(self) -> str:

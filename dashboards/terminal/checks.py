@@ -1,0 +1,115 @@
+"""A look at a study before it is launched, for the terminal: its data, what a trial takes, what may spoil it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.layout import plain_text
+from dashboards.terminal.text import duration_text
+from studies.checking import Check
+from studies.foresight.noise import expected_score, is_share, smallest_difference
+
+_LISTED_LABELS = 8
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """A check that shows itself as text."""
+
+    check: Check
+
+    def __str__(self) -> str:
+        """As a terminal shows it."""
+        return plain_text(check_renderable(self.check))
+
+
+def check_renderable(found: Check) -> RenderableType:
+    """All of a check, as wide as the terminal: what is too long for a line goes on below itself."""
+    study = found.specification
+    parts: list[RenderableType] = [Text(f"{study.name} on {study.backbone}", style="bold")]
+    for title, rows in (("data", _data_rows), ("trials", _trial_rows), ("machine", _machine_rows)):
+        parts += [Text(), Text(title, style="bold"), _grid(rows(found))]
+    if found.warnings:
+        lines = _grid(("!", line) for line in found.warnings)
+        parts += [Text(), Text("look at this first", style="bold yellow"), lines]
+    return Group(*parts)
+
+
+def _grid(rows: Iterable[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, said in rows:
+        grid.add_row(Text(f"  {name}", style="" if name == "!" else "dim"), Text(said))
+    return grid
+
+
+def bytes_text(count: float) -> str:
+    """A size in the unit that leaves one to three digits before the point."""
+    unit = 0
+    while count >= 999.5 and unit < len(_UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.3g} {_UNITS[unit]}"
+
+
+def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
+    data, task = found.data, found.specification.task
+    place = task.folder or task.hub or task.name or ""
+    yield "task", f"{task.kind} from {place}, by {data.metric}"
+    for split, count in data.examples.items():
+        labels = data.labels.get(split, {})
+        yield split, f"{count:,} examples{': ' if labels else ''}{_label_text(labels, count)}"
+    if data.constant_score is not None:
+        yield "constant prediction", f"{data.metric} {data.constant_score:.4f} on validation"
+    for text, _ in data.cut_texts:
+        yield "too long", text
+    for note in data.notes:
+        split, _, said = note.partition(": ")
+        yield split, said
+    if is_share(data.metric):
+        score, count = expected_score(data.constant_score), data.examples["validation"]
+        yield (
+            "smallest difference",
+            f"{100 * smallest_difference(count, score):.1f} points of two trials around {score:.2f} (95%, independent)",
+        )
+
+
+def _label_text(labels: Mapping[str, int], count: int) -> str:
+    if not labels:
+        return ""
+    if len(labels) <= _LISTED_LABELS:
+        return ", ".join(f"{name} {number / count:.0%}" for name, number in labels.items())
+    numbers = labels.values()
+    return f"{len(labels)} labels with {min(numbers):,} to {max(numbers):,} each"
+
+
+def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
+    study, training = found.specification, found.specification.training
+    yield "budget", f"{found.budget:,} of the backbone's {found.backbone_parameters:,} parameters"
+    rungs = ", ".join(str(step) for step in study.rung_steps[:-1])
+    compared = f", compared after {rungs}" if rungs else ""
+    passes = training.steps * training.batch_size / found.data.examples["train"]
+    yield "trials", f"{study.trials:,} of {training.steps:,} steps{compared}; {passes:.1f} passes over train"
+    if found.speed is None or found.forecast is None:
+        return
+    speed, expected = found.speed, found.forecast
+    yield "memory", f"{bytes_text(speed.slot_bytes)} a trial beside {bytes_text(speed.backbone_bytes)} of backbone"
+    yield "pack", f"{speed.slots} trials in one pass of a worker, {speed.precision}"
+    took = f"{1000 * speed.step_seconds:.1f} ms of one trial in its pack ({speed.steps} were timed)"
+    yield "a step", took
+    yield "a trial", f"{duration_text(expected.trial_seconds)}, {expected.measuring_share:.0%} of it measuring"
+    yield "the study", f"{duration_text(expected.most_seconds)} if no trial is pruned; pruning makes it shorter"
+    yield "disk", f"about {bytes_text(expected.disk_bytes)}"
+
+
+def _machine_rows(found: Check) -> Iterator[tuple[str, str]]:
+    machine = found.machine
+    gpus = ", ".join(f"{name} ({bytes_text(size)})" for name, size in machine.gpus) or "no GPU"
+    yield "computes on", f"{machine.cores} cores, {gpus}"
+    yield "workers", f"{machine.workers}, {machine.threads} threads each; {machine.fleet}"
+    if found.specification.fleet.time_budget is not None:
+        yield "time budget", duration_text(found.specification.fleet.time_budget)

@@ -1,0 +1,51 @@
+"""``deltaspace check``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, set_option
+
+
+@click.command(
+    "check",
+    epilog=examples(
+        "deltaspace check docstrings",
+        "deltaspace check study.yaml --set task.max_tokens=128",
+        "deltaspace check study.yaml --no-steps --json",
+    ),
+)
+@click.argument("study", metavar="STUDY.yaml")
+@click.option("--no-steps", is_flag=True, help="Train nothing: no memory, no seconds, no duration.")
+@set_option("Any key of the study file, such as training.steps=300; repeatable.")
+@json_option
+def command(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
+    """Look a study over before it is launched: data, noise, time, memory, machine.
+
+    STUDY.yaml is a study file or the name of a shipped example. Its data is read and made into tokens, and some trials
+    are trained for a few seconds, which tells what the whole takes here. Nothing is recorded. What a constant
+    prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said.
+    """
+    from dashboards.terminal.checks import check_renderable
+    from deltaspace.commands.output import echo_json, show
+    from studies.checking import check
+    from studies.specification import parse_override, specification_of
+
+    specification = specification_of(study, dict(parse_override(setting) for setting in settings))
+    found = check(specification, takes_steps=not no_steps)
+    if not as_json:
+        show(check_renderable(found))
+        return
+    echo_json(
+        {
+            "study": specification.name,
+            "backbone": specification.backbone,
+            "data": found.data,
+            "budget": found.budget,
+            "trials": specification.trials,
+            "steps": specification.training.steps,
+            "machine": found.machine,
+            "speed": found.speed,
+            "forecast": found.forecast,
+            "warnings": found.warnings,
+        }
+    )

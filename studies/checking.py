@@ -1,0 +1,79 @@
+"""Looks a study over before it is launched: data, noise, speed, size, machine; nothing is recorded."""
+
+from dataclasses import dataclass
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.foresight.data import DataFacts, data_facts
+from studies.foresight.forecast import Forecast, Workload, forecast
+from studies.foresight.machine import Machine, this_machine
+from studies.foresight.noise import noise_warning_of
+from studies.foresight.speed import Speed, measured_speed
+from studies.launching import opening_of, prepared
+from studies.outlook import outlook
+from studies.specification import Specification
+from trial_runner.backbones import config_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What is known of a study before it is launched.
+
+    Attributes:
+        speed: What trials take; None if no step was taken.
+        forecast: The same of the study; None without.
+        budget: Most stored parameters of a trial.
+        plan: Lines on what will come to nothing, as a launch says them.
+    """
+
+    specification: Specification
+    data: DataFacts
+    machine: Machine
+    speed: Speed | None
+    forecast: Forecast | None
+    budget: int
+    backbone_parameters: int
+    plan: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may spoil the study, a line each; none if all is well."""
+        noise = noise_warning_of(self.data)
+        return (*self.data.warnings, *((noise,) if noise else ()), *self.plan)
+
+
+def check(specification: Specification, *, takes_steps: bool = True) -> Check:
+    """Look a study over.
+
+    Args:
+        specification: The study.
+        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory.
+
+    Raises:
+        RunnerError: If the backbone or the task cannot be had.
+        SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
+    """
+    shape = shape_of(config_of(specification.backbone))
+    budget = specification.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    task = prepared(specification)
+    machine = this_machine(specification.fleet)
+    speed = measured_speed(specification, task, space, machine) if takes_steps else None
+    work = Workload(
+        trials=specification.trials,
+        steps=specification.training.steps,
+        rungs=len(specification.rung_steps) - 1,
+        examples=len(task.splits["validation"]),
+        workers=machine.workers,
+        parameters=budget + len(task.labels) * (shape.width + 1),
+    )
+    return Check(
+        specification=specification,
+        data=data_facts(task),
+        machine=machine,
+        speed=speed,
+        forecast=None if speed is None else forecast(work, speed),
+        budget=budget,
+        backbone_parameters=shape.parameters,
+        plan=outlook(space, opening_of(specification, task), trials=specification.trials),
+    )

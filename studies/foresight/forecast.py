@@ -1,0 +1,59 @@
+"""How long a study takes and how much disk it fills, from what a step takes: plain arithmetic."""
+
+from dataclasses import dataclass
+
+from studies.foresight.speed import Speed
+
+_NUMBER_BYTES = 4
+_RUNNING_NUMBERS = 3
+"""Of a trained number in the snapshot of a running trial: itself and two moments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a study has to do.
+
+    Attributes:
+        steps: Of a full trial.
+        rungs: Measurements of a trial before its last.
+        examples: Of the validation split.
+        workers: That share the trials.
+        parameters: Most that a trial trains, its task head among them.
+    """
+
+    trials: int
+    steps: int
+    rungs: int
+    examples: int
+    workers: int
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What to expect of a study.
+
+    Attributes:
+        trial_seconds: Of a full trial in its pack.
+        most_seconds: Of the study if no trial is pruned; the start of the workers is not in it.
+        measuring_share: Of that, what goes into measuring.
+        disk_bytes: Of the weights of all trials, and of the snapshots of those that run.
+    """
+
+    trial_seconds: float
+    most_seconds: float
+    measuring_share: float
+    disk_bytes: int
+
+
+def forecast(work: Workload, speed: Speed) -> Forecast:
+    """What a study takes if every trial runs to its end."""
+    measuring = work.examples * (work.rungs * speed.example_seconds + speed.final_example_seconds)
+    trial = work.steps * speed.step_seconds + measuring
+    running = min(work.trials, work.workers * speed.slots)
+    return Forecast(
+        trial_seconds=trial,
+        most_seconds=trial * work.trials / work.workers,
+        measuring_share=measuring / trial if trial else 0.0,
+        disk_bytes=_NUMBER_BYTES * work.parameters * (work.trials + _RUNNING_NUMBERS * running),
+    )

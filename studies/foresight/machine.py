@@ -1,0 +1,55 @@
+"""What a launch finds to compute with: cores, GPUs, Ray; and how it divides them among workers."""
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from studies.fleet.backend import asked_threads
+from studies.specification.sections import Fleet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine and its workers.
+
+    Attributes:
+        cores: That this process may use.
+        gpus: Name and memory in bytes of each.
+        workers: How many a launch starts.
+        threads: Compute threads of a worker.
+        fleet: Who runs the workers, in words.
+    """
+
+    cores: int
+    gpus: tuple[tuple[str, int], ...]
+    workers: int
+    threads: int
+    fleet: str
+
+
+def this_machine(fleet: Fleet) -> Machine:
+    """What a launch from here finds; a cluster is asked for its own by the launch itself."""
+    import torch
+
+    cores = len(os.sched_getaffinity(0))
+    gpus = tuple(_gpu(index) for index in range(torch.cuda.device_count()))
+    is_inline = fleet.backend == "inline"
+    asked = None if fleet.workers == "auto" else int(fleet.workers)
+    workers = 1 if is_inline else asked or len(gpus) or cores
+    address = os.environ.get("RAY_ADDRESS")
+    ray = f"Ray {version('ray')}, " + (f"the cluster at {address}" if address else "started by the launch")
+    threads = max(1, cores // workers)
+    return Machine(
+        cores=cores,
+        gpus=gpus,
+        workers=workers,
+        threads=min(threads, asked_threads() or threads),
+        fleet="one process" if is_inline else ray,
+    )
+
+
+def _gpu(index: int) -> tuple[str, int]:
+    import torch
+
+    found = torch.cuda.get_device_properties(index)
+    return str(found.name), int(found.total_memory)

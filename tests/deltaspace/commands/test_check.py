@@ -1,0 +1,98 @@
+"""``deltaspace check``: what a study would be, by looking at its data and training for a moment."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import deltaspace
+from deltaspace.commands.main import main
+
+WORDS = ("good", "bad")
+STUDY: dict[str, Any] = {
+    "name": "reviews",
+    "backbone": "embedded",
+    "task": {"folder": "reviews", "text": "text", "label": "label", "max_tokens": 8},
+    "budget": "0.5%",
+    "trials": 30,
+    "training": {"steps": 8, "batch_size": 4},
+    "fleet": {"backend": "inline", "pack": 2},
+}
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study of 120 reviews, all of which are cut."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reviews").mkdir()
+    rows = [
+        {"text": f"number {n} was rather {WORDS[n % 3 == 0]} to look at", "label": WORDS[n % 3 == 0]}
+        for n in range(120)
+    ]
+    (tmp_path / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    return tmp_path / "study.yaml"
+
+
+def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(study), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    examples = found["data"]["examples"]
+    assert sum(examples.values()) == 120
+    assert sum(found["data"]["labels"]["train"].values()) == examples["train"]
+    assert found["data"]["constant_score"] == found["data"]["labels"]["validation"]["good"] / examples["validation"]
+    assert found["speed"]["slots"] == 2
+    assert found["speed"]["step_seconds"] > 0
+    assert found["speed"]["slot_bytes"] > 0
+    assert found["forecast"]["most_seconds"] == pytest.approx(30 * found["forecast"]["trial_seconds"])
+    assert found["machine"]["workers"] == 1
+    told = " ".join(found["warnings"])
+    assert "100.0% of train, 100.0% of validation, 100.0% of test examples are cut to 8 tokens" in told
+    assert "cannot show a difference of 2 points" in told
+    assert list(study.parent.glob("*.db")) == []
+
+
+def test_without_steps_nothing_is_trained(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import studies.checking
+
+    monkeypatch.setattr(studies.checking, "measured_speed", None)
+    assert main(["check", str(study), "--no-steps", "--set", "trials=3"]) == 0
+    printed = capsys.readouterr().out
+    assert "constant prediction" in printed
+    assert "carved from train by a hash" in printed
+    assert "nothing will be discovered" in printed
+
+
+def test_what_is_wrong_with_the_data_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(study), "--set", "task.label=lable"]) == 1
+    assert "must have a column 'lable'; it has: text, label" in capsys.readouterr().err
+
+
+def test_python_shows_the_same(study: Path) -> None:
+    shown = str(deltaspace.check(study, takes_steps=False))
+    assert shown.splitlines()[0] == "reviews on embedded"
+    assert "look at this first" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["t5", "gpt2"])
+def test_texts_are_timed_too(
+    family: str, study: Path, tiny_backbone: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"from": f"words {n} and more", "to": f"{n} words"} for n in range(90)]
+    (study.parent / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = {"kind": "translation", "folder": "reviews", "source": "from", "target": "to", "max_tokens": 32}
+    task |= {"max_target_tokens": 16}
+    budget = {"backbone": str(tiny_backbone(family)), "budget": 2000}
+    study.write_text(yaml.safe_dump({**STUDY, **budget, "task": task}))
+    assert main(["check", str(study), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["data"]["constant_score"] is None
+    assert found["speed"]["final_example_seconds"] > 0
