@@ -1,53 +1,134 @@
-"""The lines of Python on a model card: how an export is loaded, and what it makes of a text."""
+"""The lines of Python on a model card: how an export is loaded, and what it makes of texts, cut as in training."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.specification.task import task_from_json
 from studies.store.records import NewStudy
-from trial_runner.backbones import config_of, load_tokenizer
-from trial_runner.backbones.locate import padding_token
+from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer
+from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS
 
+BESIDE = "backbone"
+"""Folder of the embedded backbone beside an adapter of peft, which nobody could load from elsewhere."""
+
+_NAMES = ("text", "question")
+_EXAMPLES = (("a text", "a question"), ("another text, which is longer", "another question"))
+
 _LOAD = {
-    "deltaspace": """from transformers import {model_class}, AutoTokenizer
-from deltaspace import load_delta
+    "deltaspace": """{imports}from deltaspace import load_delta
+from transformers import {names}
 
-model = {model_class}.from_pretrained({backbone!r}, dtype="float32")
-tokenizer = AutoTokenizer.from_pretrained({backbone!r})
-delta = load_delta(model, "DIR")
+backbone = {backbone}
+tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
+model = {auto_class}.from_pretrained(backbone{revision}, dtype="float32").eval()
+delta = load_delta(model, {folder})  # what the model computes it computes with the delta, until delta.detach()
 """,
-    "peft": """from peft import PeftModel
-from transformers import {model_class}, AutoTokenizer
+    "peft": """{imports}from peft import PeftModel
+from transformers import {names}
 
-model = {model_class}.from_pretrained({backbone!r}, dtype="float32")
-tokenizer = AutoTokenizer.from_pretrained({backbone!r})
-adapted = PeftModel.from_pretrained(model.base_model, "DIR")
+backbone = {backbone}
+tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
+base = {auto_class}.from_pretrained(backbone{revision}, dtype="float32"{options})
+model = PeftModel.from_pretrained(base, {folder}).eval()
 """,
-    "merged": """from transformers import {model_class}, AutoTokenizer
+    "merged": """{imports}from transformers import {names}
 
-model, tokenizer = {model_class}.from_pretrained("DIR"), AutoTokenizer.from_pretrained("DIR")
+tokenizer = AutoTokenizer.from_pretrained({folder}{options})
+model = {auto_class}.from_pretrained({folder}{options}).eval()
 """,
 }
-_LOGITS = """logits = delta.logits(tokenizer(["a text"], return_tensors="pt"))
+_MEAN = """each = model(**inputs).logits[:, -mask.shape[1] :]
+    logits = (each * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens"""
+_MEAN_OF_DECODER = """start = base.config.decoder_start_token_id
+    later = inputs["input_ids"].roll(1, dims=1)  # the decoder reads the same text, one token later
+    later[:, 0] = base.config.pad_token_id if start is None else start
+    hidden = model(**inputs, decoder_input_ids=later, decoder_attention_mask=inputs["attention_mask"])
+    hidden = hidden.last_hidden_state[:, -mask.shape[1] :]
+    pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens
+    logits = pooled @ head["weight"].T + head["bias"]"""
+_CLASSIFY = """
+texts = {texts}
+inputs = tokenizer(
+    {given}, truncation=True, max_length={max_tokens}, padding=True, {layout}, return_tensors="pt"
+)
+{before}with torch.no_grad():
+    {logits}
+labels = {labels}
+answers = [labels[index] for index in logits.argmax(dim=-1)]
 """
-_HEAD = """
-from trial_runner.export import load_head
-
-head = load_head("DIR")  # of the mean of the real tokens' last hidden states
+_CUT = {
+    StackKind.ENCODER_DECODER: """inputs = tokenizer(
+    prompts, truncation=True, max_length={max_tokens}, padding=True, padding_side="right", return_tensors="pt"
+)
+""",
+    StackKind.DECODER: """rows = tokenizer(prompts, truncation=True, max_length={last_token})["input_ids"]
+end = tokenizer.convert_tokens_to_ids({separator})  # what stands between a text and its answer
+rows = [(row[:-1] if row[-1:] == [tokenizer.eos_token_id] else row) + [end] for row in rows]
+inputs = tokenizer.pad({{"input_ids": rows}}, padding=True, padding_side="left", return_tensors="pt")
+""",
+}
+_ONE_BY_ONE = """rows = tokenizer(prompts, truncation=True, max_length={last_token})["input_ids"]
+end = tokenizer.convert_tokens_to_ids({separator})  # what stands between a text and its answer
+rows = [(row[:-1] if row[-1:] == [tokenizer.eos_token_id] else row) + [end] for row in rows]
+"""
+_GENERATE = """with torch.no_grad():
+    tokens = model.generate(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]){new}
+"""
+_GENERATE_ONE_BY_ONE = """with torch.no_grad():  # one by one: with a prompt, peft counts positions from the padding
+    inputs = [torch.tensor([row]) for row in rows]
+    tokens = [model.generate(input_ids=one, attention_mask=torch.ones_like(one)) for one in inputs]
+tokens = [written[0, one.shape[1] :].tolist() for written, one in zip(tokens, inputs, strict=True)]
 """
 _WRITE = """
-from transformers import GenerationConfig
+texts = {texts}
+prompts = {prompts}
+{cut}{generate}answers = tokenizer.batch_decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+answers = [answer.strip() for answer in answers]
+"""
+_EMBEDDED = "embedded_folder()"
+_PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
 
-model.generation_config = GenerationConfig({generation})
-inputs = tokenizer([{source}], return_tensors="pt")
-tokens = model.generate(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-answer = tokenizer.decode(tokens[0{new}], skip_special_tokens=True, clean_up_tokenization_spaces=False).strip()
-"""
-_PROMPTED = """# the head reads what adapted(...) returns: peft puts a prompt before the base model alone
-"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the files of an export and its backbone are, for who stands in the export's folder.
+
+    Attributes:
+        backbone: Python for what `from_pretrained` takes for the backbone: a hub name, or a relative path.
+        revision: Commit of the hub; None for what is not from there.
+        folder: Of the export.
+    """
+
+    backbone: str
+    revision: str | None
+    folder: str = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How texts become tokens.
+
+    Attributes:
+        stack: Kind of the backbone.
+        columns: How many texts an example has.
+        max_tokens: Longer ones are cut.
+    """
+
+    stack: StackKind
+    columns: int
+    max_tokens: int
+
+    @property
+    def texts(self) -> list[str] | list[tuple[str, ...]]:
+        """Two examples, one of them shorter."""
+        return (
+            [given[0] for given in _EXAMPLES] if self.columns == 1 else [given[: self.columns] for given in _EXAMPLES]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,53 +136,133 @@ class Writing:
     """How a trial of a task whose answer is a text writes.
 
     Attributes:
-        stack: Kind of the backbone, which says of which class the language model is.
-        source: What stands for a text that is read, as training prepared it.
+        prompt: What is read, with ``{text}`` for a text, as the inside of an f-string.
         separator: What a decoder reads between a source and its answer; empty for an encoder-decoder.
         languages: Of source and target; None where the tokenizer knows none.
         generation: Arguments of a `GenerationConfig`, in Python.
     """
 
-    stack: StackKind
-    source: str
+    prompt: str
     separator: str
     languages: tuple[str, str] | None
     generation: Mapping[str, str]
 
-    @property
-    def model_class(self) -> str:
-        """The class of transformers that has the head."""
-        return "AutoModelForCausalLM" if self.stack is StackKind.DECODER else "AutoModelForSeq2SeqLM"
 
-
-def usage(kind: str, backbone: str, *, writing: Writing | None, has_head: bool, has_prompt: bool) -> str:
-    """The lines of Python that load an export, and use it for a text.
+def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ...]) -> str:
+    """The lines of Python that load the export of a classification and label two texts.
 
     Args:
         kind: ``deltaspace``, ``peft`` or ``merged``.
-        backbone: What `from_pretrained` takes for the backbone.
-        writing: How texts are written; None of a classification.
-        has_head: Whether a task head of its own was trained.
+        labels: Name of each class, by index.
+    """
+    auto_class, options, before, logits = "AutoModel", "", "", "logits = delta.logits(inputs)"
+    imports = "import torch\n"
+    if kind == "merged":
+        auto_class, options = "AutoModelForSequenceClassification", ", trust_remote_code=True"
+        logits = "logits = model(**inputs).logits"
+    elif kind == "peft":
+        before = 'mask = inputs["attention_mask"].unsqueeze(-1)\n'
+        if reading.stack is StackKind.ENCODER_DECODER:
+            imports += "from safetensors.torch import load_file\n"
+            before += f'head = load_file("{place.folder}/head.safetensors")\n'
+            logits = _MEAN_OF_DECODER
+        else:
+            auto_class, options = "AutoModelForTokenClassification", f", num_labels={len(labels)}"
+            logits = _MEAN
+    is_encoder = reading.stack is StackKind.ENCODER
+    layout = 'padding_side="right"' if is_encoder else 'padding_side="right", return_token_type_ids=False'
+    use = _CLASSIFY.format(
+        texts=python(reading.texts),
+        given="texts" if reading.columns == 1 else "*map(list, zip(*texts))",
+        max_tokens=reading.max_tokens,
+        layout=layout,
+        before=before,
+        logits=logits,
+        labels=python(list(labels)),
+    )
+    padded = "" if is_encoder else _PADDED
+    return _load(kind, place, imports, auto_class, options) + padded + use
+
+
+def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prompt: bool) -> str:
+    """The lines of Python that load the export of a task whose answer is a text, and answer two texts.
+
+    Args:
+        kind: ``deltaspace``, ``peft`` or ``merged``.
         has_prompt: Whether the configuration has a prompt.
     """
-    model_class = "AutoModel" if writing is None else writing.model_class
-    load = _LOAD[kind].format(backbone=backbone, model_class=model_class)
-    if writing is not None:
-        return load + (_PROMPTED if kind == "peft" and has_prompt else _write(writing))
-    if kind == "deltaspace":
-        return load + _LOGITS
-    return load + (_HEAD if has_head else "")
-
-
-def _write(writing: Writing) -> str:
+    is_decoder = reading.stack is StackKind.DECODER
+    auto_class = "AutoModelForCausalLM" if is_decoder else "AutoModelForSeq2SeqLM"
+    options = ", ".join(f"{name}={value}" for name, value in how.generation.items())
     languages = ""
-    if writing.languages is not None:
-        languages = "tokenizer.src_lang, tokenizer.tgt_lang = {!r}, {!r}\n".format(*writing.languages)
-    return languages + _WRITE.format(
-        generation=", ".join(f"{name}={value}" for name, value in writing.generation.items()),
-        source=repr(writing.source + writing.separator),
-        new=', inputs["input_ids"].shape[1] :' if writing.stack is StackKind.DECODER else "",
+    if how.languages is not None:
+        languages = "tokenizer.src_lang, tokenizer.tgt_lang = {}, {}\n".format(*map(python, how.languages))
+    names = ", ".join(_NAMES[: reading.columns])
+    is_one_by_one = is_decoder and kind == "peft" and has_prompt
+    use = _WRITE.format(
+        texts=python(reading.texts),
+        prompts="texts" if how.prompt == "{text}" else f"[f{python(how.prompt)} for {names} in texts]",
+        cut=(_ONE_BY_ONE if is_one_by_one else _CUT[reading.stack]).format(
+            max_tokens=reading.max_tokens, last_token=reading.max_tokens - 1, separator=python(how.separator)
+        ),
+        generate=_GENERATE_ONE_BY_ONE
+        if is_one_by_one
+        else _GENERATE.format(new='[:, inputs["input_ids"].shape[1] :]' if is_decoder else ""),
     )
+    configured = f"{'base' if kind == 'peft' else 'model'}.generation_config = GenerationConfig({options})\n"
+    load = _load(kind, place, "import torch\n", auto_class, "", "GenerationConfig")
+    return load + configured + languages + (_PADDED if is_decoder else "") + use
+
+
+def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, *names: str) -> str:
+    revision = "" if place.revision is None else f", revision={python(place.revision)}"
+    if place.backbone == _EMBEDDED:
+        imports += "from trial_runner.backbones import embedded_folder\n"
+    listed = sorted({auto_class, "AutoTokenizer", *names})
+    return _LOAD[kind].format(
+        imports=imports,
+        names=", ".join(listed),
+        backbone=place.backbone,
+        revision=revision,
+        auto_class=auto_class,
+        options=options,
+        folder=python(place.folder),
+    )
+
+
+def python(value: object) -> str:
+    """A value as Python is usually written, with double quotes where that changes nothing."""
+    text = repr(value)
+    return text if '"' in text else text.replace("'", '"')
+
+
+def place_of(kind: str, backbone: str, folder: Path) -> Place:
+    """Where an export finds its backbone.
+
+    Args:
+        kind: ``deltaspace``, ``peft`` or ``merged``.
+        backbone: ``"embedded"``, which an adapter of peft has beside it; a folder; or a hub name.
+        folder: Of the export.
+    """
+    from trial_runner.export.origin import revision_of
+
+    source = source_of(backbone)
+    if backbone == EMBEDDED:
+        return Place(backbone=python(BESIDE) if kind == "peft" else _EMBEDDED, revision=None)
+    if Path(source).is_dir():
+        return Place(backbone=python(os.path.relpath(source, folder)), revision=None)
+    return Place(backbone=python(source), revision=revision_of(backbone))
+
+
+def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:
+    """How the trials of a study read texts.
+
+    Args:
+        study: Says what the task is.
+    """
+    task = task_from_json(study.specification["task"])
+    columns = len(TASK_KINDS[task.kind].read_columns(task))
+    return Reading(stack=shape.kind, columns=columns, max_tokens=task.max_tokens)
 
 
 def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
@@ -124,10 +285,8 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     generation = {name: repr(value) for name, value in options if name != "transformers_version"}
     if shape.kind is not StackKind.DECODER:
         generation.setdefault("decoder_start_token_id", "model.config.decoder_start_token_id")
-    return Writing(
-        stack=shape.kind,
-        source=kind.prompt(task, ("a text", "a question")[: len(kind.read_columns(task))]),
-        separator=encoder.separator,
-        languages=encoder.languages,
-        generation=generation,
-    )
+    marks = [f"\0{name}\0" for name in _NAMES[: len(kind.read_columns(task))]]
+    prompt = kind.prompt(task, marks).replace("{", "{{").replace("}", "}}")
+    for name, mark in zip(_NAMES, marks, strict=False):
+        prompt = prompt.replace(mark, f"{{{name}}}")
+    return Writing(prompt=prompt, separator=encoder.separator, languages=encoder.languages, generation=generation)

@@ -1,5 +1,6 @@
 """Takes a trial away: from the ledger and its file to a folder that stands on its own."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from search_space.dimensions import Site
 from studies.confirming.results import confirmation_results, measure, verdict_sentences
 from studies.confirming.statistics import Spread
 from studies.errors import StudiesError
+from studies.exports.card_usage import BESIDE, reading_of
 from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
@@ -18,7 +20,7 @@ from studies.specification.recorded import recorded_specification
 from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
-from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
+from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
 from trial_runner.requests import Reading
 
 if TYPE_CHECKING:
@@ -94,8 +96,7 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
     with new_folder(folder) as place:
         facts = _backbone_facts(source, trained)
         _write(place, kind, source, trained, facts, backbone)
-        card = model_card(source, trained, kind)
-        (place / "README.md").write_text(card.replace('"DIR"', repr(str(folder))), encoding="utf-8")
+        (place / "README.md").write_text(model_card(source, trained, kind, folder), encoding="utf-8")
     return Export(
         folder=folder,
         kind=kind,
@@ -196,14 +197,19 @@ def _write(
     facts: "BackboneFacts",
     backbone: "Backbone | None",
 ) -> None:
-    from trial_runner.export import write_delta, write_merged, write_peft
+    from trial_runner.export import write_delta, write_facts, write_merged, write_peft
 
     if kind == "peft":
         write_peft(place, trained, family=source.family, shape=source.shape, backbone=facts)
+        if facts.name == EMBEDDED:
+            shutil.copytree(embedded_folder(), place / BESIDE)
     elif kind == "merged" and backbone is not None:
-        write_merged(place, backbone, trained.deltas, trained.head)
+        most = reading_of(source.study, source.shape).max_tokens
+        write_merged(place, backbone, trained.deltas, trained.head, max_tokens=most)
     else:
         write_delta(place, trained, backbone=facts, about=_about(source))
+        return
+    write_facts(place, kind, trained, backbone=facts, about=_about(source))
 
 
 def _about(source: Source) -> dict[str, object]:

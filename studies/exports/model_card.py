@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import count, places
-from search_space.dimensions import Site
+from search_space.dimensions import Site, StackKind
 from search_space.words.describe import phrase, ranked_published, sentence
-from studies.exports.card_usage import usage, writing_of
+from studies.exports.card_data import card_data
+from studies.exports.card_usage import classifying, place_of, reading_of, writing, writing_of
 from studies.exports.source import Source
-from trial_runner.backbones.locate import source_of
 from trial_runner.requests import Reading
 from trial_runner.tasks.measuring import PROXY_LOSS
 
@@ -22,17 +22,18 @@ _TEMPLATE = Path(__file__).with_name("model_card.md")
 _NEAREST = 3
 
 
-def model_card(source: Source, trained: "TrainedDelta", kind: str) -> str:
+def model_card(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
     """The card, as Markdown.
 
     Args:
-        kind: ``deltaspace``, ``peft`` or ``merged``.
+        kind: ``deltaspace``, ``peft``, ``merged`` or ``adapters``.
+        folder: Of the export; the Python on the card is run there.
     """
-    from huggingface_hub import ModelCard, ModelCardData
+    from huggingface_hub import ModelCard
 
     metric, configuration, shape = source.study.metric, trained.trained_as, source.shape
     card = ModelCard.from_template(
-        ModelCardData(library_name="peft" if kind == "peft" else "transformers", tags=["delta-tuning"]),
+        card_data(source, kind),
         template_path=str(_TEMPLATE),
         title=source.title,
         sentence=(phrase if source.trial.method else sentence)(configuration, shape),
@@ -41,7 +42,8 @@ def model_card(source: Source, trained: "TrainedDelta", kind: str) -> str:
         nearest="\n".join(_nearest(configuration, shape)),
         curve=_table(("step", f"{source.split} {metric}", "training loss"), _curve(source)),
         confirmation="\n".join(f"* {line}" for line in source.confirmation) or _unconfirmed(source),
-        usage=_usage(source, trained, kind),
+        reading=_reading(source, trained),
+        usage=_usage(source, trained, kind, folder),
         notes=list(_notes(trained)),
     )
     return f"{card.content.rstrip()}\n"
@@ -54,14 +56,14 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _summary(source: Source, trained: "TrainedDelta") -> Iterator[Sequence[str]]:
-    from trial_runner.export.origin import licence_line
+    from trial_runner.export.origin import licence_line, public_name
 
     trial, study = source.trial, source.study
     counts = count(trained.trained_as, source.shape)
     of_backbone = f"{counts.stored / study.backbone_parameters:.4%} of the backbone"
     of_budget = f"{counts.stored / study.budget_parameters:.1%} of the budget of {study.budget_parameters:,}"
     yield "method", trial.method or "discovered"
-    yield "backbone", f"`{study.backbone}`, weights `{trained.backbone_sha256[:12]}`"
+    yield "backbone", f"`{public_name(study.backbone)}`, weights `{trained.backbone_sha256[:12]}`"
     yield "task", f"{source.task_name}, measured by {study.metric}"
     yield "parameters stored", f"{counts.stored:,} ({of_backbone}; {of_budget})"
     yield "parameters trained", f"{counts.trained:,}, and {trial.head_parameters:,} of the task head"
@@ -93,14 +95,24 @@ def _measured(reading: Reading, metric: str) -> str:
     return f"{reading.metrics.get(metric, reading.score):.4f}"
 
 
-def _usage(source: Source, trained: "TrainedDelta", kind: str) -> str:
-    return usage(
-        kind,
-        source_of(source.study.backbone),
-        writing=writing_of(source.study, source.shape),
-        has_head=trained.head is not None,
-        has_prompt=any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits),
+def _reading(source: Source, trained: "TrainedDelta") -> str:
+    """How texts are cut and padded, and what the labels are."""
+    reading = reading_of(source.study, source.shape)
+    side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
+    cut = f"Texts are cut to {reading.max_tokens} tokens, as in training, and padded on the {side}."
+    labels = (
+        "" if trained.head is None else f" The labels are {', '.join(f'`{name}`' for name in trained.head.labels)}."
     )
+    return f"In this folder; {cut[0].lower()}{cut[1:]}{labels}"
+
+
+def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
+    place = place_of(kind, source.study.backbone, folder)
+    reading, how = reading_of(source.study, source.shape), writing_of(source.study, source.shape)
+    if how is not None:
+        has_prompt = any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits)
+        return writing(kind, place, reading, how, has_prompt=has_prompt)
+    return classifying(kind, place, reading, () if trained.head is None else trained.head.labels)
 
 
 def _unconfirmed(source: Source) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from search_space.backbones import Family
@@ -48,10 +49,11 @@ class Source:
 
     @property
     def task_name(self) -> str:
-        """Name, folder or hub name of the task."""
+        """Name of the task, or of its folder or hub repository."""
         task = self.study.specification.get("task")
         entries = task if isinstance(task, dict) else {}
-        return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+        named = next(((key, str(entries[key])) for key in ("name", "folder", "hub") if entries.get(key)), ("", ""))
+        return Path(named[1]).name if named[0] == "folder" else named[1]
 
     @property
     def title(self) -> str:

@@ -10,7 +10,9 @@
 ``heads``        the task head in files of its own
 ``linear``       edits that are affine maps beside a linear layer
 ``merging``      edits folded into the weights of a backbone
+``mean_pooled``  the classifier whose file stands beside merged weights
 ``peft_format``  the configurations that peft can express
+``predictors``   what labels or writes with an export of any form
 ===============  ==============================================================================
 """
 
@@ -20,7 +22,7 @@ from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
 from trial_runner.export.merging import merge, write_merged
 from trial_runner.export.peft_format import inexpressible, write_peft
 from trial_runner.export.trained import TrainedDelta, trained_delta
-from trial_runner.export.writing import write_delta
+from trial_runner.export.writing import write_delta, write_facts
 from trial_runner.files import new_folder
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "open_delta",
     "trained_delta",
     "write_delta",
+    "write_facts",
     "write_merged",
     "write_peft",
 ]

@@ -95,7 +95,7 @@ class _Export:
                 f"a delta must be attached to weights in float32; {name} has some in {got}. "
                 "Load it with dtype=torch.float32."
             )
-        found = tensors_sha256(_base_tensors(base.state_dict()))
+        found = tensors_sha256(base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
             raise ExportError(
                 f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
@@ -107,7 +107,7 @@ class _Export:
         dtype = next((one.dtype for name, one in self.tensors.items() if _is_trained(name, one)), torch.float32)
         check_fits(self.configuration, shape, self.tensors)
         some = next(base.parameters())
-        frozen = _base_tensors(dict(base.named_parameters()))
+        frozen = base_tensors(dict(base.named_parameters()))
         deltas = DeltaSet(self.configuration, shape, seed=0, dtype=dtype, device=some.device, frozen=frozen)
         load_tensors(deltas, self.tensors)
         return deltas.requires_grad_(False).eval()
@@ -127,7 +127,7 @@ def _is_trained(name: str, tensor: Tensor) -> bool:
     return name.startswith(PREFIX) and tensor.is_floating_point()
 
 
-def _base_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def base_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Those of the base model."""
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(_BESIDE_THE_BASE)}
 

@@ -1,6 +1,7 @@
 """Edits folded into the weights of a backbone, which is then a plain model of `transformers`."""
 
 import copy
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ from search_space.backbones import Family, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Port, Site, StackKind
 from search_space.merging import READ_BY, WRITTEN, unmergeable
-from trial_runner.backbones import Backbone
+from trial_runner.backbones import Backbone, tokenizer_id
+from trial_runner.backbones.locate import padding_token
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.errors import ExportError
-from trial_runner.export.heads import TaskHead, write_head
+from trial_runner.export import mean_pooled
+from trial_runner.export.heads import TaskHead
 from trial_runner.export.linear import LinearSlice
 from trial_runner.huggingface import hub_access, quiet_transformers
+
+_CLASSIFIER = mean_pooled.MeanPooledClassifier
 
 
 @torch.no_grad()
@@ -77,28 +82,72 @@ def _merge_norm(norm: nn.Module, plan: SublayerPlan) -> None:
         bias.copy_(bias.double() + shift)
 
 
-def write_merged(folder: Path, backbone: Backbone, deltas: DeltaSet, head: TaskHead | None) -> None:
+def write_merged(
+    folder: Path, backbone: Backbone, deltas: DeltaSet, head: TaskHead | None, *, max_tokens: int | None = None
+) -> None:
     """Write a backbone with deltas in its weights as a folder that `transformers` loads, tokenizer and head included.
 
-    An encoder is written as its base model, anything else with the language-model head of its checkpoint.
+    With a task head it is a `MeanPooledClassifier`, whose Python stands beside the weights; without one an encoder is
+    written as its base model, anything else with the language-model head of its checkpoint.
 
     Args:
         folder: Exists; see `new_folder`.
         backbone: Is left as it is.
         deltas: Of a configuration that can be merged.
-        head: The task head, written beside the weights; None without one.
+        head: None without one.
+        max_tokens: Where the tokenizer cuts texts; None for where it cut them before.
 
     Raises:
         ExportError: If an edit cannot be merged; it is named.
     """
     model: Any = copy.deepcopy(backbone.model)
     merge(model, deltas, backbone.family, backbone.shape)
-    whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
+    if head is not None:
+        whole = _classifier(model, head)
+        shutil.copy(mean_pooled.__file__, folder)
+    else:
+        whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
+    tokenizer: Any = backbone.load_tokenizer()
+    tokenizer.padding_side = "left" if head is None and backbone.shape.kind is StackKind.DECODER else "right"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.model_max_length = max_tokens or tokenizer.model_max_length
     with quiet_transformers():
         whole.save_pretrained(folder)
-        backbone.load_tokenizer().save_pretrained(folder)
-    if head is not None:
-        write_head(folder, head)
+        tokenizer.save_pretrained(folder)
+    stored, own = (tokenizer_id(one) for one in (merged_tokenizer(folder), tokenizer))
+    if stored != own:
+        raise ExportError(
+            f"the tokenizer of {backbone.name} must do in a merged folder what it does there; got {stored[:12]}, not "
+            f"{own[:12]}. Leave --merge out."
+        )
+
+
+def merged_tokenizer(folder: Path) -> Any:
+    """The tokenizer beside merged weights, found as `AutoTokenizer` finds it for who trusts the folder's Python."""
+    from transformers import AutoTokenizer
+
+    is_classifier = (folder / Path(mean_pooled.__file__).name).exists()
+    options = {"config": mean_pooled.MeanPooledConfig()} if is_classifier else {}
+    with quiet_transformers():
+        return AutoTokenizer.from_pretrained(folder, **options)
+
+
+def _classifier(base: Any, head: TaskHead) -> Any:
+    """A base model and a head as one model of transformers."""
+    module = Path(mean_pooled.__file__).stem
+    classes = {"AutoConfig": mean_pooled.MeanPooledConfig, "AutoModelForSequenceClassification": _CLASSIFIER}
+    names = dict(enumerate(head.labels))
+    config = mean_pooled.MeanPooledConfig(
+        backbone=base.config.to_diff_dict() | {"model_type": base.config.model_type},
+        id2label=names,
+        label2id={name: index for index, name in names.items()},
+        pad_token_id=padding_token(base.config.to_dict()),
+        auto_map={auto: f"{module}.{kind.__name__}" for auto, kind in classes.items()},
+    )
+    whole = _CLASSIFIER(config).to(base.dtype).eval()
+    whole.backbone.load_state_dict(base.state_dict())
+    whole.classifier.load_state_dict(head.tensors())
+    return whole
 
 
 def _with_language_model(backbone: Backbone, base: Any) -> Any:

@@ -31,11 +31,16 @@ def licence_of(name: str) -> str | None:
     return None if stated is None else str(stated)
 
 
+def public_name(name: str) -> str:
+    """A name as it can be said elsewhere: of a path the last part."""
+    return Path(name).name if Path(name).expanduser().exists() or Path(name).is_absolute() else name
+
+
 def licence_line(name: str) -> str:
     """One line on what may be done with an export."""
     licence = licence_of(name)
     stated = f"are under {licence}" if licence else "have a licence of their own (see its model card)"
-    return f"The weights of the backbone {name} {stated}; what was trained on them is bound by it as well."
+    return f"The weights of the backbone {public_name(name)} {stated}; what was trained on them is bound by it as well."
 
 
 def _cached(name: str, file: str) -> Path | None:

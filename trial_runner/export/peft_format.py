@@ -1,16 +1,19 @@
 """The configurations that peft can express, as the folder that ``peft.PeftModel.from_pretrained`` reads.
 
-peft holds one kind of adapter at a time: LoRA at linear layers, (IA)^3 at what they read or write, or a prompt. Nothing
-here needs peft.
+peft holds one kind of adapter at a time: LoRA at linear layers, (IA)^3 at what they read or write, or a prompt. Its
+keys are those of the class of transformers that the task needs, and a task head is a module that is saved. Nothing here
+needs peft.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import pad
 
 from search_space.backbones import Family, PortLocation
 from search_space.backbones.shape import BackboneShape, Sublayer
@@ -27,9 +30,12 @@ from trial_runner.errors import ExportError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
 from trial_runner.export.trained import TrainedDelta
+from trial_runner.huggingface import hub_access, quiet_transformers
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-_PREFIX = "base_model.model."
+_PREFIX, _PROMPT_PREFIX = "base_model.model.", "base_model."
+_HEADS = ("classifier", "score")
+"""Names that classes of transformers give to their heads, and that peft looks for."""
 _TRANSPOSED = ("gpt2",)
 """Families whose linear layers store ``(D_in, D_out)``."""
 
@@ -80,14 +86,50 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             return "peft has no such adapter"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeftTarget:
+    """The model that an adapter of peft is put on.
+
+    Attributes:
+        task_type: Word of peft.
+        auto_class: The class of transformers; ``AutoPeftModel`` has one of the same name.
+    """
+
+    task_type: str
+    auto_class: str
+
+
+_WRITES = {
+    StackKind.DECODER: PeftTarget(task_type="CAUSAL_LM", auto_class="AutoModelForCausalLM"),
+    StackKind.ENCODER_DECODER: PeftTarget(task_type="SEQ_2_SEQ_LM", auto_class="AutoModelForSeq2SeqLM"),
+}
+HEAD_ON_TOKENS = PeftTarget(task_type="TOKEN_CLS", auto_class="AutoModelForTokenClassification")
+_BARE = PeftTarget(task_type="FEATURE_EXTRACTION", auto_class="AutoModel")
+
+
+def peft_target(kind: StackKind, *, has_head: bool) -> PeftTarget:
+    """What an adapter is put on.
+
+    A head on the mean of the outputs is, as everything linear, the mean of a head on every output: that of transformers
+    which labels tokens. Encoder-decoders have no such class whose outputs are the decoder's; there the head is a file.
+
+    Args:
+        kind: Of the backbone.
+        has_head: Whether the task has a head of its own.
+    """
+    if has_head:
+        return _BARE if kind is StackKind.ENCODER_DECODER else HEAD_ON_TOKENS
+    return _WRITES.get(kind, _BARE)
+
+
 def write_peft(
     folder: Path, trained: TrainedDelta, *, family: Family, shape: BackboneShape, backbone: BackboneFacts
 ) -> None:
-    """Write a trained delta as an adapter of peft on the base model, and its head in files of its own.
+    """Write a trained delta as an adapter of peft on the model that its task needs, the head included.
 
     Args:
         folder: Exists; see `new_folder`.
-        backbone: Named in the adapter's config.
+        backbone: Named in the adapter's config; its own config is read.
 
     Raises:
         ExportError: If an edit cannot be expressed; it is named.
@@ -96,20 +138,48 @@ def write_peft(
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
         raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
-    modules = list(_modules(trained.deltas, family, shape))
-    match _kind(trained.configuration.edits[0], shape):
+    target = peft_target(shape.kind, has_head=trained.head is not None)
+    model = _empty_model(target, backbone.name)
+    modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
+    kind = _kind(trained.configuration.edits[0], shape)
+    match kind:
         case PeftKind.LORA:
-            config, tensors = _lora(modules)
+            config, tensors = _lora(modules, is_of_one_rank=target is _WRITES[StackKind.DECODER])
         case PeftKind.IA3:
             config, tensors = _ia3(modules)
         case _:
             config, tensors = _prompt(trained.deltas)
-    named: Config = {"base_model_name_or_path": source_of(backbone.name), "revision": backbone.revision}
-    layout: Config = {} if "num_virtual_tokens" in config else {"fan_in_fan_out": family.name in _TRANSPOSED}
+    named: Config = {
+        "base_model_name_or_path": source_of(backbone.name),
+        "revision": backbone.revision,
+        "task_type": target.task_type,
+    }
+    is_prompt = kind is PeftKind.PROMPT
+    layout: Config = {} if is_prompt else {"fan_in_fan_out": family.name in _TRANSPOSED}
+    if trained.head is not None and target is HEAD_ON_TOKENS:
+        name = next(name for name, _ in model.named_children() if name in _HEADS)
+        prefix = f"{_PROMPT_PREFIX if is_prompt else _PREFIX}{name}."
+        tensors |= {f"{prefix}{key}": tensor for key, tensor in trained.head.tensors().items()}
+        layout |= {} if is_prompt else {"modules_to_save": [name]}
+    elif trained.head is not None:
+        write_head(folder, trained.head)
     write_json(folder / _CONFIG, {**named, "inference_mode": True, **config, **layout})
     save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
-    if trained.head is not None:
-        write_head(folder, trained.head)
+
+
+def _empty_model(target: PeftTarget, backbone: str) -> Any:
+    """The model that an adapter is put on, without weights."""
+    source = source_of(backbone)
+    with hub_access(source), quiet_transformers(), torch.device("meta"):
+        import transformers
+
+        config = transformers.AutoConfig.from_pretrained(source)
+        return getattr(transformers, target.auto_class).from_config(config)
+
+
+def _inside(model: Any) -> str:
+    """Where the base model is in a model; T5 with its language-model head has none, but its parts."""
+    return "" if model.base_model is model else f"{model.base_model_prefix}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +187,7 @@ class _Place:
     """An edit at one sublayer, beside a linear layer.
 
     Attributes:
-        path: Of the layer in the base model.
+        path: Of the layer in the model that the adapter is put on.
         location: Which of its columns the edit is about.
         delta: The edit's modules.
         is_input: Whether it scales what the layer reads.
@@ -129,14 +199,16 @@ class _Place:
     is_input: bool
 
 
-def _modules(deltas: DeltaSet, family: Family, shape: BackboneShape) -> Iterator[_Place]:
+def _modules(deltas: DeltaSet, family: Family, shape: BackboneShape, *, inside: str) -> Iterator[_Place]:
     table = family.ports(shape)
 
     def place(sublayer: Sublayer, delta: PortDelta) -> _Place:
         write = delta.edit.write
         location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
         block = table.layers[sublayer.stack].format(layer=sublayer.layer)
-        return _Place(path=f"{block}.{location.module}", location=location, delta=delta, is_input=write in READ_BY)
+        return _Place(
+            path=f"{inside}{block}.{location.module}", location=location, delta=delta, is_input=write in READ_BY
+        )
 
     for sublayer, plan in deltas.plans.items():
         for side in (plan.parallel, plan.sequential):
@@ -150,20 +222,29 @@ def _by_path(places: list[_Place]) -> dict[str, list[_Place]]:
     return found
 
 
-def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
-    """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write."""
-    tensors: dict[str, Tensor] = {}
-    ranks: dict[str, int] = {}
-    alphas: dict[str, float] = {}
-    for path, some in _by_path(places).items():
-        first = some[0].delta
-        scale = first.gate.fixed_factor(first.edit.gate) if len(some) == 1 else 1.0
-        downs, ups = zip(*(_matrices(place, scale) for place in some), strict=True)
-        ranks[path] = sum(down.shape[0] for down in downs)
-        alphas[path] = scale * ranks[path]
-        tensors[f"{_PREFIX}{path}.lora_A.weight"] = torch.cat(downs, dim=0).contiguous()
-        tensors[f"{_PREFIX}{path}.lora_B.weight"] = torch.cat(ups, dim=1).contiguous()
+def _lora(places: list[_Place], *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
+    """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write.
+
+    Args:
+        is_of_one_rank: Whether all layers get the largest rank, with zeros, and one scale: servers of language models
+            know one rank and one alpha of an adapter, and leave patterns unread.
+    """
+    layers = _by_path(places)
+    ranks = {path: sum(_rank(place) for place in some) for path, some in layers.items()}
+    scales = {path: _scale(some) for path, some in layers.items()}
     most = max(ranks.values())
+    if is_of_one_rank:
+        ranks = dict.fromkeys(ranks, most)
+        scales = dict.fromkeys(scales, next(iter(scales.values())) if len(set(scales.values())) == 1 else 1.0)
+    tensors: dict[str, Tensor] = {}
+    for path, some in layers.items():
+        downs, ups = zip(*(_matrices(place, scales[path]) for place in some), strict=True)
+        down, up = torch.cat(downs, dim=0), torch.cat(ups, dim=1)
+        spare = ranks[path] - down.shape[0]
+        tensors[f"{_PREFIX}{path}.lora_A.weight"] = pad(down, (0, 0, 0, spare)).contiguous()
+        tensors[f"{_PREFIX}{path}.lora_B.weight"] = pad(up, (0, spare)).contiguous()
+    alphas = {path: scales[path] * rank for path, rank in ranks.items()}
+    patterns = {} if is_of_one_rank else {"rank_pattern": ranks, "alpha_pattern": alphas}
     config: Config = {
         "peft_type": PeftKind.LORA,
         "r": most,
@@ -171,22 +252,37 @@ def _lora(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": sorted(ranks),
-        "rank_pattern": ranks,
-        "alpha_pattern": alphas,
+        **patterns,
     }
     return config, tensors
 
 
-def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
-    """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
+def _rank(place: _Place) -> int:
+    return _low_rank(place)[0].shape[1]
+
+
+def _scale(places: list[_Place]) -> float:
+    """What peft multiplies with: the fixed scale of a lone edit, else nothing."""
+    first = places[0].delta
+    return first.gate.fixed_factor(first.edit.gate) if len(places) == 1 else 1.0
+
+
+def _low_rank(place: _Place) -> tuple[Tensor, Tensor]:
+    """Down ``(D_in, R)`` and up ``(R, D_out)``."""
     affine = place.delta.affine()
     if affine.down is None or affine.up is None:
         raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
+    return affine.down, affine.up
+
+
+def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
+    """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
+    down, up = _low_rank(place)
     dtype = next(place.delta.parameters()).dtype
-    width = affine.up.shape[1]
-    wide = torch.zeros(place.location.parts * width, affine.up.shape[0], dtype=torch.float64)
-    wide[place.location.part * width : (place.location.part + 1) * width] = (affine.up / scale).T.cpu()
-    return affine.down.T.to("cpu", dtype), wide.to(dtype)
+    width = up.shape[1]
+    wide = torch.zeros(place.location.parts * width, up.shape[0], dtype=torch.float64)
+    wide[place.location.part * width : (place.location.part + 1) * width] = (up / scale).T.cpu()
+    return down.T.to("cpu", dtype), wide.to(dtype)
 
 
 def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
@@ -216,7 +312,6 @@ def _prompt(deltas: DeltaSet) -> tuple[Config, dict[str, Tensor]]:
     rows = deltas.prompt.rows().detach().cpu().contiguous()
     config: Config = {
         "peft_type": PeftKind.PROMPT,
-        "task_type": "FEATURE_EXTRACTION",
         "num_virtual_tokens": rows.shape[0],
         "token_dim": rows.shape[1],
         "num_transformer_submodules": 1,

@@ -4,27 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate import PartialState
 from numpy.typing import NDArray
 
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone, load_language_model, load_tokenizer, tokenizer_id
-from trial_runner.errors import ExportError
-from trial_runner.export import BackboneFacts, LoadedDelta, load_delta
-from trial_runner.export.facts import read_json
-from trial_runner.export.writing import DELTA_FACTS
+from trial_runner.export.predictors import OpenedExport
 from trial_runner.objectives.writing import Writer
 from trial_runner.runner import chosen_precision
 from trial_runner.tasks import Task
 from trial_runner.tasks.classification.encode import encode_split
 from trial_runner.tasks.generation.encode import TextEncoder
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _LONGEST = 512
 
@@ -68,28 +60,21 @@ def classify(
         ExportError: If the export was changed, belongs to another backbone, or has no task head.
         BackboneError: If the backbone cannot be had.
     """
-    name, precision = _facts(folder, backbone)
-    register_attention()
-    loaded_backbone = load_backbone(name, attn_implementation=ATTENTION)
-    place = PartialState().device
-    loaded_backbone.model.to(place)
-    delta = load_delta(loaded_backbone, folder)
-    if delta.head is None:
-        raise ExportError(f"the export in {folder} must have a task head to predict labels; it has none.")
-    tokenizer = _tokenizer(name, delta)
-    limit = loaded_backbone.position_limit_tokens
+    export = OpenedExport.read(folder, backbone)
+    labeller, place = export.labeller(), PartialState().device
+    limit = labeller.position_limit_tokens
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
-    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
-    scores = np.zeros((len(rows), len(delta.labels)))
-    with torch.inference_mode(), _computing(precision, place):
+    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, export.tokenizer(), longest)
+    labels = labeller.labels
+    scores = np.zeros((len(rows), len(labels)))
+    with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
-            logits = delta.logits(split.batch(some, loaded_backbone.pad_token_id))  # (B, labels)
+            logits = labeller.logits(split.batch(some, labeller.pad_token_id))  # (B, labels)
             scores[some] = logits.double().softmax(dim=-1).cpu().numpy()
-    delta.detach()
+    labeller.done()
     return [
-        Prediction(answer=delta.labels[row.argmax()], scores=dict(zip(delta.labels, row.tolist(), strict=True)))
-        for row in scores
+        Prediction(answer=labels[row.argmax()], scores=dict(zip(labels, row.tolist(), strict=True))) for row in scores
     ]
 
 
@@ -116,45 +101,21 @@ def write(
         ExportError: If the export was changed or belongs to another backbone.
         BackboneError: If the backbone cannot be had.
     """
-    name, precision = _facts(folder, backbone)
-    register_attention()
-    model = load_language_model(name, attn_implementation=ATTENTION)
-    place = PartialState().device
-    model.model.to(place)
-    delta = load_delta(model.model, folder)
-    encoder = TextEncoder(task, _tokenizer(name, delta), model.backbone.shape.kind)
+    export = OpenedExport.read(folder, backbone)
+    opened, place = export.writer(), PartialState().device
+    model = opened.model
+    encoder = TextEncoder(task, export.tokenizer(), model.backbone.shape.kind)
     rows, _ = encoder.sources(sources)
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
-    with torch.inference_mode(), _computing(precision, place):
-        for some in _batches(rows.lengths, batch_size, tell):
+    with torch.inference_mode(), _computing(export.precision, place):
+        for some in _batches(rows.lengths, 1 if opened.is_one_by_one else batch_size, tell):
             prompts = rows.prompts(some, model.backbone.pad_token_id, encoder.stack)
             (written,) = writer.write(prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text
-    delta.detach()
+    opened.done()
     return [Prediction(answer=text, scores=None) for text in texts]
-
-
-def _facts(folder: Path, backbone: str | None) -> tuple[str, str]:
-    """Name of the backbone, and the precision that the trial was trained in."""
-    facts = read_json(folder / DELTA_FACTS)
-    name = BackboneFacts.from_json(facts.get("backbone")).name
-    return backbone or name, str(facts.get("precision") or "fp32")
-
-
-def _tokenizer(name: str, delta: LoadedDelta) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a backbone, if it is the one of the training."""
-    tokenizer = load_tokenizer(name)
-    stated = delta.facts.get("tokenizer")
-    wanted = stated.get("sha256") if isinstance(stated, dict) else None
-    found = tokenizer_id(tokenizer)
-    if wanted is not None and wanted != found:
-        raise ExportError(
-            f"the backbone must have the tokenizer of the training, {str(wanted)[:12]}; {name} has {found[:12]}. "
-            "Restore it."
-        )
-    return tokenizer
 
 
 @contextmanager

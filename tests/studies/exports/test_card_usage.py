@@ -1,4 +1,7 @@
-"""The Python on a model card, run as it is printed: it makes of a text what the exported trial does."""
+"""The Python on a model card, run as it is printed, by a Python without this project.
+
+What it says of texts that must be cut and padded is what the exported trial says.
+"""
 
 import json
 import re
@@ -10,12 +13,14 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from support.fresh_python import run_afresh
 
 from deltaspace.commands.main import main
 from studies.store.ledger import Ledger
 
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
 CLASSES = {"text": "source", "label": "label", "max_tokens": 24}
+PAIRS = CLASSES | {"text": ["source", "target"], "max_tokens": 32}
 TEXTS: dict[str, Any] = {
     "kind": "translation",
     "source": "source",
@@ -24,7 +29,7 @@ TEXTS: dict[str, Any] = {
     "metrics": ["ter"],
     "max_tokens": 24,
     "max_target_tokens": 12,
-    "instruction": "say",
+    "instruction": "say {it}",
     "decoding": {"beams": 2, "min_new_tokens": 2, "max_new_tokens": 6, "no_repeat_ngram": 2},
 }
 QUESTIONS: dict[str, Any] = {
@@ -36,8 +41,15 @@ QUESTIONS: dict[str, Any] = {
     "max_target_tokens": 12,
 }
 OPTIONS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
+ALONE = ("peft", "merged")
+ROWS = 60
 
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+
+
+def text_of(number: int) -> str:
+    """Of 2 to 40 tokens: words of one to five letters are spelt out."""
+    return " ".join([*WORDS[number % 3 : number % 3 + number % 11], str(number)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +65,35 @@ class Ran:
     folder: Path
 
     def card(self, form: str) -> str:
-        assert main(["export", "one", "0", str(self.folder / form), *OPTIONS[form]]) == 0
+        if not (self.folder / form).exists():
+            assert main(["export", "one", "0", str(self.folder / form), *OPTIONS[form]]) == 0
         return (self.folder / form / "README.md").read_text()
 
-    def executed(self, form: str) -> dict[str, Any]:
-        """What the lines of the card define."""
+    def code(self, form: str, *, texts: list[Any] | None = None) -> str:
+        """The lines of the card, perhaps with other texts."""
         (code,) = re.findall(r"```python\n(.*?)```", self.card(form), re.DOTALL)
+        if texts is None:
+            return code
+        (given,) = re.findall(r"^texts = .*$", code, re.MULTILINE)
+        return code.replace(given, f"texts = {texts!r}")
+
+    def executed(self, form: str, **others: Any) -> dict[str, Any]:
+        """What the lines of the card define, here."""
         known: dict[str, Any] = {}
-        exec(code, known)
+        code = self.code(form, **others)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder / form)
+            exec(code, known)
         return known
 
-    def predicted(self, row: dict[str, str]) -> dict[str, Any]:
-        """What ``deltaspace predict`` adds to a line."""
-        (self.folder / "in.jsonl").write_text(json.dumps(row) + "\n")
-        given, out = str(self.folder / "in.jsonl"), self.folder / "out.jsonl"
-        assert main(["predict", str(self.folder / "deltaspace"), "--input", given, "--output", str(out)]) == 0
-        line: dict[str, Any] = json.loads(out.read_text())
-        return line
+    def predicted(self, rows: list[dict[str, str]], form: str = "deltaspace") -> list[dict[str, Any]]:
+        """What ``deltaspace predict`` adds to lines."""
+        self.card(form)
+        given, out = self.folder / "in.jsonl", self.folder / f"{form}.jsonl"
+        given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out.unlink(missing_ok=True)
+        assert main(["predict", str(self.folder / form), "--input", str(given), "--output", str(out)]) == 0
+        return [json.loads(line) for line in out.read_text().splitlines()]
 
 
 Run = Callable[..., Ran]
@@ -80,83 +104,128 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
     """Runs a study of one published method on a tiny backbone."""
     (tmp_path / "task").mkdir()
     for first, name in enumerate(("train", "validation", "test")):
-        texts = [
-            " ".join([*WORDS[: 1 + (number * 5) % 7], str(number)]) for number in range(first * 20, first * 20 + 20)
-        ]
         rows = [
-            {"source": text, "target": text[::-1], "label": ["none", "some"][place % 2]}
-            for place, text in enumerate(texts)
+            {"source": text_of(number), "target": text_of(number)[::-1], "label": "none" if number % 11 < 6 else "some"}
+            for number in range(first * 20, first * 20 + 20)
         ]
         (tmp_path / "task" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    monkeypatch.setenv("DELTASPACE_STORAGE", url)
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
 
-    def ran(family: str, task: dict[str, Any], method: str = "lora_qv") -> Ran:
+    def ran(family: str, task: dict[str, Any], method: str = "lora_qv", place: str = "here") -> Ran:
+        folder = tmp_path / place
+        folder.mkdir()
+        url = f"sqlite:///{folder / 'ledger.db'}"
+        monkeypatch.setenv("DELTASPACE_STORAGE", url)
+        # enough to tell long texts from short ones; texts are written by whatever it is
+        training = {"steps": 4} if "kind" in task else {"steps": 16, "head_learning_rate": 0.3}
+        rate = 0.5 if "kind" in task else 0.02
         study = {
             "name": "one",
             "backbone": str(tiny_backbone(family)),
             "task": {"folder": str(tmp_path / "task"), **task},
             "budget": 900,
             "trials": 1,
-            "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0},
-            "pruning": {"first_rung_steps": 2},
+            "training": training | {"batch_size": 8, "precision": "fp32", "warmup_fraction": 0},
+            "pruning": {"first_rung_steps": training["steps"] // 2},
             "search": {
                 "published": [method],
-                "learning_rates": {"lowrank": [0.5, 0.5], "prompt": [0.5, 0.5]},
+                "learning_rates": {form: [rate, rate] for form in ("lowrank", "prompt", "diag")},
                 "learning_rates_of": "weights",
             },
-            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(tmp_path / "artefacts")},
+            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
         }
-        (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
-        assert main(["launch", str(tmp_path / "study.yaml"), "--quiet"]) == 0
-        return Ran(url=url, folder=tmp_path)
+        (folder / "study.yaml").write_text(yaml.safe_dump(study))
+        assert main(["launch", str(folder / "study.yaml"), "--quiet"]) == 0
+        return Ran(url=url, folder=folder)
 
     return ran
 
 
-@pytest.mark.parametrize("family", ["bart", "t5", "gpt2"])
+NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in range(100, 100 + ROWS)]
+SLOW = [pytest.param(family, CLASSES, marks=pytest.mark.slow) for family in ("bert", "distilbert", "t5", "llama")]
+
+
+@pytest.mark.parametrize(
+    ("family", "task"), [("roberta", CLASSES), ("bart", CLASSES), ("gpt2", CLASSES), ("bert", PAIRS), *SLOW]
+)
+def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(
+    run: Run, family: str, task: dict[str, Any]
+) -> None:
+    ran = run(family, task)
+    ours = ran.predicted(NEW)
+    texts = [(row["source"], row["target"]) for row in NEW] if task is PAIRS else [row["source"] for row in NEW]
+    ran.card("peft"), ran.card("merged")
+    programs = [(ran.folder / form, ran.code(form, texts=texts), ("answers", "logits")) for form in ALONE]
+    uncut = ran.code("merged", texts=texts).replace("truncation=True", "truncation=False")
+    programs += [(ran.folder / "merged", uncut, ("answers", "logits"))]
+    *found, without = run_afresh(programs, ran.folder)
+    for form, each in zip(ALONE, found, strict=True):
+        changed = [one for one, line in zip(each["answers"], ours, strict=True) if one != line["prediction"]]
+        assert changed == [], form
+        scores = torch.tensor(each["logits"], dtype=torch.float64).softmax(dim=-1)
+        wanted = torch.tensor([list(line["scores"].values()) for line in ours], dtype=torch.float64)
+        torch.testing.assert_close(scores, wanted, rtol=0, atol=1e-5)
+    assert {line["prediction"] for line in ours} == {"none", "some"}
+    differences = torch.tensor(without["logits"]) - torch.tensor(found[1]["logits"])
+    assert differences.abs().max() > 1e-2  # texts that are not cut are others
+
+
+@pytest.mark.parametrize("family", ["bart", "t5", "gpt2", pytest.param("llama", marks=pytest.mark.slow)])
 def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, family: str) -> None:
     ran = run(family, TEXTS)
-    known = ran.executed("deltaspace")
+    answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
+    texts = [row["source"] for row in NEW[:12]]
+    known = ran.executed("deltaspace", texts=texts)
     known["delta"].detach()
-    answer = ran.predicted({"source": "a text"})["prediction"]
-    assert known["answer"] == answer != ""
+    assert known["answers"] == answers
+    assert len(set(answers)) > 2
     inputs = {name: known["inputs"][name] for name in ("input_ids", "attention_mask")}
-    without = known["model"].generate(**inputs)
-    assert without.tolist() != known["tokens"].tolist()
-    for form in ("peft", "merged"):
-        assert ran.executed(form)["answer"] == answer, form
+    assert known["model"].generate(**inputs).tolist() != known["tokens"].tolist()  # without the delta
+    ran.card("peft"), ran.card("merged")
+    for found in run_afresh(
+        [(ran.folder / form, ran.code(form, texts=texts), ("answers",)) for form in ALONE], ran.folder
+    ):
+        assert found["answers"] == answers
 
 
-def test_a_question_is_asked_as_in_training(run: Run) -> None:
+@pytest.mark.parametrize("form", ["peft", "merged"])
+def test_a_question_is_asked_as_in_training(run: Run, form: str) -> None:
     ran = run("gpt2", QUESTIONS)
-    known = ran.executed("deltaspace")
+    texts = [(row["source"], row["target"]) for row in NEW[:6]]
+    known = ran.executed(form, texts=texts)
+    wanted = [line["prediction"] for line in ran.predicted(NEW[:6])]
+    assert known["answers"] == wanted
+    assert [line["prediction"] for line in ran.predicted(NEW[:6], form)] == wanted
+
+
+@pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
+@pytest.mark.parametrize(("family", "task"), [("gpt2", TEXTS), ("t5", TEXTS), ("gpt2", CLASSES), ("t5", CLASSES)])
+def test_a_prompt_of_peft_answers_as_the_trial(run: Run, family: str, task: dict[str, Any]) -> None:
+    ran = run(family, task, "prompt_tuning:l=4")
+    wanted = [line["prediction"] for line in ran.predicted(NEW[:12])]
+    assert ran.executed("peft", texts=[row["source"] for row in NEW[:12]])["answers"] == wanted
+    assert [line["prediction"] for line in ran.predicted(NEW[:12], "peft")] == wanted
+
+
+@pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", pytest.param("t5", marks=pytest.mark.slow)])
+def test_predict_reads_every_form_of_a_classification(run: Run, family: str) -> None:
+    ran = run(family, CLASSES, "ia3")
+    ours = ran.predicted(NEW)
+    known = ran.executed("deltaspace", texts=[row["source"] for row in NEW])
     known["delta"].detach()
-    assert known["answer"] == ran.predicted({"source": "a text", "target": "a question"})["prediction"] != ""
+    assert known["answers"] == [line["prediction"] for line in ours]
+    for form in ALONE:
+        for one, line in zip(ran.predicted(NEW, form), ours, strict=True):
+            assert one["prediction"] == line["prediction"]
+            assert one["scores"] == pytest.approx(line["scores"], abs=1e-5)
 
 
-def test_a_prompt_of_peft_is_before_the_base_model_and_the_head_reads_what_comes_out(run: Run) -> None:
-    ran = run("gpt2", TEXTS, "prompt_tuning:l=4")
-    with torch.no_grad():
-        ours = ran.executed("deltaspace")
-        wanted = ours["delta"].logits(ours["inputs"])[:, -1]
-        ours["delta"].detach()
-        peft = ran.executed("peft")
-        hidden = peft["adapted"](**ours["inputs"]).last_hidden_state
-    torch.testing.assert_close(peft["model"].get_output_embeddings()(hidden)[:, -1], wanted, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("family", ["roberta", "bert", "bart", "t5", "gpt2"])
-def test_a_classification_has_the_logits_of_the_trial(run: Run, family: str) -> None:
-    ran = run(family, CLASSES)
-    known = ran.executed("deltaspace")
-    with torch.no_grad():
-        (probabilities,) = known["logits"].double().softmax(dim=-1).tolist()
-    known["delta"].detach()
-    scores = ran.predicted({"source": "a text"})["scores"]
-    assert dict(zip(known["delta"].labels, probabilities, strict=True)) == pytest.approx(scores, abs=1e-6)
-    assert type(known["model"]).__name__.endswith("Model")
+def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run: Run) -> None:
+    ran = run("roberta", CLASSES)
+    for form in OPTIONS:
+        card = ran.card(form)
+        assert "cut to 24 tokens, as in training, and padded on the right. The labels are `none`, `some`." in card
+        assert re.findall(r"""["'(`]/[\w.]""", card.replace("`/", "")) == [], form
 
 
 def test_the_curve_names_the_loss_where_nothing_else_was_measured(run: Run) -> None:

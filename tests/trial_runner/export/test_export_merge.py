@@ -10,9 +10,9 @@ import pytest
 import torch
 from support.examples import small_memory
 from support.export_cases import (
+    LABELS,
     TEXTS,
     every_example,
-    head_logits,
     hidden_of,
     logits_of,
     rig_in_training,
@@ -41,7 +41,8 @@ from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, 
 from search_space.merging import unmergeable
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
-from trial_runner.export import load_head, merge, new_folder, write_merged
+from trial_runner.export import merge, new_folder, write_merged
+from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.huggingface import quiet_transformers
 
 EXACTLY = 1e-9
@@ -208,36 +209,53 @@ def test_a_bias_without_a_place_is_refused(rig_named: RigMaker) -> None:
     assert why == "its bias needs one in the layer that writes u"
 
 
-def written(rig: Rig, folder: Path, *edits: Edit) -> tuple[Path, torch.Tensor, torch.Tensor]:
+def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, torch.Tensor, torch.Tensor]:
     """A merged export, with the hidden states and the logits that the trial had."""
     trial = trial_of(rig, *edits)
     with rig.attachment.using(trial.deltas):
         hidden = hidden_of(rig.backbone.model, rig.backbone)
     trained = trained_of(rig, trial)
     with new_folder(folder) as place:
-        write_merged(place, rig.backbone, trained.deltas, trained.head)
+        write_merged(place, rig.backbone, trained.deltas, trained.head if has_head else None, max_tokens=24)
     return folder, hidden, logits_of(rig, trial)
 
 
-@pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", "t5_gated"])
-def test_a_merged_folder_is_one_of_transformers(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
-    from transformers import AutoModel, AutoTokenizer
-
+@pytest.mark.parametrize("family", parameters(*EVERY_BACKBONE, at_once=("roberta", "bart", "gpt2", "t5_gated")))
+def test_a_merged_classification_has_its_head_and_its_labels(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
     rig = rig_named(family)
     before = {name: tensor.clone() for name, tensor in rig.backbone.model.state_dict().items()}
-    folder, hidden, logits = written(rig, tmp_path / "merged", Q, V, TIMES_M, FFN)
+    folder, _, logits = written(rig, tmp_path / "merged", *((Q,) if family == "distilbert" else (Q, V, TIMES_M, FFN)))
     with quiet_transformers():
-        model = AutoModel.from_pretrained(folder).eval()
-    found = hidden_of(model, rig.backbone)
-    torch.testing.assert_close(found, hidden, rtol=0, atol=EXACTLY)
-    head = load_head(folder)
-    torch.testing.assert_close(head(found, torch.from_numpy(TEXTS.attention_mask)), logits, rtol=0, atol=EXACTLY)
-    tensors = head.tensors()
-    own = head_logits(found, (tensors["weight"], tensors["bias"]))
-    torch.testing.assert_close(own, logits, rtol=0, atol=EXACTLY)
-    assert AutoTokenizer.from_pretrained(folder).is_fast
-    assert "deltaspace" not in (folder / "config.json").read_text()
+        model, report = MeanPooledClassifier.from_pretrained(folder, output_loading_info=True)
+    assert not any(report[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    tokens, mask = torch.from_numpy(TEXTS.input_ids), torch.from_numpy(TEXTS.attention_mask).long()
+    with torch.no_grad():
+        found = model(input_ids=tokens, attention_mask=mask).logits
+    torch.testing.assert_close(found, logits, rtol=0, atol=EXACTLY)
+    assert tuple(model.config.id2label.values()) == LABELS
     assert all(torch.equal(tensor, before[name]) for name, tensor in rig.backbone.model.state_dict().items())
+
+
+def test_a_merged_classification_is_one_of_transformers_that_asks_before_it_runs_its_python(
+    rig_named: RigMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer, dynamic_module_utils
+
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(dynamic_module_utils, "TIME_OUT_REMOTE_CODE", 0)
+    folder, _, logits = written(rig_named("roberta"), tmp_path / "merged", Q)
+    with pytest.raises(ValueError, match="trust_remote_code=True"):
+        AutoModelForSequenceClassification.from_pretrained(folder)
+    with quiet_transformers():
+        model = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)
+    assert type(model).__module__.startswith("transformers_modules.")
+    tokens, mask = torch.from_numpy(TEXTS.input_ids), torch.from_numpy(TEXTS.attention_mask)
+    with torch.no_grad():
+        torch.testing.assert_close(model(tokens, mask).logits, logits, rtol=0, atol=EXACTLY)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.is_fast
+    assert (tokenizer.padding_side, tokenizer.model_max_length) == ("right", 24)
+    assert "deltaspace" not in (folder / "config.json").read_text()
 
 
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "llama"])
@@ -245,7 +263,7 @@ def test_a_merged_language_model_keeps_its_head(
     rig_named: RigMaker, tiny_language_model: Callable[[str], Any], family: str, tmp_path: Path
 ) -> None:
     rig, source = rig_named(family), tiny_language_model(family).double()
-    folder, _, _ = written(rig, tmp_path / "merged", FULL, Q, V)
+    folder, _, _ = written(rig, tmp_path / "merged", FULL, Q, V, has_head=False)
     with quiet_transformers():
         model = type(source).from_pretrained(folder).eval()
     assert json.loads((folder / "config.json").read_text())["architectures"] == [type(source).__name__]
@@ -267,13 +285,3 @@ def test_nothing_is_written_of_what_cannot_be_merged(rig_named: RigMaker, tmp_pa
         written(rig_named("roberta"), tmp_path / "merged", Q, ADAPTER)
     assert "Leave --merge out." in str(refused.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_head_that_was_changed_is_refused(rig_named: RigMaker, tmp_path: Path) -> None:
-    folder, _, _ = written(rig_named("roberta"), tmp_path / "merged", Q)
-    file = folder / "head.safetensors"
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(ExportError, match="must be as it was written"):
-        load_head(folder)

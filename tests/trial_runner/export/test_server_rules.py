@@ -1,0 +1,105 @@
+"""Adapters of decoders as servers read them: the rules of vLLM's loader and of llama.cpp's converter, as tables."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from support.export_cases import facts_of, rig_in_training, trained_of, trial_of
+from support.tiny_backbones import Rig, parameters
+from torch import Tensor
+
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.forms import LowRank
+from search_space.gates import Add, FixedScale
+from trial_runner.export import new_folder, write_peft
+
+Files = tuple[dict[str, Any], dict[str, Tensor]]
+
+
+def lora(site: Site, write: Port, read: Port, width: int, scale: float | None = None) -> Edit:
+    gate = Add() if scale is None else FixedScale(value=scale)
+    return Edit(site=site, write=write, read=read, form=LowRank(width=width), gate=gate)
+
+
+ATTENTION, FFN = Site.ATTENTION, Site.FFN
+Q, V = (lora(ATTENTION, port, read, 2, 4.0) for port, read in ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)))
+DOWN = lora(FFN, Port.F, Port.M, 5)
+CASES: Mapping[str, tuple[tuple[Edit, ...], int, float]] = {
+    "one scale": ((Q, V), 2, 4.0),
+    "two ranks and two scales": ((Q, V, DOWN), 5, 1.0),
+}
+"""Edits, and the rank and the scale that all layers have."""
+
+LINEAR_LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""Last names of modules that vLLM puts LoRA on, in models of the Llama kind."""
+
+VLLM: Mapping[str, Callable[[dict[str, Any]], bool]] = {
+    "r, lora_alpha and target_modules are there": lambda c: {"r", "lora_alpha", "target_modules"} <= set(c),
+    "no module is saved beside the adapter": lambda c: not c.get("modules_to_save"),
+    "no biases": lambda c: c.get("bias") == "none",
+    "no DoRA, no rank-stabilised scale": lambda c: not c.get("use_dora") and not c.get("use_rslora"),
+    "nothing differs by layer, as patterns are not read": lambda c: (
+        not c.get("rank_pattern") and not c.get("alpha_pattern")
+    ),
+    "names of modules, no regular expression": lambda c: isinstance(c["target_modules"], list),
+}
+
+
+@pytest.fixture(params=parameters("llama", "qwen2", "qwen3", at_once=("llama",)))
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    rig = rig_in_training(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_servers_read_the_keys_and_compute_the_changes_of_the_trial(rig: Rig, case: str, tmp_path: Path) -> None:
+    edits, rank, scale = CASES[case]
+    trial = trial_of(rig, *edits)
+    object.__setattr__(trial.snapshot, "tensors", {n: t for n, t in trial.snapshot.tensors.items() if "head" not in n})
+    with new_folder(tmp_path / "adapter") as place:
+        trained = trained_of(rig, trial)
+        shape, facts = rig.backbone.shape, facts_of(rig.backbone)
+        write_peft(place, trained, family=rig.backbone.family, shape=shape, backbone=facts)
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    tensors = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    assert (config["r"], config["lora_alpha"], config["task_type"]) == (rank, rank * scale, "CAUSAL_LM")
+    assert [rule for rule, holds in VLLM.items() if not holds(config)] == []
+    base = rig_state(rig)
+    found = 0
+    for key, down in tensors.items():
+        named = re.fullmatch(r"base_model\.model\.(model\.layers\.\d+\.\w+\.(\w+))\.lora_([AB])\.weight", key)
+        assert named, key
+        assert named[2] in LINEAR_LAYERS
+        assert f"{named[1]}.weight".removeprefix("model.") in base  # as llama.cpp looks it up in the base model
+        if named[3] == "A":
+            up = tensors[key.replace("lora_A", "lora_B")]
+            assert down.shape[0] == up.shape[1] == rank
+            # vLLM scales with alpha over r of the config, llama.cpp with alpha over the rank of the tensor
+            changes = [(config["lora_alpha"] / by) * (up @ down) for by in (config["r"], up.shape[1])]
+            weight = base[f"{named[1]}.weight".removeprefix("model.")]
+            wanted = merged_state(rig, trained)[f"{named[1]}.weight".removeprefix("model.")] - weight
+            for change in changes:
+                torch.testing.assert_close(change, wanted, rtol=0, atol=1e-12)
+            found += 1
+    assert found == len(edits) * 2
+
+
+def rig_state(rig: Rig) -> dict[str, Tensor]:
+    return dict(rig.backbone.model.state_dict())
+
+
+def merged_state(rig: Rig, trained: Any) -> dict[str, Tensor]:
+    import copy
+
+    from trial_runner.export import merge
+
+    model = copy.deepcopy(rig.backbone.model)
+    merge(model, trained.deltas, rig.backbone.family, rig.backbone.shape)
+    return dict(model.state_dict())

@@ -1,0 +1,275 @@
+"""What labels or writes with an export of any form, loaded as those load it who have the export alone.
+
+A delta of this project's is attached to its backbone, an adapter loaded by peft, merged weights by transformers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from torch import Tensor
+
+from search_space.backbones import shape_of
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.inputs import model_inputs
+from trial_runner.backbones import (
+    Backbone,
+    LanguageModel,
+    config_of,
+    load_backbone,
+    load_language_model,
+    load_tokenizer,
+    position_limit,
+    tokenizer_id,
+)
+from trial_runner.backbones.backbone import tensors_sha256
+from trial_runner.backbones.locate import padding_token, source_of
+from trial_runner.errors import ExportError
+from trial_runner.export.facts import BackboneFacts, read_json
+from trial_runner.export.heads import TaskHead, load_head
+from trial_runner.export.loading import base_tensors, load_delta
+from trial_runner.export.mean_pooled import MeanPooledClassifier
+from trial_runner.export.merging import merged_tokenizer
+from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
+from trial_runner.export.writing import DELTA_FACTS, DELTASPACE
+from trial_runner.huggingface import hub_access, quiet_transformers
+from trial_runner.tasks import Batch
+
+MERGED, PEFT = "merged", "peft"
+_READABLE = (DELTASPACE, PEFT, MERGED)
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labeller:
+    """What labels texts.
+
+    Attributes:
+        labels: Name of each class, by index.
+        logits: ``(B, labels)`` of a batch.
+        pad_token_id: Fills short rows.
+        position_limit_tokens: Longest input; None if there is no limit.
+        done: To be called at the end; takes a delta off its backbone.
+    """
+
+    labels: tuple[str, ...]
+    logits: Callable[[Batch], Tensor]
+    pad_token_id: int
+    position_limit_tokens: int | None
+    done: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextWriter:
+    """What writes texts; see `Labeller`.
+
+    Attributes:
+        is_one_by_one: Whether texts cannot be padded: peft counts positions from the padding where there is a prompt.
+    """
+
+    model: LanguageModel
+    is_one_by_one: bool = False
+    done: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpenedExport:
+    """A folder that was exported, before its weights are read.
+
+    Attributes:
+        form: ``deltaspace``, ``peft`` or ``merged``.
+        source: Where backbone and tokenizer are; of merged weights the folder itself.
+        facts: Everything that ``delta.json`` says.
+    """
+
+    folder: Path
+    form: str
+    source: str
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path, backbone: str | None = None) -> "OpenedExport":
+        """Read what an export says of itself.
+
+        Args:
+            backbone: Name or folder; None takes the one that the export names.
+
+        Raises:
+            ExportError: If it cannot be read, or is of a form that nothing here predicts with.
+        """
+        facts = read_json(folder / DELTA_FACTS)
+        form = str(facts.get("format"))
+        if form not in _READABLE:
+            raise ExportError(f"an export that predicts must be one of {', '.join(_READABLE)}; {folder} is {form}.")
+        name = backbone or BackboneFacts.from_json(facts.get("backbone")).name
+        return cls(folder=folder, form=form, source=str(folder) if form == MERGED else name, facts=facts)
+
+    @property
+    def precision(self) -> str:
+        """What is computed in: with a delta what the trial was trained in, else what those have who load the folder."""
+        return str(self.facts.get("precision") or "fp32") if self.form == DELTASPACE else "fp32"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Name of each class, by index.
+
+        Raises:
+            ExportError: If there is no task head.
+        """
+        labels = self.facts.get("labels")
+        if labels is None:
+            raise ExportError(f"the export in {self.folder} must have a task head to predict labels; it has none.")
+        return tuple(str(label) for label in labels)
+
+    def tokenizer(self) -> Any:
+        """The tokenizer of the backbone.
+
+        Raises:
+            ExportError: If it is not the one of the training.
+        """
+        tokenizer = merged_tokenizer(self.folder) if self.form == MERGED else load_tokenizer(self.source)
+        stated = self.facts.get("tokenizer")
+        wanted = stated.get("sha256") if isinstance(stated, dict) else None
+        found = tokenizer_id(tokenizer)
+        if wanted is not None and wanted != found:
+            raise ExportError(
+                f"the backbone must have the tokenizer of the training, {str(wanted)[:12]}; {self.source} has "
+                f"{found[:12]}. Restore it."
+            )
+        return tokenizer
+
+    def labeller(self) -> Labeller:
+        """What labels texts, on the device of this process.
+
+        Raises:
+            ExportError: If the export was changed, belongs to another backbone, or has no task head.
+            BackboneError: If the backbone cannot be had.
+        """
+        labels = self.labels
+        if self.form == MERGED:
+            return self._merged(labels)
+        if self.form == PEFT:
+            return self._adapter(labels)
+        loaded = _attachable(self.source)
+        delta = load_delta(loaded, self.folder)
+        return Labeller(
+            labels=labels,
+            logits=delta.logits,
+            pad_token_id=loaded.pad_token_id,
+            position_limit_tokens=loaded.position_limit_tokens,
+            done=delta.detach,
+        )
+
+    def _merged(self, labels: tuple[str, ...]) -> Labeller:
+        with quiet_transformers():
+            model: Any = MeanPooledClassifier.from_pretrained(self.folder)
+        config = model.config.backbone
+        model.to(PartialState().device).eval()
+
+        def logits(batch: Batch) -> Tensor:
+            found: Tensor = model(**_tokens(batch, PartialState().device)).logits
+            return found
+
+        return Labeller(
+            labels=labels,
+            logits=logits,
+            pad_token_id=padding_token(config),
+            position_limit_tokens=position_limit(config),
+        )
+
+    def _adapter(self, labels: tuple[str, ...]) -> Labeller:
+        config = config_of(self.source)
+        kind = shape_of(config).kind
+        target = peft_target(kind, has_head=True)
+        options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
+        model = self._with_adapter(_whole(self.source, target.auto_class, **options))
+        head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)
+        start = model.config.decoder_start_token_id if kind.name == "ENCODER_DECODER" else 0
+        start = padding_token(config) if start is None else start
+        device = PartialState().device
+        if head is not None:
+            head.to(device)
+
+        def logits(batch: Batch) -> Tensor:
+            inputs = model_inputs(batch, kind, device, decoder_start_token_id=start)
+            outputs, length = model(**inputs), inputs["input_ids"].shape[1]
+            if head is not None:
+                found: Tensor = head(outputs.last_hidden_state[:, -length:], inputs["attention_mask"])
+                return found
+            real = inputs["attention_mask"].unsqueeze(-1)
+            mean: Tensor = (outputs.logits[:, -length:] * real).sum(dim=1) / real.sum(dim=1)
+            return mean
+
+        return Labeller(
+            labels=labels,
+            logits=logits,
+            pad_token_id=padding_token(config),
+            position_limit_tokens=position_limit(config),
+        )
+
+    def writer(self) -> TextWriter:
+        """What writes texts, on the device of this process; see `labeller`."""
+        if self.form == DELTASPACE:
+            register_attention()
+            model = load_language_model(self.source, attn_implementation=ATTENTION)
+            model.model.to(PartialState().device)
+            return TextWriter(model=model, done=load_delta(model.model, self.folder).detach)
+        model = load_language_model(self.source, attn_implementation="sdpa")
+        model.model.to(PartialState().device)
+        if self.form == MERGED:
+            return TextWriter(model=model)
+        from transformers import GenerationConfig
+
+        model.model.generation_config = GenerationConfig()
+        adapted = self._with_adapter(model.model)
+        return TextWriter(
+            model=LanguageModel(backbone=model.backbone, model=adapted),
+            is_one_by_one=adapted.active_peft_config.is_prompt_learning,
+        )
+
+    def _with_adapter(self, model: Any) -> Any:
+        """A model of transformers with the adapter on it."""
+        wanted = BackboneFacts.from_json(self.facts.get("backbone"))
+        found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
+        if found != wanted.weights_sha256:
+            raise ExportError(
+                f"the adapter must be put on the backbone it was trained on, {wanted.name} (weights "
+                f"{wanted.weights_sha256[:12]}); {self.source} has {found[:12]}. Name that one."
+            )
+        try:
+            from peft import PeftModel
+        except ImportError as error:
+            raise ExportError(
+                "peft must be installed to predict with an adapter of peft. Run pip install peft."
+            ) from error
+        with quiet_transformers():
+            return PeftModel.from_pretrained(model, str(self.folder)).to(PartialState().device).eval()
+
+
+def _attachable(source: str) -> Backbone:
+    register_attention()
+    loaded = load_backbone(source, attn_implementation=ATTENTION)
+    loaded.model.to(PartialState().device)
+    return loaded
+
+
+def _whole(source: str, auto_class: str, **options: Any) -> Any:
+    """A model of transformers, its head without weights."""
+    place = source_of(source)
+    with hub_access(place), quiet_transformers():
+        import transformers
+
+        return getattr(transformers, auto_class).from_pretrained(place, dtype=torch.float32, **options)
+
+
+def _tokens(batch: Batch, device: torch.device) -> dict[str, Tensor]:
+    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    if batch.token_type_ids is not None:
+        given["token_type_ids"] = batch.token_type_ids
+    return {name: torch.from_numpy(rows).to(device) for name, rows in given.items()}
