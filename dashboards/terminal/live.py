@@ -11,6 +11,7 @@ from dashboards.terminal.layout import one_line_table
 from dashboards.terminal.sparkline import sparkline
 from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
 from studies.keeping.progress import EndedTrial, Progress, RunningTrial, TimeLeft
+from studies.queries.visible import visible
 from studies.search.collapse import COLLAPSED
 from studies.store.records import TrialState
 
@@ -43,7 +44,9 @@ class LiveView:
         progress, width = self._progress, options.max_width
         height = self._height or (console.size.height if console.is_terminal else _UNLIMITED)
         yield from _head(progress, width)
-        best, ended, running = _rows(progress, height - 1 - _HEAD_LINES)
+        if progress.waits_for:
+            yield Text(visible(progress.waits_for), "yellow", no_wrap=True, overflow="ellipsis")
+        best, ended, running = _rows(progress, height - 1 - _HEAD_LINES - bool(progress.waits_for))
         trials = _Trials(progress, width)
         for part in (trials.best(best), trials.ended(ended), trials.running(running)):
             yield from part

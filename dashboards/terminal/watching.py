@@ -77,9 +77,13 @@ class _LineObserver:
         self._file = file
         self._events = Events()
         self._written_at = 0.0
+        self._waits_for = ""
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
+        if progress.waits_for != self._waits_for:
+            self._waits_for = progress.waits_for
+            write_line(self._file, progress.waits_for or "it goes on")
         for event in self._events.of(progress):
             write_line(self._file, event_line(event))
             self._written_at = now

@@ -4,13 +4,15 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.worker import PackWorker, crash_reason
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Standing
+from studies.keeping.progress import Standing, progress_before
+from studies.store.patience import Patience
 from trial_runner.requests import PackRunner
 
 
@@ -21,15 +23,23 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
     """
     cores = len(os.sched_getaffinity(0))
     runner = factory(min(cores, asked_threads() or cores))
-    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}")
+    shown = progress_before(plan)
+
+    def tell(text: str) -> None:
+        watch.show(replace(shown, waits_for=text))
+
+    patience = Patience(seconds=plan.patience_seconds, tell=tell, is_over=lambda: bool(watch.reason_to_stop()))
+    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}", patience=patience)
 
     def look() -> bool:
+        nonlocal shown
         if watch.is_due():
             reason = watch.reason_to_stop()
             if reason:
                 keeper.drain(reason)
             keeper.hold()
-            watch.show(keeper.progress())
+            shown = keeper.progress()
+            watch.show(shown)
         return keeper.is_drained
 
     try:

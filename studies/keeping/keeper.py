@@ -29,6 +29,7 @@ from studies.search.rungs import Rule, RungBoard
 from studies.store.belonging import is_own_file
 from studies.store.leases import LAID_ASIDE
 from studies.store.ledger import Ledger
+from studies.store.patience import Patience
 from studies.store.records import (
     EventKind,
     NewTrial,
@@ -48,14 +49,18 @@ MAX_CRASHES = 5
 class StudyKeeper:
     """Keeps one study, from takeover to the end of a launch. Serves one call at a time."""
 
-    def __init__(self, plan: StudyPlan, *, name: str = "keeper") -> None:
+    def __init__(self, plan: StudyPlan, *, name: str = "keeper", patience: Patience | None = None) -> None:
         """Take the study over: fence earlier keepers, queue what they had running, rebuild what they knew.
+
+        Args:
+            name: Who takes it over, in the study's events.
+            patience: For a database that is locked or away, now and later.
 
         Raises:
             StudiesError: If the study or its storage is not there.
         """
         self._plan = plan
-        self._ledger = Ledger.open(plan.storage_url, create=False)
+        self._ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
         self._study = self._ledger.study(plan.study)
         self._epoch = self._ledger.take_over(self._study.id, name)
         self._ledger.place(self._study.id, self._epoch, plan.artefacts)

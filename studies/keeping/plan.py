@@ -9,6 +9,8 @@ from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from trial_runner.requests import TrainingPlan
 
+_MARGIN_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPlan:
@@ -53,3 +55,8 @@ class StudyPlan:
     hears_losses: bool = False
     lease_seconds: float = 60.0
     launch: str = ""
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long a database that is locked or away is waited for: a lease, and until a server drops who hangs."""
+        return self.lease_seconds + _MARGIN_SECONDS

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from studies.errors import StudiesError
+from studies.keeping.plan import StudyPlan
 from studies.store.records import TrialState
 
 
@@ -106,6 +107,7 @@ class Progress:
         seconds_elapsed: Since this launch began.
         left: Estimated, and at most what the time budget leaves; None while there is nothing to go by.
         running: Trials that workers hold, in number order.
+        waits_for: What the launch cannot go on without, as a sentence; empty while there is nothing.
     """
 
     study: str
@@ -122,6 +124,7 @@ class Progress:
     seconds_elapsed: float
     left: TimeLeft | None
     running: tuple[RunningTrial, ...]
+    waits_for: str = ""
 
     @property
     def ended(self) -> int:
@@ -141,6 +144,21 @@ class Progress:
 
 TOP = 5
 LAST = 32
+
+
+def progress_before(plan: StudyPlan, waits_for: str = "") -> Progress:
+    """What is known of a study before its ledger is read: how large it is to become."""
+    return Progress(
+        study=plan.study,
+        metric="score",
+        counts=dict.fromkeys(TrialState, 0),
+        target_trials=plan.target_trials,
+        budget_parameters=plan.space.budget,
+        seconds_elapsed=0.0,
+        left=None,
+        running=(),
+        waits_for=waits_for,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

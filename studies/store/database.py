@@ -10,20 +10,28 @@ from sqlalchemy.exc import DBAPIError
 
 from studies.store.address import StorageAddress
 from studies.store.engine import WRITES
-from studies.store.failures import explained, is_dropped
+from studies.store.failures import explained, is_dropped, is_locked
+from studies.store.holders import holders
+from studies.store.patience import Patience
 
 T = TypeVar("T")
 
 # Together about 16 s: a server that restarts is back by then.
 RETRY_PAUSES_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_GIVEN_UP = object()
 
 
 class Database:
     """A database that is open."""
 
-    def __init__(self, engine: Engine, address: StorageAddress) -> None:
-        """Take an engine over."""
+    def __init__(self, engine: Engine, address: StorageAddress, patience: Patience | None = None) -> None:
+        """Take an engine over.
+
+        Args:
+            patience: For a database that is locked or away; None tries again only when a connection dropped.
+        """
         self.address = address
+        self._patience = patience
         self._engine = engine
         self._reader = engine.execution_options(**({} if address.file else {"isolation_level": "REPEATABLE READ"}))
         self._writer = engine.execution_options(**{WRITES: True})
@@ -57,6 +65,13 @@ class Database:
 
         return self._try(self._reader, look)
 
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """The first look at it: as `read`, and not tried again without patience."""
+        if self._patience is not None:
+            return self.read(work)
+        with self.once(writes=False) as connection:
+            return work(connection)
+
     def write(self, work: Callable[[Connection, T | None], T]) -> T:
         """The result of ``work``, committed.
 
@@ -69,18 +84,40 @@ class Database:
         return self._try(self._writer, work)
 
     def _try(self, engine: Engine, work: Callable[[Connection, T | None], T]) -> T:
-        """Run a transaction; again after a pause when the connection dropped."""
+        """Run a transaction; again after a pause when the connection dropped, or while there is patience."""
         in_doubt: T | None = None
-        pauses = iter(RETRY_PAUSES_SECONDS)
+        pauses, has_waited = self._pauses(), False
         while True:
             done: list[T] = []
             try:
                 with engine.begin() as connection:
                     done.append(work(connection, in_doubt))
-                return done[0]
             except DBAPIError as error:
-                pause = next(pauses, None) if is_dropped(error) else None
-                if pause is None:
+                if not self._may_pass(error) or next(pauses, _GIVEN_UP) is _GIVEN_UP:
                     raise explained(error, self.address) from error
-                in_doubt = done[0] if done else in_doubt
+                in_doubt, has_waited = done[0] if done else in_doubt, True
+            else:
+                if has_waited and self._patience is not None:
+                    self._patience.tell("")
+                return done[0]
+
+    def _may_pass(self, error: DBAPIError) -> bool:
+        """Whether trying again may help; says what is waited for."""
+        if self._patience is None:
+            return is_dropped(error)
+        if not (is_dropped(error) or is_locked(error)):
+            return False
+        by = holders(self._engine, self.address) if is_locked(error) else ""
+        shown, seconds = self.address.shown, self._patience.seconds
+        happened = f"is locked by {by or 'another process'}" if is_locked(error) else "cannot be reached"
+        self._patience.tell(f"{shown} {happened}; waiting for it, {seconds:g} s at most")
+        return True
+
+    def _pauses(self) -> Iterator[None]:
+        """Waits at every turn, and ends when it is time to give up."""
+        if self._patience is not None:
+            yield from self._patience.pauses()
+            return
+        for pause in RETRY_PAUSES_SECONDS:
             time.sleep(pause)
+            yield

@@ -175,6 +175,7 @@ def _open_postgres(address: StorageAddress, access: Access) -> Engine:
     if access is Access.READ:
         options.append(_SERVER_READ_ONLY)
     arguments: dict[str, Any] = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}
+    arguments["application_name"] = "deltaspace"
     arguments = {name: value for name, value in arguments.items() if name not in address.url.query}
     arguments["options"] = " ".join(options).strip()
     try:

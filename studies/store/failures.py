@@ -10,6 +10,8 @@ from studies.store.address import StorageAddress
 # Administrator shutdown, crash shutdown, cannot connect now (starting up, shutting down).
 _SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
+_LOCK_NOT_AVAILABLE = "55P03"
+
 
 def is_dropped(error: DBAPIError) -> bool:
     """Whether the connection to a server was lost or refused, so that trying again may help."""
@@ -21,6 +23,13 @@ def is_dropped(error: DBAPIError) -> bool:
     return state is None or state.startswith("08") or state in _SHUTDOWN_STATES
 
 
+def is_locked(error: DBAPIError) -> bool:
+    """Whether somebody else holds what is needed, and may let go of it."""
+    if isinstance(error.orig, sqlite3.Error):
+        return "locked" in str(error.orig)
+    return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+
+
 def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
     """The error to raise in place of a driver's."""
     message = first_line(error)
@@ -28,7 +37,7 @@ def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
         return StorageError(f"{address.shown} refuses the record ({message}). Nothing was written.")
     if address.file is not None:
         return _explained_sqlite(message, address)
-    if getattr(error.orig, "sqlstate", None) == "55P03":
+    if is_locked(error):
         return StorageError(f"{address.shown} is locked by another process. Stop that process, or try again.")
     if is_dropped(error):
         return StorageError(f"cannot reach {address.shown}: {message}. Is the server running, and the URL right?")

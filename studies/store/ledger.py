@@ -17,6 +17,7 @@ from studies.store.address import StorageAddress
 from studies.store.database import Database
 from studies.store.engine import Access, open_engine
 from studies.store.holding import Hold
+from studies.store.patience import Patience
 from studies.store.places import written_folder
 from studies.store.records import (
     ArtefactRecord,
@@ -48,13 +49,14 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database = database
 
     @classmethod
-    def open(cls, url: str, *, create: bool = True, read_only: bool = False) -> Self:
+    def open(cls, url: str, *, create: bool = True, read_only: bool = False, patience: Patience | None = None) -> Self:
         """Open a storage.
 
         Args:
             url: ``sqlite:///FILE`` or ``postgresql://user@host/database``.
             create: Create the database's tables, or upgrade them, where needed.
             read_only: Refuse every write; never create anything, whatever ``create`` says.
+            patience: How long to wait, now and later, while it is locked or away.
 
         Raises:
             StorageError: If it cannot be opened, or holds no studies and may not be created.
@@ -62,7 +64,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         """
         address = StorageAddress.parse(url)
         writing = Access.CREATE if create else Access.WRITE
-        database = Database(open_engine(address, Access.READ if read_only else writing), address)
+        database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
         try:
             _prepare(database, may_create=create and not read_only)
         except BaseException:
@@ -347,10 +349,14 @@ class Ledger(AbstractContextManager["Ledger"]):
 def _prepare(database: Database, *, may_create: bool) -> None:
     """See that the tables are there and of our version."""
     shown = database.address.shown
-    with database.once(writes=False) as link:
+
+    def is_ready(link: Connection) -> bool:
         found = migrations.version_of(link)
-        if not may_create or found == migrations.MIGRATIONS[-1].version:
-            migrations.check_version(link, shown)
-            return
-    with database.once(writes=True) as link:
-        migrations.bring_up_to_date(link, shown)
+        if may_create and found != migrations.MIGRATIONS[-1].version:
+            return False
+        migrations.check_version(link, shown)
+        return True
+
+    if not database.look(is_ready):
+        with database.once(writes=True) as link:
+            migrations.bring_up_to_date(link, shown)

@@ -60,3 +60,15 @@ def test_a_notebook_gets_the_view_as_html_in_which_names_are_text() -> None:
     assert "&lt;script&gt;" in text
     assert "<script>" not in text
     assert "lora_qv: LoRA r=6–7, ×2, query+value" in text
+
+
+def test_what_the_launch_waits_for_is_said_at_once_and_nothing_of_it_is_obeyed() -> None:
+    waits = replace(shown_progress(), waits_for="sqlite:///x.db is locked by process 7\x1b[2J")
+    assert "is locked by process 7" in live_html(waits)
+    file = io.StringIO()
+    with progress_view(file) as show:
+        for one in (shown_progress(), waits, waits, shown_progress()):
+            show(one)
+    lines = file.getvalue().splitlines()
+    at = lines.index("sqlite:///x.db is locked by process 7\\x1b[2J")
+    assert lines[at + 1 :] == ["it goes on"]

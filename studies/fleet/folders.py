@@ -1,0 +1,51 @@
+"""A folder that lives as long as a launch, for nobody else's eyes; those of launches that were killed are removed.
+
+A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The lock is held before
+it can be found, so no other launch takes a folder for one that was left behind.
+"""
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "deltaspace-"
+_LOCK = "launch.lock"
+_LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+
+
+@contextmanager
+def launch_folder() -> Iterator[Path]:
+    """A new folder that only this user can enter."""
+    usual = Path(tempfile.gettempdir())
+    parent = usual if len(str(usual)) <= _LONGEST_PARENT else Path("/tmp")
+    for folder in parent.glob(f"{_PREFIX}*"):
+        _remove_if_left(folder)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    try:
+        with (folder / f"{_LOCK}.new").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            (folder / f"{_LOCK}.new").rename(folder / _LOCK)
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove the folder of a launch of this user that has ended; whatever else bears such a name is left alone."""
+    with suppress(OSError):
+        owner = folder.lstat()
+        if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.geteuid():
+            return
+        # opened without waiting: a pipe in its place would wait for a writer
+        lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(lock).st_mode):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)

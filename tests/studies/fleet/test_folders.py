@@ -1,0 +1,74 @@
+"""The folder of a launch: private, removed with it, and removed later if it was killed."""
+
+import fcntl
+import os
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from studies.fleet.folders import launch_folder
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(monkeypatch):
+    """A folder for temporary files with a short name, of this test's own."""
+    with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as name:
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        yield Path(name)
+
+
+def test_only_its_user_can_enter_it_and_it_goes_with_the_launch(temporary_folder):
+    with launch_folder() as folder:
+        assert folder.parent == temporary_folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "r").mkdir(mode=0o777)
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays(temporary_folder):
+    left, lives = temporary_folder / "deltaspace-left", temporary_folder / "deltaspace-lives"
+    for folder in (left, lives):
+        folder.mkdir()
+        (folder / "launch.lock").touch()
+    with (lives / "launch.lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with launch_folder():
+            assert (left.exists(), lives.exists()) == (False, True)
+
+
+def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_folder):
+    target = temporary_folder / "mine"
+    target.mkdir()
+    (target / "launch.lock").touch()
+    (temporary_folder / "deltaspace-link").symlink_to(target)
+    piped = temporary_folder / "deltaspace-pipe"
+    piped.mkdir()
+    os.mkfifo(piped / "launch.lock")
+    linked = temporary_folder / "deltaspace-linked"
+    linked.mkdir()
+    (linked / "launch.lock").symlink_to(target / "launch.lock")
+    (temporary_folder / "deltaspace-file").touch()
+    with launch_folder():
+        assert target.exists()
+        assert piped.exists()
+        assert linked.exists()
+
+
+def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
+    missing = []
+
+    def start_again_and_again():
+        for _ in range(100):
+            with launch_folder() as folder:
+                if not (folder / "launch.lock").exists():
+                    missing.append(folder)
+
+    threads = [threading.Thread(target=start_again_and_again) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missing == []
+    assert list(temporary_folder.iterdir()) == []
