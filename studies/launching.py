@@ -1,5 +1,6 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -201,6 +202,7 @@ def plan_of(
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.search.goal(study.budget_parameters),
         hears_losses=specification.search.hears_losses,
+        stuck_seconds=specification.fleet.stuck_after or math.inf,
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )
 

@@ -87,9 +87,10 @@ class Watch:
         """Since the launch began."""
         return time.monotonic() - self._began_at
 
-    def take_signals(self) -> None:
-        """Take the user's signals back from whoever has taken them since."""
-        self._interrupts.take()
+    @property
+    def grace_seconds(self) -> float:
+        """How long the workers have to lay their trials aside once there is a reason to stop."""
+        return self._interrupts.grace_seconds
 
     def is_due(self) -> bool:
         """Whether it is time to look again; about twice a second, and at once when the user wants to stop."""

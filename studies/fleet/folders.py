@@ -9,12 +9,14 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "deltaspace-"
 _LOCK = "launch.lock"
+_FORGOTTEN_SECONDS = 24 * 3600.0
 _LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
 
 
@@ -40,6 +42,11 @@ def _remove_if_left(folder: Path) -> None:
     with suppress(OSError):
         owner = folder.lstat()
         if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.geteuid():
+            return
+        if not (folder / _LOCK).is_symlink() and not (folder / _LOCK).exists():
+            # a process of Ray that was dying has written into a folder that was removed
+            if time.time() - owner.st_mtime > _FORGOTTEN_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
             return
         # opened without waiting: a pipe in its place would wait for a writer
         lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

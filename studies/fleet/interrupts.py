@@ -6,6 +6,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 _REASONS = {signal.SIGINT: "interrupted by Ctrl-C", signal.SIGTERM: "told to stop by SIGTERM"}
+_GRACE_SECONDS = {signal.SIGINT: 30.0, signal.SIGTERM: 6.0}  # container managers kill after 10 s
+_LONGEST_GRACE_SECONDS = 120.0
 
 
 class Interrupts:
@@ -13,11 +15,13 @@ class Interrupts:
 
     Attributes:
         reason: What was noted; empty before the first signal.
+        grace_seconds: How long whoever must stop has to lay its work aside.
     """
 
     def __init__(self) -> None:
         """Note nothing yet."""
         self.reason = ""
+        self.grace_seconds = _LONGEST_GRACE_SECONDS
         self._earlier: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -44,3 +48,4 @@ class Interrupts:
         if self.reason:
             raise KeyboardInterrupt
         self.reason = _REASONS[signal.Signals(number)]
+        self.grace_seconds = _GRACE_SECONDS[signal.Signals(number)]

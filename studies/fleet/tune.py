@@ -1,44 +1,39 @@
-"""The fleet on Ray: the keeper an actor, every worker one long-lived trial of Ray Tune.
+"""The fleet on Ray, as the launching process runs it: from outside, with a deadline for everything.
 
-Tune places the workers, gives them their cores and GPUs and restarts them where they die. It searches nothing and
-schedules nothing, and its run folder is thrown away: the ledger is the truth.
+Ray and Tune run in a driver process (`studies.fleet.driver`). Here nothing of Ray is loaded, so that no hang, no abort
+and no message of its own reaches the user; a signal is heard at once, whatever becomes of Ray.
 """
 
-import contextlib
-import fcntl
-import logging
 import os
-import shutil
-import tempfile
-import threading
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import re
+import secrets
+import socket
+import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import ray
-from ray import tune
-
-from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
-from studies.fleet.keeper_actor import KeeperActor, KeeperClient
-from studies.fleet.tune_worker import PackTrainable
+from studies.errors import LaunchError, StudiesError
+from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads
+from studies.fleet.driver_messages import Ended, Order, Shown, Started
+from studies.fleet.driver_process import DriverProcess, is_alive
+from studies.fleet.folders import launch_folder
+from studies.keeping.listening import ListeningClock
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Standing
+from studies.keeping.progress import Progress, Standing, progress_before
 
 _LOOK_SECONDS = 0.1
-_OBJECT_STORE_BYTES = 100_000_000
-_FOLDER_PREFIX = "deltaspace-"
-_LOCK = "launch.lock"
-_LONGEST_FOLDER_NAME = 30  # sockets lie below it, and their paths are limited to 107 bytes
+_START_SECONDS = 180.0
+_SILENCE_SECONDS = 30.0
+_REACH_SECONDS = 5.0
+_AGAIN = "Nothing is lost: launch again to continue."
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_worker_niceness": "0",  # else any other process of the machine would starve the workers
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # a Ray that was lost is not replaced by one that nobody asked for
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_AUTO_INIT": "1",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "3600",
@@ -46,186 +41,168 @@ _ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
-    """How many workers, and what each is given.
-
-    Attributes:
-        workers: Their number.
-        cores: Of each.
-        gpus: Of each: one, or none.
-    """
-
-    workers: int
-    cores: int
-    gpus: int
-
-
 def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
-    asked = asked_threads()
-    with _cluster(options) as folder:
-        watch.take_signals()
-        places = _places(options)
-        name = f"launch {uuid.uuid4().hex[:12]}"
-        actor = ray.remote(KeeperActor)
-        limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
-        handle = actor.options(name=name, **limits).remote(plan, name)
-        keeper = KeeperClient(handle)
-        slots, fitting = pack_size(options, plan, places.workers)
-        trainable = tune.with_parameters(
-            PackTrainable,
+    address = _address()
+    with launch_folder() as folder:
+        order = Order(
             plan=plan,
             factory=factory,
-            slots=slots,
-            fitting=fitting,
-            threads=min(places.cores, asked or places.cores),
-            keeper=name,
-            namespace=ray.get_runtime_context().namespace,
+            options=options,
+            cores=len(os.sched_getaffinity(0)),
+            asked_threads=asked_threads(),
+            address=address,
+            folder=folder,
         )
-        fleet = _Fleet(_tuner(trainable, places, folder))
-        standing = _watch_over(fleet, keeper, watch)
-        if standing.halted is None:
-            keeper.finish(standing.summary)
-        return standing
+        with DriverProcess(order, _environment(order)) as driver:
+            return _Supervisor(driver, order, watch).run()
 
 
-class _Fleet(threading.Thread):
-    """Tune's own loop, beside the one that looks after the launch."""
-
-    def __init__(self, tuner: tune.Tuner) -> None:
-        super().__init__(daemon=True)
-        self._tuner = tuner
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._tuner.fit()
-        except Exception as error:  # noqa: BLE001 - raised again by the launching thread
-            self.error = error
-
-
-def _watch_over(fleet: _Fleet, keeper: KeeperClient, watch: Watch) -> Standing:
-    """Show the progress until the last worker has left."""
-    fleet.start()
-    while fleet.is_alive():
-        if watch.is_due():
-            reason = watch.reason_to_stop()
-            if reason:
-                keeper.drain(reason)
-            watch.show(keeper.standing().progress)
-        fleet.join(_LOOK_SECONDS)
-    standing = keeper.standing()
-    watch.show(standing.progress)
-    if fleet.error is not None and not standing.is_done and standing.halted is None:
-        raise LaunchError(f"Ray Tune must keep the workers running; it stopped: {fleet.error}") from fleet.error
-    return standing
-
-
-def _tuner(trainable: Any, places: _Places, folder: Path) -> tune.Tuner:
-    resources = {"cpu": places.cores, "gpu": places.gpus}
-    return tune.Tuner(
-        tune.with_resources(trainable, resources),
-        param_space={"place": tune.grid_search([f"worker-{index}" for index in range(places.workers)])},
-        tune_config=tune.TuneConfig(num_samples=1),
-        run_config=tune.RunConfig(
-            name="fleet",
-            storage_path=str(folder / "tune"),
-            failure_config=tune.FailureConfig(max_failures=-1),
-            verbose=0,
-        ),
-    )
-
-
-def _places(options: FleetOptions) -> _Places:
-    """Divide what the cluster has.
+def _address() -> str | None:
+    """The Ray that the user names by ``RAY_ADDRESS``; None for one of the launch's own.
 
     Raises:
-        LaunchError: If there are fewer GPUs than workers.
+        LaunchError: If nobody answers there, or a Ray of the launch's own would let everybody in.
     """
-    resources = ray.cluster_resources()
-    cpus, gpus = int(resources.get("CPU", 1)), int(resources.get("GPU", 0))
-    workers = options.workers or gpus or cpus
-    if gpus and workers > gpus:
-        raise LaunchError(f"every worker has a GPU of its own; got {workers} workers and {gpus} GPUs. Ask for fewer.")
-    return _Places(workers=workers, cores=max(1, cpus // workers), gpus=1 if gpus else 0)
-
-
-@contextmanager
-def _cluster(options: FleetOptions) -> Iterator[Path]:
-    """A Ray of this launch's own, or the cluster at ``RAY_ADDRESS``; and a folder that lives as long."""
-    cpus = len(os.sched_getaffinity(0))
-    cores = max(1, cpus // (options.workers or cpus))
-    threads = min(cores, asked_threads() or cores)
-    with (
-        _temporary_folder() as folder,
-        _environment(_ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}),
-        _silence(),
-    ):
-        quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-        address = os.environ.get("RAY_ADDRESS")
+    address = os.environ.get("RAY_ADDRESS", "")
+    if address in ("", "local"):
+        if os.environ.get("RAY_AUTH_MODE") == "disabled":
+            raise LaunchError(
+                "a Ray of the launch's own must ask for its token, since it listens on all interfaces; "
+                "got RAY_AUTH_MODE=disabled. Unset it."
+            )
+        return None
+    found = re.fullmatch(r"(?:ray://)?(\[.+\]|[^:]+):(\d+)", address)
+    if found:
         try:
-            if address:
-                ray.init(address, **quiet)
-            else:
-                ray.init(
-                    "local",
-                    num_cpus=max(cpus, options.workers or 1),
-                    include_dashboard=False,
-                    object_store_memory=_OBJECT_STORE_BYTES,
-                    _temp_dir=str(folder),
-                    **quiet,
-                )
-            yield folder
-        finally:
-            ray.shutdown()
+            socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS).close()
+        except OSError as error:
+            raise LaunchError(
+                f"RAY_ADDRESS must name a Ray that runs; nobody answers at {address} "
+                f"({error.strerror or error}). Start it, or unset RAY_ADDRESS."
+            ) from error
+    return address
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep what Ray and Tune say of dead workers out of the output: they are replaced, and the ledger has it.
-
-    ``log_to_driver`` does not reach the messages of the raylet, and there is no public switch for them.
-    """
-    tune_logger = logging.getLogger("ray.tune")
-    level, was_enabled = tune_logger.level, getattr(ray._private.worker, "_worker_logs_enabled", True)
-    tune_logger.setLevel(logging.CRITICAL + 1)
-    ray._private.worker._worker_logs_enabled = False
-    try:
-        yield
-    finally:
-        ray._private.worker._worker_logs_enabled = was_enabled
-        tune_logger.setLevel(level)
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """A folder for Ray that lives as long as this launch; those of launches that were killed are removed.
-
-    A launch holds a lock on a file in its folder; the system lets go of it when the process dies.
-    """
-    usual = Path(tempfile.gettempdir())
-    parent = usual if len(str(usual)) <= _LONGEST_FOLDER_NAME else Path("/tmp")
-    for lock in parent.glob(f"{_FOLDER_PREFIX}*/{_LOCK}"):
-        with contextlib.suppress(OSError), lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=parent))
-    try:
-        with (folder / _LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _environment(order: Order) -> dict[str, str]:
+    """Settings of the driver and what it starts; of those that only tune something, what the user has set stands."""
+    cores = max(1, order.cores // (order.options.workers or order.cores))
+    threads = min(cores, order.asked_threads or cores)
+    wanted = _ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
+    settings = {name: value for name, value in wanted.items() if name not in os.environ}
+    if order.address is None:
+        token = order.folder / "token"
+        _write_secret(token, secrets.token_hex(32))
+        settings |= {
+            "RAY_ADDRESS": "",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": "",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+        }
+    return settings
 
 
-@contextmanager
-def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """Settings that this process and those it starts see; what the user has set stands."""
-    missing = {name: value for name, value in settings.items() if name not in os.environ}
-    os.environ.update(missing)
-    try:
-        yield
-    finally:
-        for name in missing:
-            os.environ.pop(name, None)
+def _write_secret(path: Path, text: str) -> None:
+    """Write a file that is its user's alone from the first moment."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+class _Supervisor:
+    """Hears the driver, looks at the clock and at the user's wishes, and ends what does not end by itself."""
+
+    def __init__(self, driver: DriverProcess, order: Order, watch: Watch) -> None:
+        self._driver = driver
+        self._plan = order.plan
+        self._watch = watch
+        self._clock = ListeningClock(order.plan.lease_seconds)
+        self._heard_at = self._clock.look()
+        self._began_at = time.monotonic()
+        self._processes: dict[str, int] | None = None
+        self._progress: Progress | None = None
+        self._stop_reason = ""
+        self._stop_by = 0.0
+
+    def run(self) -> Standing:
+        """Until the driver has ended, or must be ended.
+
+        Raises:
+            StudiesError: If the launch cannot go on.
+        """
+        while True:
+            try:
+                said = self._driver.hear(_LOOK_SECONDS)
+            except EOFError:
+                return self._lost(f"its driver ended ({self._driver.last_words})")
+            if isinstance(said, Ended):
+                return self._ended(said)
+            self._note(said)
+            if self._watch.is_due():
+                self._see_to_wishes()
+                if self._progress is not None:
+                    self._watch.show(self._progress)
+            if self._stop_reason and (self._processes is None or time.monotonic() > self._stop_by):
+                return self._as_left()
+            if trouble := self._trouble():
+                return self._lost(trouble)
+
+    def _note(self, said: Started | Shown | None) -> None:
+        now = self._clock.look()
+        if said is not None:
+            self._heard_at = now
+        if isinstance(said, Started):
+            self._processes = said.processes
+        elif isinstance(said, Shown) and (said.progress is not None or said.waits_for):
+            progress = said.progress or self._progress or progress_before(self._plan)
+            self._progress = replace(progress, waits_for=said.waits_for)
+
+    def _see_to_wishes(self) -> None:
+        """Tell the driver once that the user or the clock wants to stop."""
+        reason = self._watch.reason_to_stop()
+        if reason and not self._stop_reason:
+            self._stop_reason = reason
+            self._stop_by = time.monotonic() + self._watch.grace_seconds
+            self._driver.stop(reason)
+
+    def _trouble(self) -> str:
+        """What must not be while the driver runs; empty if all is well."""
+        if self._processes is None:
+            late = time.monotonic() - self._began_at > _START_SECONDS
+            return f"it did not start within {_START_SECONDS:g} s" if late else ""
+        for name, pid in self._processes.items():
+            if not is_alive(pid):
+                return f"its {name} was lost"
+        longest = max(self._plan.lease_seconds, _SILENCE_SECONDS)
+        if self._clock.look() - self._heard_at > longest:
+            return f"its driver was silent for {longest:g} s"
+        return ""
+
+    def _ended(self, ended: Ended) -> Standing:
+        if ended.standing is not None:
+            self._watch.show(ended.standing.progress)
+            return ended.standing
+        if self._stop_reason:
+            return self._as_left()
+        raise ended.error or LaunchError(f"Ray must say how the workers ended; it did not. {_AGAIN}")
+
+    def _lost(self, what: str) -> Standing:
+        """End a launch that has lost its Ray; whoever wanted to stop has what they wanted.
+
+        Raises:
+            LaunchError: If nobody wanted to stop.
+        """
+        if not self._stop_reason:
+            self._see_to_wishes()
+        if self._stop_reason:
+            return self._as_left()
+        raise LaunchError(f"Ray must run as long as the launch; {what}. {_AGAIN}")
+
+    def _as_left(self) -> Standing:
+        """Where the study stands when its workers were ended instead of sent away, as its ledger has it."""
+        from studies.store.ledger import Ledger
+
+        progress = self._progress or progress_before(self._plan)
+        with suppress(StudiesError), Ledger.open(self._plan.storage_url, read_only=True) as ledger:
+            progress = replace(progress, counts=ledger.state_counts(ledger.study(self._plan.study).id))
+        progress = replace(progress, running=(), waits_for="")
+        return Standing(progress=progress, is_done=False, exhausted="", drained=self._stop_reason, halted=None)

@@ -1,6 +1,7 @@
 """A worker as a trial of Ray Tune that lives as long as the launch."""
 
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -39,11 +40,14 @@ class PackTrainable(Trainable):  # type: ignore[misc]
     ) -> None:
         """Join the keeper under a new incarnation of this place, then load what is needed."""
         self._worker: PackWorker | None = None
+        self._began_at = time.monotonic()
+        self._stuck_seconds = plan.stuck_seconds
         self._is_leaving = threading.Event()
         self._is_closed = threading.Event()
         self._name = f"{config['place']}/{uuid.uuid4().hex[:8]}"
         self._keeper = KeeperClient(ray.get_actor(keeper, namespace))
         try:
+            self._keeper.meet(self._name, ray.get_runtime_context().current_actor)
             self._keeper.join(self._name)
             threading.Thread(target=self._beat, daemon=True).start()
             self._worker = PackWorker(
@@ -89,9 +93,16 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         self._is_closed.set()
 
     def _beat(self) -> None:
-        """Keep the leases alive during long steps, and hear when it is time to leave."""
+        """Keep the leases alive during long steps, and hear when it is time to leave.
+
+        Of a worker that hangs nothing is heard, so that it is replaced.
+        """
         while not self._is_closed.wait(_HEARTBEAT_SECONDS):
+            moved_at = self._began_at if self._worker is None else self._worker.moved_at
+            if time.monotonic() - moved_at > self._stuck_seconds:
+                continue
             try:
+                self._keeper.meet(self._name, ray.get_runtime_context().current_actor)
                 if self._keeper.heartbeat(self._name):
                     self._is_leaving.set()
             except StudiesError:

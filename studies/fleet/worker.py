@@ -40,7 +40,11 @@ class _Occupant:
 
 
 class PackWorker:
-    """One pack, one keeper. `work` returns when nothing is left to do, or when it is told to leave."""
+    """One pack, one keeper. `work` returns when nothing is left to do, or when it is told to leave.
+
+    Attributes:
+        moved_at: When it last got any further, on the monotonic clock.
+    """
 
     def __init__(  # noqa: PLR0913 - wired in one place per fleet
         self,
@@ -72,6 +76,7 @@ class PackWorker:
         self._occupants: dict[int, _Occupant] = {}
         self._reports: list[Report] = []
         self._seconds_per_step = 0.0
+        self.moved_at = time.monotonic()
 
     def work(self, seconds: float | None = None) -> bool:
         """Train leased trials.
@@ -84,6 +89,7 @@ class PackWorker:
         """
         until = None if seconds is None else time.monotonic() + seconds
         while until is None or time.monotonic() < until:
+            self.moved_at = time.monotonic()
             reports, self._reports = sorted(self._reports, key=lambda report: report.trial), []
             answer = self._keeper.exchange(self._name, reports, self._pack.free_slots)
             self._obey(answer)
@@ -149,6 +155,7 @@ class PackWorker:
         steps = min(occupant.steps_to_evaluation for occupant in self._occupants.values())
         while steps > 0:
             chunk = max(1, min(steps, int(CHUNK_SECONDS / self._seconds_per_step))) if self._seconds_per_step else 1
+            self.moved_at = time.monotonic()
             began_at = time.perf_counter()
             results = self._pack.advance(chunk)
             self._seconds_per_step = (time.perf_counter() - began_at) / chunk

@@ -77,6 +77,7 @@ class StudyKeeper:
         self._halted: StudiesError | None = None
         self._crashes = 0
         self._hold_again_at = 0.0
+        self._silent: list[str] = []
         self._rebuild()
         self._sweep()
 
@@ -186,9 +187,14 @@ class StudyKeeper:
             self._ledger.renew_hold(self._study.id, self._epoch, self._plan.launch, seconds)
         self._hold_again_at = now + seconds / 3
 
-    def standing(self) -> Standing:
-        """Where the launch stands, and the study's progress."""
-        if not (self._halted or self._drained):
+    def standing(self, expected: Sequence[str] = ()) -> Standing:
+        """Where the launch stands, and the study's progress.
+
+        Args:
+            expected: Workers that an earlier keeper of the launch has known: those too may be silent.
+        """
+        if self._halted is None:
+            self._roster.expect(expected, self._clock.look())
             with self._serving():
                 self._tick()
         return Standing(
@@ -197,6 +203,7 @@ class StudyKeeper:
             exhausted=self._upcoming.exhausted,
             drained=self._drained,
             halted=self._halted,
+            silent=tuple(self._silent),
         )
 
     def progress(self) -> Progress:
@@ -296,6 +303,7 @@ class StudyKeeper:
         self.hold()
         seconds = self._plan.lease_seconds
         for worker in self._roster.silent(self._clock.look(), seconds):
+            self._silent.append(worker)
             self._lose(worker, f"silent for {seconds:g} s")
 
     def _lose(self, worker: str, why: str) -> None:

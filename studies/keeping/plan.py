@@ -35,6 +35,7 @@ class StudyPlan:
         hears_losses: Whether the search is told losses beside scores.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
+        stuck_seconds: A worker that gets no further for so long falls silent.
     """
 
     study: str
@@ -55,6 +56,7 @@ class StudyPlan:
     hears_losses: bool = False
     lease_seconds: float = 60.0
     launch: str = ""
+    stuck_seconds: float = 3600.0
 
     @property
     def patience_seconds(self) -> float:

@@ -171,6 +171,7 @@ class Standing:
         exhausted: Why nothing more can be proposed; empty while something can.
         drained: Why the workers were sent away; empty while they were not.
         halted: The error that ended the launch; None without one.
+        silent: Workers whose trials were taken back because nothing was heard of them.
     """
 
     progress: Progress
@@ -178,6 +179,7 @@ class Standing:
     exhausted: str
     drained: str
     halted: StudiesError | None
+    silent: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:

@@ -1,6 +1,6 @@
 """Who holds what: the trials that are open and the workers that were heard of. In memory, rebuilt at every takeover."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from search_space.codec import configuration_from_json
@@ -114,6 +114,14 @@ class Roster:
             return None
         self.forget(earlier)
         return earlier
+
+    def expect(self, workers: Iterable[str], heard: float) -> None:
+        """Count the silence of workers that have not joined, where nobody else has taken their place."""
+        for worker in workers:
+            place = worker.partition("/")[0]
+            if place not in self._incarnations:
+                self._incarnations[place] = worker
+                self._heard_at[worker] = heard
 
     def is_replaced(self, worker: str) -> bool:
         """Whether another incarnation has taken the worker's place."""

@@ -136,6 +136,8 @@ class Fleet(Section):
         workers: ``auto`` is one per GPU, else one per core.
         pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
+        stuck_after: Seconds without any progress after which a worker is replaced, such as those in which a backbone is
+            loaded or a validation split measured once; null for never.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 
@@ -143,4 +145,5 @@ class Fleet(Section):
     workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     time_budget: Duration = None
+    stuck_after: Duration = 3600.0
     artefacts: Text | None = None

@@ -56,6 +56,15 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
         assert linked.exists()
 
 
+def test_what_a_dying_ray_has_left_without_a_lock_is_removed_a_day_later(temporary_folder):
+    new, old = temporary_folder / "deltaspace-new", temporary_folder / "deltaspace-old"
+    for folder in (new, old):
+        (folder / "session").mkdir(parents=True)
+    os.utime(old, (0, 0))
+    with launch_folder():
+        assert (new.exists(), old.exists()) == (True, False)
+
+
 def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
     missing = []
 

@@ -1,0 +1,228 @@
+"""The driver of Ray, in a process of its own: the keeper an actor, every worker one long-lived trial of Ray Tune.
+
+Tune places the workers, gives them their cores and GPUs and restarts them where they die. It searches nothing and
+schedules nothing, and its run folder is thrown away: the ledger is the truth. Whatever Ray does to the process that
+drives it, hang or abort, happens to this one; the launching process (`studies.fleet.tune`) watches it and ends it.
+
+Started as ``python -m studies.fleet.driver FILE_DESCRIPTOR PARENT``.
+"""
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import tune
+
+from studies.errors import LaunchError, StudiesError
+from studies.fleet.backend import FleetOptions, pack_size
+from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop
+from studies.fleet.keeper_actor import PULSE, KeeperActor
+from studies.fleet.keeper_watch import KeeperWatch
+from studies.fleet.tune_worker import PackTrainable
+from studies.keeping.progress import Standing
+
+_LOOK_SECONDS = 0.1
+_LEAVING_SECONDS = 15.0
+_OBJECT_STORE_BYTES = 100_000_000
+_VITAL = ("gcs_server", "raylet")
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """How many workers, and what each is given.
+
+    Attributes:
+        workers: Their number.
+        cores: Of each.
+        gpus: Of each: one, or none.
+    """
+
+    workers: int
+    cores: int
+    gpus: int
+
+
+def main() -> None:
+    """Run what the launching process orders, and tell it how that ended."""
+    connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    _end_with(parent)
+    order: Order = pickle.loads(connection.recv_bytes())
+    try:
+        ended = Ended(standing=_driven(order, connection))
+    except StudiesError as error:
+        ended = Ended(error=error)
+    except (EOFError, BrokenPipeError):
+        os._exit(1)  # nobody is left to tell
+    except Exception as error:  # noqa: BLE001 - Ray has many ways to say that it cannot go on
+        ended = Ended(error=_explained(error))
+    connection.send(ended)
+    if order.address is not None:
+        ray.shutdown()
+    # the launching process ends what is left of a Ray of its own
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """See that this process does not outlive the one that started it; Linux does that even for one that hangs."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _explained(error: Exception) -> LaunchError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    return LaunchError(
+        f"Ray must run the workers; it stopped: {type(error).__name__}: {lines[0].rstrip('.')}. "
+        "Nothing is lost: launch again to continue."
+    )
+
+
+def _driven(order: Order, connection: Connection) -> Standing:
+    """Run the fleet until the study is done or it is told to stop."""
+    connection.send(Started(processes=_start_ray(order)))
+    plan = order.plan
+    places = _places(order.options)
+    name = f"launch {uuid.uuid4().hex[:12]}"
+    actor: Any = ray.remote(concurrency_groups={PULSE: 2})(KeeperActor)
+    limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+    handle = actor.options(name=name, **limits).remote(plan, name)
+    slots, fitting = pack_size(order.options, plan, places.workers)
+    trainable = tune.with_parameters(
+        PackTrainable,
+        plan=plan,
+        factory=order.factory,
+        slots=slots,
+        fitting=fitting,
+        threads=min(places.cores, order.asked_threads or places.cores),
+        keeper=name,
+        namespace=ray.get_runtime_context().namespace,
+    )
+    fleet = _Fleet(_tuner(trainable, places, order.folder))
+    return _watch_over(fleet, KeeperWatch(handle, plan), connection)
+
+
+def _start_ray(order: Order) -> dict[str, int]:
+    """A Ray of this launch's own, or the cluster at an address; the processes that it must not lose."""
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    if order.address is not None:
+        ray.init(order.address, **quiet)
+        return {}
+    ray.init(
+        "local",
+        num_cpus=max(order.cores, order.options.workers or 1),
+        include_dashboard=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        _temp_dir=str(order.folder / "r"),
+        **quiet,
+    )
+    node = ray._private.worker._global_node
+    return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
+
+
+class _Fleet(threading.Thread):
+    """Tune's own loop, beside the one that looks after the launch."""
+
+    def __init__(self, tuner: tune.Tuner) -> None:
+        super().__init__(daemon=True)
+        self._tuner = tuner
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._tuner.fit()
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that looks after the launch
+            self.error = error
+
+
+def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection) -> Standing:
+    """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
+    fleet.start()
+    over_since: float | None = None
+    while fleet.is_alive():
+        _look(keeper, connection)
+        if not _is_over(keeper.standing):
+            over_since = None
+        elif over_since is None:
+            over_since = time.monotonic()
+        elif time.monotonic() - over_since > _LEAVING_SECONDS:
+            break
+        fleet.join(_LOOK_SECONDS)
+    while not _look(keeper, connection):
+        time.sleep(_LOOK_SECONDS)
+    standing = keeper.standing
+    if standing is None:
+        raise LaunchError("the keeper must say where the study stands; it did not.")
+    if fleet.error is not None and not standing.is_done and standing.halted is None:
+        raise LaunchError(f"Ray Tune must keep the workers running; it stopped: {fleet.error}") from fleet.error
+    if standing.halted is None:
+        is_noted = keeper.asked("finish", standing.summary)
+        while not is_noted():
+            _look(keeper, connection)
+            time.sleep(_LOOK_SECONDS)
+    return standing
+
+
+def _look(keeper: KeeperWatch, connection: Connection) -> bool:
+    """Hear the launching process and the keeper, and tell the one of the other; True when the keeper has answered."""
+    while connection.poll():
+        told: Stop = connection.recv()
+        keeper.stop_reason = told.reason
+    is_new = keeper.look()
+    progress = None if keeper.standing is None else keeper.standing.progress
+    connection.send(Shown(progress=progress, waits_for=keeper.waits_for))
+    return is_new
+
+
+def _is_over(standing: Standing | None) -> bool:
+    """Whether the workers have nothing left to do but to leave."""
+    if standing is None:
+        return False
+    return standing.is_done or standing.halted is not None or bool(standing.drained and not standing.progress.running)
+
+
+def _tuner(trainable: Any, places: _Places, folder: Path) -> tune.Tuner:
+    resources = {"cpu": places.cores, "gpu": places.gpus}
+    return tune.Tuner(
+        tune.with_resources(trainable, resources),
+        param_space={"place": tune.grid_search([f"worker-{index}" for index in range(places.workers)])},
+        tune_config=tune.TuneConfig(num_samples=1),
+        run_config=tune.RunConfig(
+            name="fleet",
+            storage_path=str(folder / "tune"),
+            failure_config=tune.FailureConfig(max_failures=-1),
+            verbose=0,
+        ),
+    )
+
+
+def _places(options: FleetOptions) -> _Places:
+    """Divide what the cluster has.
+
+    Raises:
+        LaunchError: If there are fewer GPUs than workers.
+    """
+    resources = ray.cluster_resources()
+    cpus, gpus = int(resources.get("CPU", 1)), int(resources.get("GPU", 0))
+    workers = options.workers or gpus or cpus
+    if gpus and workers > gpus:
+        raise LaunchError(f"every worker has a GPU of its own; got {workers} workers and {gpus} GPUs. Ask for fewer.")
+    return _Places(workers=workers, cores=max(1, cpus // workers), gpus=1 if gpus else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The driver of Ray as the launching process has it: a process with a session of its own, and all that it started."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing import Pipe
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from studies.fleet.driver_messages import Order, Said, Stop
+from studies.fleet.runners import TorchRunnerFactory
+
+_END_SECONDS = 5.0
+_LEAVE_SECONDS = 10.0
+_PROCESSES = Path("/proc")
+_SESSION_FIELD, _STATE_FIELD = 3, 0
+_LONGEST_WORD = 200
+_NOT_OF_ITS_OWN = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
+
+
+class DriverProcess:
+    """While entered, the driver runs; afterwards neither it nor anything that it started on this machine is left.
+
+    Signals for the group of the launching process do not reach it: it is told to stop, and ended when it does not.
+    """
+
+    def __init__(self, order: Order, environment: Mapping[str, str]) -> None:
+        """Get ready to start it, with some settings added to the environment."""
+        self._order = order
+        self._environment = environment
+        self._log = order.folder / "driver.log"
+
+    def __enter__(self) -> Self:
+        """Start it and give it its order."""
+        self._connection, its = Pipe()
+        command = [sys.executable, "-m", "studies.fleet.driver", str(its.fileno()), str(os.getpid())]
+        paths = [path or str(Path.cwd()) for path in sys.path]
+        hidden = _NOT_OF_ITS_OWN if self._order.address is None else frozenset()
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        environment |= {**self._environment, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[its.fileno()],
+                env=environment,
+                start_new_session=True,
+            )
+        its.close()
+        with suppress(BrokenPipeError):
+            self._connection.send_bytes(_pickled(self._order))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it, and whatever is left of its session."""
+        if kind is None and self._order.address is not None:
+            with suppress(subprocess.TimeoutExpired):  # it leaves the cluster
+                self._process.wait(_LEAVE_SECONDS)
+        self._connection.close()
+        until = time.monotonic() + _END_SECONDS
+        while (left := _session(self._process.pid)) and time.monotonic() < until:
+            for pid in left:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.poll()
+            time.sleep(0.02)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait(_END_SECONDS)
+
+    def hear(self, seconds: float) -> Said | None:
+        """What it says next; None when it says nothing for so long.
+
+        Raises:
+            EOFError: If it has ended.
+        """
+        try:
+            if not self._connection.poll(seconds):
+                return None
+            said: Said = self._connection.recv()
+        except ConnectionError as error:
+            raise EOFError from error
+        return said
+
+    def stop(self, reason: str) -> None:
+        """Tell it to send the workers away."""
+        with suppress(ConnectionError):
+            self._connection.send(Stop(reason=reason))
+
+    @property
+    def last_words(self) -> str:
+        """How it ended, for one line."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        code = self._process.returncode
+        how = "hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        with suppress(OSError):
+            lines = [line.strip() for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            if lines:
+                return f"{how}; it said: {lines[-1][:_LONGEST_WORD]}"
+        return how
+
+
+def _pickled(order: Order) -> bytes:
+    """The order as bytes; what a script or a notebook defines travels as its code."""
+    if isinstance(order.factory, TorchRunnerFactory):
+        return pickle.dumps(order)
+    from ray import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(order)
+    return packed
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs, or could: one that has ended and only waits to be noticed does not."""
+    fields = _stat(pid)
+    if fields is not None:
+        return fields[_STATE_FIELD] not in ("Z", "X")
+    if _PROCESSES.is_dir():
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session that have not ended; without ``/proc``, of its leader's group none but the leader."""
+    found = []
+    for folder in _PROCESSES.glob("[0-9]*"):
+        fields = _stat(int(folder.name))
+        if fields is not None and fields[_SESSION_FIELD] == str(leader) and fields[_STATE_FIELD] not in ("Z", "X"):
+            found.append(int(folder.name))
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of a process after its name: state, parent, group, session."""
+    try:
+        return (_PROCESSES / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
