@@ -130,29 +130,40 @@ class _Supervisor:
             StudiesError: If the launch cannot go on.
         """
         while True:
+            trouble = self._trouble()  # looked for first: a driver that has ended properly has said so before
             try:
-                said = self._driver.hear(_LOOK_SECONDS)
+                if ended := self._hear():
+                    return self._ended(ended)
             except EOFError:
                 return self._lost(f"its driver ended ({self._driver.last_words})")
-            if isinstance(said, Ended):
-                return self._ended(said)
-            self._note(said)
+            if trouble:
+                return self._lost(trouble)
             if self._watch.is_due():
                 self._see_to_wishes()
                 if self._progress is not None:
                     self._watch.show(self._progress)
             if self._stop_reason and (self._processes is None or time.monotonic() > self._stop_by):
                 return self._as_left()
-            if trouble := self._trouble():
-                return self._lost(trouble)
 
-    def _note(self, said: Started | Shown | None) -> None:
-        now = self._clock.look()
-        if said is not None:
-            self._heard_at = now
+    def _hear(self) -> Ended | None:
+        """Wait a moment for what the driver says, and hear all of it; how it ended, once it has.
+
+        Raises:
+            EOFError: If it has ended without a word.
+        """
+        said = self._driver.hear(_LOOK_SECONDS)
+        while said is not None:
+            if isinstance(said, Ended):
+                return said
+            self._note(said)
+            said = self._driver.hear(0.0)
+        return None
+
+    def _note(self, said: Started | Shown) -> None:
+        self._heard_at = self._clock.look()
         if isinstance(said, Started):
             self._processes = said.processes
-        elif isinstance(said, Shown) and (said.progress is not None or said.waits_for):
+        elif said.progress is not None or said.waits_for:
             progress = said.progress or self._progress or progress_before(self._plan)
             self._progress = replace(progress, waits_for=said.waits_for)
 

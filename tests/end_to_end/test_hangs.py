@@ -1,0 +1,114 @@
+"""What hangs for good, and Ray that is lost: every wait has an end, Ctrl-C is heard, and no process is left.
+
+A process that is stopped (SIGSTOP) is one that hangs: it neither answers nor dies.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, children, finish, wait_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Study]:
+    study = Study(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "artefacts", "ray", 14, 0.03, {"lease": "8"})
+    yield study
+    study.stop()
+
+
+@pytest.fixture
+def running(study: Study) -> subprocess.Popen[str]:
+    """A launch of the study that has got somewhere."""
+    process = study.launch()
+    wait_for(lambda: study.ended() > 2, process, study)
+    assert process.poll() is None, study.said()
+    return process
+
+
+def freeze(pid: int) -> int:
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def named(process: subprocess.Popen[str], name: str) -> int:
+    """The process id of a part of Ray."""
+    return next(pid for pid, command in children(process.pid) if f"/{name} " in command)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def ends(process: subprocess.Popen[str], study: Study, pids: list[int]) -> int:
+    """The exit code of a launch that ends with all that it had started."""
+    code = process.wait(PATIENCE_SECONDS)
+    until = time.monotonic() + 10
+    while not all(map(is_gone, pids)):
+        assert time.monotonic() < until, f"left: {[pid for pid in pids if not is_gone(pid)]}"
+        time.sleep(0.05)
+    assert "Traceback" not in study.said()
+    return code
+
+
+def test_a_worker_that_hangs_is_replaced(study, running):
+    frozen = freeze(actors(running, "worker", study)[0])
+    finish(study, running)
+    assert is_gone(frozen)
+    check_at_rest(study)
+
+
+def test_a_keeper_that_hangs_is_replaced(study, running):
+    frozen = freeze(actors(running, "keeper", study)[0])
+    wait_for(lambda: is_gone(frozen), running, study)
+    finish(study, running)
+    check_at_rest(study)
+
+
+@pytest.mark.parametrize("hung", ["worker", "keeper", "driver"])
+def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
+    everybody = [pid for pid, _ in children(running.pid)]
+    driver = next(pid for pid, command in children(running.pid) if "studies.fleet.driver" in command)
+    freeze(driver if hung == "driver" else actors(running, hung, study)[0])
+    os.killpg(running.pid, signal.SIGTERM)
+    assert ends(running, study, everybody) == 0
+    assert "told to stop by SIGTERM" in study.said()
+    finish(study)
+    check_at_rest(study)
+
+
+def test_sigterm_to_all_processes_at_once_ends_a_launch_that_can_be_continued(study, running):
+    everybody = [pid for pid, _ in children(running.pid)]
+    for pid in [running.pid, *everybody]:
+        os.kill(pid, signal.SIGTERM)
+    assert ends(running, study, everybody) == 0
+    assert "told to stop by SIGTERM" in study.said()
+    finish(study)
+    check_at_rest(study)
+
+
+@pytest.mark.parametrize("lost", ["raylet", "gcs_server"])
+def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
+    everybody = [pid for pid, _ in children(running.pid)]
+    os.kill(named(running, lost), signal.SIGKILL)
+    assert running.wait(PATIENCE_SECONDS) == 1
+    assert [line for line in study.said().splitlines() if " ended, " not in line][-1] == (
+        f"studies.errors.LaunchError: Ray must run as long as the launch; its {lost} was lost. "
+        "Nothing is lost: launch again to continue."
+    )
+    wait_for_all: Callable[[], bool] = lambda: all(map(is_gone, everybody))  # noqa: E731
+    until = time.monotonic() + 10
+    while not wait_for_all():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    finish(study)
+    check_at_rest(study)
