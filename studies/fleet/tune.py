@@ -23,7 +23,7 @@ from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
 
 _LOOK_SECONDS = 0.1
-_START_SECONDS = 180.0
+_START_SECONDS = 300.0
 _SILENCE_SECONDS = 30.0
 _REACH_SECONDS = 5.0
 _AGAIN = "Nothing is lost: launch again to continue."
