@@ -36,6 +36,11 @@ COMMANDS: dict[str, str] = {
     "count": "Count the parameters of a published method on a backbone.",
     "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
     "d90": "Find the intrinsic dimension of a study's task.",
+    "rename": "Give a study another name.",
+    "delete": "Delete a study: its records, its confirmations, its files.",
+    "archive": "Move a study to a new folder: its records, its confirmations, its files.",
+    "backup": "Write all studies of a database to a new SQLite file.",
+    "merge": "Take the studies of another database into this one.",
     "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
 }
 """Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
-from studies.store.belonging import MARKER, identity, is_marked, is_own_file, is_there
+from studies.store.belonging import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
 from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
 
 
@@ -34,6 +35,41 @@ def study_folder(root: Path, study: StudyRecord) -> Path:
             attempt += 1
     except (OSError, ValueError) as error:
         raise LaunchError(f"the folder of artefacts must be writable; got: {error}. Choose another folder.") from error
+
+
+def mark_renamed(folder: Path, study: StudyRecord, name: str) -> None:
+    """Mark the folder of a study as its under a new name too.
+
+    Raises:
+        LaunchError: If the folder cannot be written.
+    """
+    try:
+        if is_marked(folder, study):
+            _write_whole(folder / MARKER, json.dumps({**identity(study), "study": name, EARLIER_NAME: study.name}))
+    except (OSError, ValueError) as error:
+        raise LaunchError(f"the study's folder must be writable; got: {error}. Nothing was changed.") from error
+
+
+def delete_study_folder(study: StudyRecord) -> list[str]:
+    """Delete the files of a study that is recorded nowhere any more; what is not its own stays.
+
+    Returns:
+        A line for each path that cannot be deleted.
+    """
+    folder, refused = study.folder, []
+    try:
+        if folder is None or not is_marked(folder, study):
+            return []
+        for place in sorted(folder.glob("trial-*")):
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place, ignore_errors=True)
+                refused += [f"{place} cannot be deleted as a whole"] if place.exists() else []
+        if not refused:
+            (folder / MARKER).unlink()
+            folder.rmdir()
+    except (OSError, ValueError) as error:
+        refused.append(f"{folder} cannot be deleted: {error}")
+    return refused
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from studies.errors import StudiesError, StudyHeldError, UnknownStudyError
-from studies.store.holding import Hold, LaunchName
+from studies.errors import StudiesError, UnknownStudyError
+from studies.store.holding import Hold, LaunchName, held_error
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord
 
@@ -31,14 +31,6 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
     if present is not None and not take_over:
         raise held_error(name, present)
     return None if present is None else present.holder
-
-
-def held_error(name: str, hold: Hold) -> StudyHeldError:
-    """That a study is run by another launch."""
-    return StudyHeldError(
-        f"study '{name}' must not be run by another launch; {hold.words} runs it, and was heard of until "
-        f"{hold.until:%H:%M:%S} UTC. Wait for it, or end it with --take-over (from Python: take_over=True)."
-    )
 
 
 @contextmanager

@@ -10,5 +10,6 @@
     invariants.py   violations: what must hold after any crash
     tables.py, migrations.py           the tables and their versions
     keeping.py, leases.py, settling.py, looking.py   the verbs' statements
+    copying.py, removing.py  studies that move to another database, get another name, or go
     address.py, engine.py, database.py, failures.py  URL, settings, transactions, messages
 """

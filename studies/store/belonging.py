@@ -9,6 +9,10 @@ MARKER = "study.json"
 """Stands in the folder of a study and says whose it is."""
 
 
+EARLIER_NAME = "earlier_name"
+"""Of the marker of a study that was renamed: it is valid before the ledger has the new name, and after."""
+
+
 def identity(study: StudyRecord) -> dict[str, str]:
     """What the marker of a study's folder says."""
     return {"study": study.name, "created_at": study.created_at.isoformat()}
@@ -37,7 +41,13 @@ def is_marked(folder: Path, study: StudyRecord) -> bool:
         ValueError: If it is no JSON.
     """
     marker = folder / MARKER
-    return marker.is_file() and read_json_text(marker.read_text(encoding="utf-8")) == identity(study)
+    if not marker.is_file():
+        return False
+    found: object = read_json_text(marker.read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        return False
+    earlier = {name: value for name, value in found.items() if name != EARLIER_NAME}
+    return identity(study) in (earlier, {**earlier, "study": found.get(EARLIER_NAME)})
 
 
 def is_there(path: Path) -> bool:

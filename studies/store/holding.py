@@ -15,6 +15,7 @@ from typing import Self
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from studies.errors import StudyHeldError
 from studies.store.clock import WRITTEN_TIME
 from studies.store.tables import STUDIES
 
@@ -117,13 +118,26 @@ def holder(connection: Connection, study_id: int) -> Hold | None:
     return None if row is None or row.holder is None else Hold(holder=row.holder, until=row.held_until)
 
 
+def held_error(name: str, hold: Hold) -> StudyHeldError:
+    """That a study is run by another launch."""
+    return StudyHeldError(
+        f"study '{name}' must not be run by another launch; {hold.words} runs it, and was heard of until "
+        f"{hold.until:%H:%M:%S} UTC. Wait for it, or end it with --take-over (from Python: take_over=True)."
+    )
+
+
+def lock(connection: Connection, study_id: int) -> None:
+    """Let nobody change who runs a study until the transaction ends."""
+    connection.execute(_LOCK, {"of_study": study_id})
+
+
 def hold(connection: Connection, study_id: int, launch: str, seconds: float, instead_of: str | None) -> Hold | None:
     """Let a launch hold a study for a while; who holds it now if that is refused.
 
     Args:
         instead_of: The holder that it may take the study from, though that one lives.
     """
-    connection.execute(_LOCK, {"of_study": study_id})
+    lock(connection, study_id)
     present = holder(connection, study_id)
     if present is not None and present.is_live and present.holder not in (launch, instead_of):
         return present

@@ -12,8 +12,9 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import holding, keeping, leases, looking, migrations, settling
+from studies.store import copying, holding, keeping, leases, looking, migrations, removing, settling
 from studies.store.address import StorageAddress
+from studies.store.copying import Copied
 from studies.store.database import Database
 from studies.store.engine import Access, open_engine
 from studies.store.holding import Hold
@@ -76,6 +77,11 @@ class Ledger(AbstractContextManager["Ledger"]):
     def url(self) -> str:
         """Where it is, without a password."""
         return self._database.address.shown
+
+    @property
+    def file(self) -> Path | None:
+        """The database file; None of a server."""
+        return self._database.address.file
 
     @property
     def home(self) -> Path | None:
@@ -147,6 +153,69 @@ class Ledger(AbstractContextManager["Ledger"]):
     def reading_count(self, study_id: int) -> int:
         """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""
         return self._database.read(lambda link: looking.reading_count(link, study_id))
+
+    def rename(self, study: StudyRecord, name: str) -> None:
+        """Call a study otherwise.
+
+        Raises:
+            StudyHeldError: If a launch runs it.
+            StudiesError: If the name is another's.
+        """
+        self._database.write(lambda link, _: removing.rename(link, study, name))
+
+    def remove(self, studies: Sequence[StudyRecord]) -> None:
+        """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
+
+        Raises:
+            StudyHeldError: If a launch runs one of them.
+        """
+
+        def work(link: Connection, _: None) -> None:
+            for study in studies:
+                removing.remove(link, study)
+
+        self._database.write(work)
+
+    def move_folder(self, study: StudyRecord, folder: Path) -> None:
+        """Note that nobody's launch has moved the files of a study.
+
+        Raises:
+            StudyHeldError: If a launch runs it.
+        """
+
+        def work(link: Connection, _: None) -> None:
+            removing.check_is_free(link, study)
+            keeping.place(link, study.id, written_folder(folder, self.home))
+
+        self._database.write(work)
+
+    def check_are_free(self, studies: Sequence[StudyRecord]) -> None:
+        """See that no launch runs one of some studies.
+
+        Raises:
+            StudyHeldError: If one does.
+        """
+
+        def work(link: Connection, _: None) -> None:
+            for study in studies:
+                removing.check_is_free(link, study)
+
+        self._database.write(work)
+
+    def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
+        """Take studies in from another ledger; None takes all. One that is here already is left as it is.
+
+        A confirmation is taken with its study. What is taken is one state of the other, also while a launch writes.
+        """
+
+        def work(source: Connection) -> list[Copied]:
+            found = looking.studies(source, other.home)
+            wanted = {study.id for study in found if studies is None or study.name in studies}
+            wanted |= {study.parent_id for study in found if study.id in wanted and study.parent_id is not None}
+            chosen = [study for study in found if study.id in wanted]
+            return self._database.write(lambda link, _: copying.copy_studies(source, link, chosen, self.home))
+
+        return other.read(work)
 
     # Who runs a study
 

@@ -1,0 +1,35 @@
+"""``deltaspace merge``."""
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import storage_option
+from deltaspace.commands.saying import say
+
+
+@click.command(
+    "merge",
+    epilog=examples(
+        "deltaspace merge sqlite:///laptop.db",
+        "deltaspace merge sqlite:///old/deltaspace.db --storage postgresql://me@host/studies",
+    ),
+)
+@click.argument("other", metavar="URL")
+@storage_option
+def command(other: str, storage: str) -> None:
+    """Take the studies of another database into this one.
+
+    The other stays as it is, and the files of its studies where they are. A study that is here already is left out;
+    one whose name is another's gets a name with a number.
+    """
+    from studies.housekeeping import merge
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage) as ledger:
+        for one in merge(ledger, other):
+            if not one.is_new:
+                say(f"{one.study.name}: left out; it is here already as {one.name}.", err=True)
+            elif one.name != one.study.name:
+                say(f"{one.study.name}: taken as {one.name}; another study has its name.", err=True)
+            else:
+                say(f"{one.name}: taken.", err=True)
