@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.errors import StudiesError
+from studies.errors import SpecificationError, StudiesError
 
 if TYPE_CHECKING:
     from dashboards.terminal.checks import CheckView
@@ -60,8 +60,9 @@ def init(
         output: The study file; None is the name of the study in the working directory.
         overwrite: Whether the study file may be there already.
         configuration: Of a dataset of the hub.
-        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``kind`` of the task, and the columns ``text``,
-            ``label``, ``source``, ``target``, ``context``, ``question`` and ``answers``.
+        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``time`` that the study may take, such as ``"30m"``,
+            and ``takes_steps=False`` to train nothing for finding that out; ``kind`` of the task, and the columns
+            ``text``, ``label``, ``source``, ``target``, ``context``, ``question`` and ``answers``.
 
     Returns:
         The study file.
@@ -73,9 +74,16 @@ def init(
     from studies.drafting import Choices, draft_study, source_of, study_text
     from studies.drafting.objects import save_object
     from studies.specification import specification_from_mapping
+    from studies.specification.fields import parse_duration
     from trial_runner.tasks.looking import Wishes
 
-    own = {key: choices.pop(key) for key in ("name", "backbone", "budget", "trials") if choices.get(key) is not None}
+    said = ("name", "backbone", "budget", "trials", "takes_steps")
+    own = {key: choices.pop(key) for key in said if choices.get(key) is not None}
+    if (time := choices.pop("time", None)) is not None:
+        try:
+            own["seconds"] = parse_duration(time)
+        except ValueError as error:
+            raise SpecificationError(f"time {error}; got {time!r}.") from None
     wishes = Wishes(kind=choices.pop("kind", None), columns=choices)
     if isinstance(data, str | Path):
         data = [data]

@@ -23,6 +23,7 @@ class Check:
         speed: What trials take; None if no step was taken.
         forecast: The same of the study; None without.
         budget: Most stored parameters of a trial.
+        workload: What the study has to do.
         plan: Lines on what will come to nothing, as a launch says them.
     """
 
@@ -33,6 +34,7 @@ class Check:
     forecast: Forecast | None
     budget: int
     backbone_parameters: int
+    workload: Workload
     plan: tuple[str, ...]
 
     @property
@@ -75,5 +77,6 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         forecast=None if speed is None else forecast(work, speed),
         budget=budget,
         backbone_parameters=shape.parameters,
+        workload=work,
         plan=outlook(space, opening_of(specification, task), trials=specification.trials),
     )

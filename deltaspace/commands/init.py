@@ -1,6 +1,7 @@
 """``deltaspace init``."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,7 +26,11 @@ from deltaspace.commands.saying import say
 @click.option("--name", metavar="NAME", help="Of the study.  [default: that of the data]")
 @click.option("--backbone", metavar="NAME|FOLDER", help="[default: embedded; of texts to be written t5-small]")
 @click.option("--budget", metavar="SHARE|N", default="0.5%", help="Share of the backbone, or number of parameters.")
-@click.option("--trials", metavar="N", type=click.IntRange(1), help="Trials in all.  [default: for about an hour]")
+@click.option(
+    "--trials", metavar="N", type=click.IntRange(1), help="Trials in all.  [default: those that there is time for]"
+)
+@click.option("--time", metavar="TIME", default="1h", help="What the study may take if no trial is pruned.")
+@click.option("--no-steps", is_flag=True, help="Train nothing, so that nothing is known of the time.")
 @click.option("--kind", metavar="KIND", help="Of the task, such as classification.  [default: from the columns]")
 @click.option("--text", metavar="COLUMN[,COLUMN]", help="Of a classification.  [default: from the columns]")
 @click.option("--label", metavar="COLUMN", help="Of a classification.  [default: from the columns]")
@@ -40,6 +45,7 @@ def command(  # noqa: PLR0913 - one argument per option
     configuration: str | None,
     text: str | None,
     output: Path | None,
+    no_steps: bool,
     overwrite: bool,
     as_json: bool,
     **given: str | int | None,
@@ -47,8 +53,8 @@ def command(  # noqa: PLR0913 - one argument per option
     """Look at data and write a study file for it.
 
     A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
-    such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Nothing is
-    trained.
+    such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Some trials
+    are trained for a few seconds to find how many there is time for; nothing is recorded.
     """
     import yaml
 
@@ -64,7 +70,8 @@ def command(  # noqa: PLR0913 - one argument per option
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()
     columns = None if text is None else [name.strip() for name in text.split(",")]
-    file = init(found, output, overwrite=overwrite, configuration=configuration, text=columns, **given)
+    options: dict[str, Any] = {"overwrite": overwrite, "configuration": configuration, "takes_steps": not no_steps}
+    file = init(found, output, text=columns, **(options | given))
     written = file.read_text(encoding="utf-8")
     if as_json:
         echo_json({"file": str(file), "study": yaml.safe_load(written)})

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
+from studies.checking import check
+from studies.drafting.sizing import sized
 from studies.drafting.sources import Source
+from studies.foresight.forecast import forecast
+from studies.specification import specification_from_mapping
 from studies.specification.task import TaskSection
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.errors import BackboneError
@@ -25,6 +29,7 @@ _MEASURED_TEXTS = 256
 """Texts are written one token after another, so that few are measured."""
 _MEASURED_EXAMPLES = 2_000
 _PASSES = 3
+_TRIALS = 40
 _FEW_EXAMPLES = 1_000
 _LEAST_STEPS, _MOST_STEPS = 60, 600
 _UNEVEN = 0.75
@@ -38,13 +43,18 @@ class Choices:
         name: Of the study.
         backbone: ``embedded``, a folder, or a name on the hub.
         budget: As in a study file.
+        trials: How many; None is as many as there is time for.
+        seconds: The study should take no longer, if no trial is pruned.
+        takes_steps: Whether some trials are trained for a few seconds, which tells how many there is time for.
         wishes: What is said of the task.
     """
 
     name: str | None = None
     backbone: str | None = None
     budget: str = "0.5%"
-    trials: int = 40
+    trials: int | None = None
+    seconds: float = 3600.0
+    takes_steps: bool = True
     wishes: Wishes = field(default_factory=Wishes)
 
 
@@ -91,26 +101,41 @@ def draft_study(source: Source, choices: Choices) -> Draft:
     keys, comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
     task = TaskSection(**keys)
     prepared = None if tokenizer is None or source.is_large else _prepared(task, tokenizer, backbone)
-    training, said = _training(measured, prepared, backbone)
-    budget = {"budget": "of the backbone's parameters, or a number of them"}
+    study: dict[str, Any] = {
+        "name": choices.name or source.title,
+        "backbone": backbone,
+        "task": keys,
+        "budget": choices.budget,
+        "trials": choices.trials or _TRIALS,
+        "training": _training(measured, prepared, backbone),
+    }
+    said = "not timed: see deltaspace check"
+    if prepared is not None and choices.takes_steps:
+        study, said = _in_time(study, choices)
+    examples = measured.rows["train"] if prepared is None else len(prepared.splits["train"])
+    training = study["training"]
     return Draft(
-        keys={
-            "name": choices.name or source.title,
-            "backbone": backbone,
-            "task": keys,
-            "budget": choices.budget,
-            "trials": choices.trials,
-            "training": training,
-        },
+        keys=study,
         comments={
             "backbone": "embedded, a folder, or a name on the Hugging Face hub",
             **{f"task.{key}": text for key, text in comments.items()},
-            **budget,
-            "trials": "published methods come first, then discoveries",
-            **{f"training.{key}": text for key, text in said.items()},
+            "budget": "of the backbone's parameters, or a number of them",
+            "trials": f"published methods, then discoveries; {said}",
+            "training.steps": f"{training['steps'] * training['batch_size'] / examples:.1f} passes over train",
         },
         head=_head(source, found, measured, prepared),
     )
+
+
+def _in_time(study: dict[str, Any], choices: Choices) -> tuple[dict[str, Any], str]:
+    """The study with the trials and steps that there is time for, and what they take."""
+    found = check(specification_from_mapping(study, origin="the draft"))
+    if found.speed is None:
+        return study, ""
+    work = sized(found.workload, found.speed, choices.seconds, trials=choices.trials)
+    minutes = max(1, round(forecast(work, found.speed).most_seconds / 60))
+    said = f"at most {minutes:,} min here, {found.machine.workers} worker{'s' * (found.machine.workers > 1)}"
+    return {**study, "trials": work.trials, "training": {**study["training"], "steps": work.steps}}, said
 
 
 def _some(dataset: "Dataset", most: int = 10 * _TOKENIZED_ROWS) -> "Dataset":
@@ -209,15 +234,14 @@ def _prepared(task: Task, tokenizer: "PreTrainedTokenizerFast", backbone: str) -
     return prepare_task(task, tokenizer, tokenizer_id(tokenizer), position_limit_tokens=limit, stack=stack)
 
 
-def _training(measured: _Measured, prepared: Prepared | None, backbone: str) -> tuple[dict[str, Any], dict[str, str]]:
+def _training(measured: _Measured, prepared: Prepared | None, backbone: str) -> dict[str, Any]:
     examples = measured.rows["train"] if prepared is None else len(prepared.splits["train"])
     batch = 16 if examples < _FEW_EXAMPLES else 32
     steps = min(_MOST_STEPS, max(_LEAST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
     keys: dict[str, Any] = {"steps": steps, "batch_size": batch}
-    said = {"steps": f"{steps * batch / examples:.1f} passes over train"}
     if backbone == EMBEDDED:
         keys["head_learning_rate"] = 5.0e-3
-    return keys, said
+    return keys
 
 
 def _head(source: Source, found: Guess, measured: _Measured, prepared: Prepared | None) -> tuple[str, ...]:

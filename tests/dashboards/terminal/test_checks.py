@@ -9,7 +9,7 @@ from dashboards.terminal.checks import CheckView, bytes_text, check_renderable
 from dashboards.terminal.layout import Terminal
 from studies.checking import Check
 from studies.foresight.data import DataFacts
-from studies.foresight.forecast import Forecast
+from studies.foresight.forecast import Forecast, Workload
 from studies.foresight.machine import Machine
 from studies.foresight.speed import Speed
 from studies.specification import specification_from_mapping
@@ -50,6 +50,7 @@ def check_of(*, has_speed: bool = True) -> Check:
         else None,
         budget=27_271,
         backbone_parameters=5_454_336,
+        workload=Workload(trials=12, steps=120, rungs=2, examples=100, workers=1, parameters=27_527),
         plan=("nothing will be discovered: 14 trials come first, and the study has 12.",),
     )
 

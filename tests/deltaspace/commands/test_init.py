@@ -31,7 +31,7 @@ def said(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command line that must come to an exit status, and returns what it says on stderr."""
 
     def invoke(*arguments: str, status: int = 0) -> str:
-        code = main(["init", *arguments])
+        code = main(["init", "--no-steps", *arguments])
         printed = capsys.readouterr()
         assert code == status, printed.err
         return printed.err
@@ -94,19 +94,34 @@ def test_files_are_the_splits_that_their_names_say(said: Run, here: Path) -> Non
 
 def test_json_is_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_csv(here / "reviews.csv")
-    assert main(["init", "reviews.csv", "--budget", "1%", "--trials", "9", "--json"]) == 0
+    assert main(["init", "reviews.csv", "--budget", "1%", "--trials", "9", "--no-steps", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["file"] == "reviews.yaml"
     assert (shown["study"]["budget"], shown["study"]["trials"]) == ("1%", 9)
+
+
+def test_trials_and_steps_are_those_that_there_is_time_for(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(here / "reviews.csv")
+    assert main(["init", "reviews.csv", "--time", "1s"]) == 0  # no machine does 24 trials in it
+    assert " min here, " in (here / "reviews.yaml").read_text()
+    study = read_specification("reviews.yaml")
+    assert (study.trials, study.training.steps) == (24, 60)
+    assert main(["init", "reviews.csv", "--time", "soon", "--overwrite"]) == 2
+    assert "time must be a time above 0, such as 90s" in capsys.readouterr().err
+    capsys.readouterr()
 
 
 def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
     frame = pandas.DataFrame(ROWS)
     labels = datasets.Features(review=datasets.Value("string"), verdict=datasets.ClassLabel(names=list(WORDS)))
     dataset = datasets.Dataset.from_list(ROWS).cast(labels)
-    first = deltaspace.init(frame, name="frame")
-    second = deltaspace.init(dataset, name="dataset")
-    third = deltaspace.init({"train": frame, "test": dataset.select(range(9))}, "x.yaml", name="both")
+    first = deltaspace.init(frame, name="frame", takes_steps=False)
+    second = deltaspace.init(dataset, name="dataset", takes_steps=False)
+    third = deltaspace.init(
+        {"train": frame, "test": dataset.select(range(9))}, "x.yaml", name="both", takes_steps=False
+    )
     assert [file.name for file in (first, second, third)] == ["frame.yaml", "dataset.yaml", "x.yaml"]
     for file in (first, second, third):
         assert read_specification(file).task.label == "verdict"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FIRST_ROWS = 20_000
 """Of a large file of columns."""
+_NO_ROWS = "corresponds to no data"  # what datasets says of names without rows
 
 
 @contextmanager
@@ -42,6 +43,8 @@ def opened_rows(files: tuple[Path, ...], split: str) -> "Iterator[Dataset]":
         except (OSError, EOFError, ValueError, zlib.error, gzip.BadGzipFile, DatasetsError) as error:
             if isinstance(error, TaskError):
                 raise
+            if _NO_ROWS in str(error):
+                raise TaskError(f"split {split!r} must hold at least one example; {first.name} has none.") from error
             raise TaskError(f"{where} must be readable as {reader}; {one_line(error)}") from error
         yield dataset
 

@@ -1,0 +1,67 @@
+"""The data sets beside the repository, where they are: each goes through ``init`` and ``check`` without an edit."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import deltaspace
+from deltaspace.commands.main import main
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+HERE = [folder.name for folder in DATA.iterdir() if folder.is_dir()] if DATA.is_dir() else []
+KINDS = {
+    "ag_news_slice": ("classification", "text", "label"),
+    "banking77": ("classification", "text", "label_text"),
+    "e2e_nlg": ("data_to_text", "meaning_representation", "human_reference"),
+    "gsm8k_chat": ("summarisation", "messages", "messages"),
+    "multi30k_en_de": ("translation", "en", "de"),
+    "reuters_headlines": ("summarisation", "document", "summary"),
+    "sick": ("classification", ["premise", "hypothesis"], "label"),
+    "snli": ("classification", ["premise", "hypothesis"], "label"),
+    "sst2": ("classification", "sentence", "label"),
+    "user_instructions_chat": ("summarisation", "messages", "messages"),
+    "webnlg": ("data_to_text", "modified_triple_sets", "references"),
+}
+QUICK = ("sick", "user_instructions_chat")
+LAUNCHED = ("sick", "user_instructions_chat", "e2e_nlg")
+"""A sample: a pair of texts, a chat, and data with several references."""
+
+
+@pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(KINDS)]
+)
+def test_a_data_set_goes_through_init_and_check_without_an_edit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_backbone: Callable[[str], Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kind, read, learned = KINDS[name]
+    backbone = None if kind == "classification" else str(tiny_backbone("t5"))
+    file = deltaspace.init(DATA / name, backbone=backbone, takes_steps=False)
+    task = yaml.safe_load(file.read_text())["task"]
+    found = (task["kind"], task.get("text", task.get("source")), task.get("label", task.get("target")))
+    assert found == (kind, read, learned)
+    shown = str(deltaspace.check(file, takes_steps=False))
+    assert shown.splitlines()[0].startswith(f"{name} on ")
+    assert "smallest difference" in shown or task["metric"] == "bleu"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_a_study_that_init_wrote_is_launched(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_backbone: Callable[[str], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    backbone = None if KINDS[name][0] == "classification" else str(tiny_backbone("t5"))
+    file = deltaspace.init(DATA / name, backbone=backbone, budget="1%", takes_steps=False)
+    small = ["training.steps=2", "task.validation_examples=4", "search.published=none", "pruning.first_rung_steps=null"]
+    settings = [part for setting in small for part in ("--set", setting)]
+    assert main(["launch", str(file), "--trials", "1", "--backend", "inline", "--pack", "1", *settings]) == 0
+    assert " validation, " in capsys.readouterr().err
