@@ -8,6 +8,10 @@
 The search is the real one on made-up tasks (`search_arms`). Of every matched contrast the 90% interval is compared with
 the mean true difference of the same pairs, at the same rates; what collapses counts as the model takes it. On every
 other task nothing but form and the written tensor has any effect, so that what is resolved of the rest is false.
+
+Columns: the share of contrasts *with an effect* whose interval holds it; signs that are wrong among those that are
+resolved (an error of type S: what is said is wrong), and of the expected value where the truth is above two half-widths;
+how much is resolved; how much of what has no effect is resolved, which is 1 - the coverage there.
 """
 
 import argparse
@@ -41,7 +45,7 @@ WITHOUT_EFFECT = ("read", "insertion", "gate", "heads", "activation", "scale")
 """Dimensions that do nothing on every other task."""
 
 _ARMS = ("random + repairs", "factored")
-_WIDTHS = (10, 22, 13, 10, 13, 12, 8)
+_WIDTHS = (10, 22, 14, 14, 10, 13, 12, 8)
 
 
 class WithoutEffects(PlantedTruth):
@@ -168,20 +172,23 @@ def ranked(knowledge: Knowledge, truth: PlantedTruth, scores: Scores) -> float:
 
 def table(found: Sequence[Checked]) -> Iterator[str]:
     """What is counted, arm by arm; shares with their 95% interval by tasks."""
-    names = ("contrasts", "covered", "sign errors", "resolved", "false rules", "half width", "error")
+    names = ("contrasts", "covered", "wrong, said", "wrong, clear", "resolved", "false rules", "half width", "error")
     yield f"{'':<18}" + "".join(f"{name:>{width}}" for name, width in zip(names, _WIDTHS, strict=True))
     for arm in dict.fromkeys(one.arm for one in found):
         some = [one for one in found if one.arm == arm]
         clear = [one for one in some if abs(one.truth) > 2 * one.reach]
         null = [one for one in some if one.is_null]
-        low, high = _by_tasks(some)
-        cells = f"{fmean(one.is_covered for one in some):.3f} [{low:.3f}, {high:.3f}]"
+        real = [one for one in some if not one.is_null]
+        said = [one for one in real if one.is_resolved]
+        low, high = _by_tasks(real)
+        cells = f"{fmean(one.is_covered for one in real):.3f} [{low:.3f}, {high:.3f}]"
+        wrongly = f"{sum(not one.has_sign for one in said)} of {len(said)}"
         wrong = f"{sum(not one.has_sign for one in clear)} of {len(clear)}"
         false = f"{fmean(one.is_resolved for one in null):.1%}" if null else "-"
         resolved = f"{fmean(one.is_resolved for one in some):.1%}"
         reach = f"{fmean(one.reach for one in some):.2f}"
         error = f"{math.sqrt(fmean((one.value - one.truth) ** 2 for one in some)):.2f}"
-        values = (f"{len(some):,}", cells, wrong, resolved, false, reach, error)
+        values = (f"{len(some):,}", cells, wrongly, wrong, resolved, false, reach, error)
         yield f"{arm:<18}" + "".join(f"{value:>{width}}" for value, width in zip(values, _WIDTHS, strict=True))
 
 

@@ -15,7 +15,6 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats  # type: ignore[import-untyped]
 
 ALPHA = 0.05
 """A p-value at most so large shows a difference."""
@@ -67,12 +66,16 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
     if len(scores) < 2:
         return None
     values = _values(scores)
+    from scipy import stats  # type: ignore[import-untyped]
+
     reach = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return float(values.mean()) - reach, float(values.mean()) + reach
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean difference, by resampling pairs; the same at every call."""
+    from scipy import stats
+
     found = stats.bootstrap(
         (_values(first) - _values(second),),
         np.mean,
@@ -97,6 +100,8 @@ def permutation_p(first: Sequence[float], second: Sequence[float], test: Permuta
         """Of the sums, in whole units, so that what is equal but for rounding is equal."""
         units: Scores = np.abs(np.round((one.sum(axis=axis) - other.sum(axis=axis)) / unit))
         return units
+
+    from scipy import stats
 
     found = stats.permutation_test(
         (ours, theirs),

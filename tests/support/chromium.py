@@ -58,6 +58,11 @@ class Tab:
         self.page.wait_for_function("() => [...document.querySelectorAll('.plot')].every((one) => one.dataset.drawn)")
         return self
 
+    def wait_for_text(self, selector: str, text: str) -> None:
+        """Wait until the first element of a selector has a text in it; a selector may have none yet."""
+        has = "([selector, text]) => document.querySelector(selector)?.innerText.includes(text)"
+        self.page.wait_for_function(has, arg=[selector, text])
+
     def count(self, selector: str) -> int:
         return int(self.page.locator(selector).count())
 

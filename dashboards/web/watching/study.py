@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -26,6 +26,8 @@ REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
 
 _LEAST_SECONDS = 0.2
 _ONE_BY_ONE = 50
+_ESTIMATED = 2000
+"""Places up to which trials that are not complete are told their estimates; complete ones always are."""
 _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
 
 
@@ -175,7 +177,11 @@ class WatchedStudy:
         said = verdict(ranking, self.record.metric) if self.record.kind is StudyKind.SEARCH else ""
         shown = {
             "order": [trial.number for trial in ranking.trials],
-            "estimates": [[number, one.mean, one.reach] for number, one in estimates.items()],
+            "estimates": [
+                [trial.number, one.mean, one.reach]
+                for trial in _estimated(ranking, trials)
+                if (one := estimates.get(trial.number)) is not None
+            ],
             "seeds": {number: count for number, count in ranking.seeds.items() if count > 1},
             "lead": lead,
             "verdict": said,
@@ -202,3 +208,11 @@ class WatchedStudy:
             views = sum(view.found.times for view in self._views.values() if view.found is not None)
         board = self._board.found
         return {"version": version, "ranked": 0 if board is None else board.times, "views": views}
+
+
+def _estimated(ranking: Ranking, trials: Sequence[TrialRecord]) -> Iterator[TrialRecord]:
+    """Those whose estimates are shown: a model is not asked about the thousands that nobody gets to."""
+    yield from (trial for trial in trials if not trial.state.is_terminal)
+    for place, trial in enumerate(ranking.trials):
+        if place < _ESTIMATED or trial.state is TrialState.COMPLETE:
+            yield trial
