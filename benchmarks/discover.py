@@ -10,7 +10,7 @@ the mean true difference of the same pairs, at the same rates; what collapses co
 other task nothing but form and the written tensor has any effect, so that what is resolved of the rest is false.
 
 Columns: the share of contrasts *with an effect* whose interval holds it; signs that are wrong among those that are
-resolved (an error of type S: what is said is wrong), and of the expected value where the truth is above two half-widths;
+resolved (type S: what is said is wrong), and of the expected value where the truth is above two half-widths;
 how much is resolved; how much of what has no effect is resolved, which is 1 - the coverage there.
 """
 

@@ -27,7 +27,7 @@ def test_the_table_counts_coverage_signs_and_false_rules(benchmark: Any) -> None
         replace(one, seed=1, is_null=True, value=0.6, truth=0.2),  # resolved where there is nothing
     ]
     (row,) = [line.split() for line in benchmark.table(found) if line.startswith("a ")]
-    # contrasts; covered 1 of 3 with an effect; wrong signs of what is said, of what is clear; resolved 4 of 5, half of null
+    # contrasts; covered 1 of 3; wrong signs of what is said, of what is clear; resolved 4 of 5, half of null
     assert (row[1], row[2]) == ("5", "0.333")
     assert row[5:13] == ["1", "of", "3", "1", "of", "3", "80.0%", "50.0%"]
 
