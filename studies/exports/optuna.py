@@ -1,6 +1,7 @@
 """A study as a database of Optuna, which stock Optuna and its dashboard open."""
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -86,8 +87,12 @@ def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> No
 def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
     goal = recorded_specification(record).search.goal(record.budget_parameters)
     study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
+    names = [record.metric] if goal is None else [record.metric, goal.objective.value]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(names)
     if goal is not None:
-        study.set_user_attr("values", [record.metric, goal.objective.value])
+        study.set_user_attr("values", names)
     for name, value in _study_attributes(record).items():
         study.set_user_attr(name, value)
     if storage is None:
@@ -125,11 +130,20 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
         # the replay hides published methods from samplers that cannot learn of them
         frozen.state = _STATES[trial.state]
         frozen.values = values_of(trial, goal)
+        _complete(frozen, trial, proposer)
         frozen.datetime_complete = trial.ended_at
         frozen.user_attrs = _trial_attributes(trial)
         if goal is not None:
             frozen.user_attrs["readings"] = {str(one.step): one.score for one in readings.get(trial.number, ())}
         yield frozen
+
+
+def _complete(frozen: FrozenTrial, trial: TrialRecord, proposer: Proposer) -> None:
+    """Give a published method its whole path through the space: of rates alone nothing of importance can be learned."""
+    path = None if trial.method is None else proposer.whole_path(trial)
+    if path is not None:
+        frozen.params = dict(path)
+        frozen.distributions = proposer.distributions(path)
 
 
 def _trial_attributes(trial: TrialRecord) -> dict[str, object]:

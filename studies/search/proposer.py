@@ -169,7 +169,7 @@ class Proposer:
         """A recorded trial as Optuna should see it."""
         # generations are of what a sampler has proposed
         is_hidden = trial.replicate_of is not None and self._sampler.population is not None
-        seen = None if is_hidden else self._seen(trial.method, trial.proposal, lambda: self._path_of_record(trial))
+        seen = None if is_hidden else self._seen(trial.method, trial.proposal, lambda: self.whole_path(trial))
         state = _OPTUNA_STATES[trial.state] if seen is not None else optuna.trial.TrialState.FAIL
         parameters = trial.proposal if seen is None else seen
         return FrozenTrial(
@@ -187,6 +187,10 @@ class Proposer:
             # Optuna knows no readings of several values
             intermediate_values={} if self._goal else {reading.step: reading.score for reading in readings},
         )
+
+    def distributions(self, parameters: Iterable[str]) -> dict[str, BaseDistribution]:
+        """Where some parameters are drawn from, by name."""
+        return {name: self._distributions[name] for name in parameters}
 
     def propose(self) -> Proposal:
         """A candidate that was not tried before.
@@ -345,7 +349,8 @@ class Proposer:
             candidate.configuration, rates={side: rate for side, rate in rates.items() if rate is not None}
         )
 
-    def _path_of_record(self, trial: TrialRecord) -> Mapping[str, object] | None:
+    def whole_path(self, trial: TrialRecord) -> Mapping[str, object] | None:
+        """The parameters with which the space would propose a recorded trial; None if it cannot."""
         sides = {ATTENTION: trial.attention, FFN: trial.ffn}
         return self._space.parameters_of(
             configuration_from_json(trial.configuration),

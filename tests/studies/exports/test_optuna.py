@@ -66,14 +66,41 @@ def test_stock_optuna_loads_every_trial_as_it_was(url: str, tmp_path: Path, caps
     assert study.direction is optuna.study.StudyDirection.MAXIMIZE
     assert study.user_attrs["metric"] == "accuracy"
     assert study.user_attrs["specification"]["trials"] == 20
+    assert study.metric_names == ["accuracy"]
     study.ask()  # it goes on from there
+
+
+def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(url: str, tmp_path: Path) -> None:
+    from optuna.importance import FanovaImportanceEvaluator, get_param_importances
+
+    from search_space.codec import configuration_from_json
+    from search_space.space.random_draw import GivenTrial
+    from studies.specification.recorded import recorded_space
+
+    assert main(["export", "trivial", str(tmp_path / "trials.db"), "--format", "optuna", "--storage", url]) == 0
+    study = optuna.load_study(study_name="trivial", storage=f"sqlite:///{tmp_path / 'trials.db'}")
+    with Ledger.open(url, read_only=True) as ledger:
+        space = recorded_space(ledger.study("trivial"))
+    published = [trial for trial in study.trials if trial.user_attrs["method"]]
+    assert {trial.user_attrs["method"] for trial in published} == {"mam_adapter", "lora_qv"}
+    for trial in published:
+        assert len(trial.params) > 4
+        again = space.suggest(GivenTrial(trial.params))
+        assert again.configuration == configuration_from_json(trial.user_attrs["configuration"])
+        assert set(trial.distributions) == set(trial.params)
+    names = set.intersection(*(set(trial.params) for trial in study.trials))
+    shared = [name for name in names if len({trial.params[name] for trial in study.trials}) > 1]
+    assert shared  # decisions that all trials have, the published ones too
+    importances = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0), params=shared)
+    assert set(importances) == set(shared)
 
 
 def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, float]) -> None:
     assert theirs.number == ours.number
     assert theirs.state.name == STATES[ours.state]
     assert theirs.value == ours.score
-    assert theirs.params == ours.proposal
+    if ours.method is None:
+        assert theirs.params == ours.proposal
     assert theirs.intermediate_values == readings
     assert theirs.user_attrs["description"] == ours.description
     assert theirs.user_attrs["method"] == ours.method
