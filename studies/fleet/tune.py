@@ -135,7 +135,7 @@ class _Supervisor:
                 if ended := self._hear():
                     return self._ended(ended)
             except EOFError:
-                return self._lost(f"its driver ended ({self._driver.last_words})")
+                return self._lost(trouble or f"its driver ended ({self._driver.last_words})")
             if trouble:
                 return self._lost(trouble)
             if self._watch.is_due():

@@ -101,10 +101,10 @@ def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
     everybody = [pid for pid, _ in children(running.pid)]
     os.kill(named(running, lost), signal.SIGKILL)
     assert running.wait(PATIENCE_SECONDS) == 1
-    assert [line for line in study.said().splitlines() if " ended, " not in line][-1] == (
-        f"studies.errors.LaunchError: Ray must run as long as the launch; its {lost} was lost. "
-        "Nothing is lost: launch again to continue."
-    )
+    # where the machine is slow, the driver may have noticed it before and be gone too
+    said = [line for line in study.said().splitlines() if " ended, " not in line][-1]
+    assert said.startswith("studies.errors.LaunchError: Ray must ")
+    assert said.endswith("Nothing is lost: launch again to continue.")
     wait_for_all: Callable[[], bool] = lambda: all(map(is_gone, everybody))  # noqa: E731
     until = time.monotonic() + 10
     while not wait_for_all():
