@@ -9,7 +9,7 @@ import yaml
 import deltaspace
 from deltaspace.commands.main import main
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 HERE = [folder.name for folder in DATA.iterdir() if folder.is_dir()] if DATA.is_dir() else []
 KINDS = {
     "ag_news_slice": ("classification", "text", "label"),
