@@ -1,7 +1,7 @@
-"""The fault matrix: studies of trivial trials meet every fault, and what became of them is counted.
+"""Kills: studies of trivial trials lose their launch, workers and keeper, and what became of them is counted.
 
     python benchmarks/faults.py                       all of it; about an hour on two cores, most of it waiting
-    python benchmarks/faults.py --scenario F3 F7      some of it
+    python benchmarks/faults.py --scenario F1 F2      some of it
     python benchmarks/faults.py --kills 2             so many kills of each kind of study; without Ray 5 times as many
     python benchmarks/faults.py --results FILE        continues what the file holds, and adds to it
     python benchmarks/faults.py --list                what there is
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
     sys.path.insert(0, str(folder))
 
-from fault_arms.bench import Case, LeftOutError, Outcome, Scenario, new_bench  # noqa: E402
+from fault_arms.bench import Case, Outcome, Scenario, new_bench  # noqa: E402
 from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E402
 
 KILLS = 9
@@ -38,7 +38,7 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
     return (
         Scenario("F1", "launch killed", kill_cases(LAUNCHES, kills)),
         Scenario("F2", "worker killed", kill_cases(WORKERS, kills)),
-        Scenario("F5", "keeper killed", kill_cases(KEEPERS, kills)),
+        Scenario("F3", "keeper killed", kill_cases(KEEPERS, kills)),
     )
 
 
@@ -47,8 +47,6 @@ def run_case(scenario: Scenario, case: Case) -> Outcome:
     try:
         with new_bench() as bench:
             found = case.run(bench)
-    except LeftOutError as error:
-        found = Outcome(left_out=str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not be
         traceback.print_exc(limit=-3)
         told = " ".join(str(error).split())
@@ -71,11 +69,9 @@ def table(matrix: Sequence[Scenario], found: dict[tuple[str, str], Outcome]) -> 
     yield f"{'':4} {'fault':<42} times lost twice broken repeated seconds max"
     for one in matrix:
         outcomes = [found[one.name, case.name] for case in one.cases if (one.name, case.name) in found]
-        run = [outcome for outcome in outcomes if not outcome.left_out]
-        if run:
-            yield _line(one, run)
-        yield from (f"       ! {o.case}: {problem}" for o in run for problem in o.violations)
-        yield from (f"{one.name:4} {one.what:<42} left out: {o.left_out}" for o in outcomes if o.left_out)
+        if outcomes:
+            yield _line(one, outcomes)
+        yield from (f"       ! {o.case}: {problem}" for o in outcomes for problem in o.violations)
 
 
 def _line(scenario: Scenario, run: Sequence[Outcome]) -> str:
@@ -92,7 +88,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenario", nargs="*", default=[], metavar="F", help="only these")
     parser.add_argument(
-        "--kills", type=int, default=KILLS, help=f"of each kind of study in F1, F2 and F5 (default {KILLS})"
+        "--kills", type=int, default=KILLS, help=f"of each kind of study in F1, F2 and F3 (default {KILLS})"
     )
     parser.add_argument("--results", type=Path, help="continue what it holds, and add to it")
     parser.add_argument("--list", action="store_true", help="what there is")
@@ -109,7 +105,7 @@ def main() -> int:
             if (one.name, case.name) in found:
                 continue
             outcome = found[one.name, case.name] = run_case(one, case)
-            said = outcome.left_out or ("held" if outcome.is_held else "BROKEN")
+            said = "held" if outcome.is_held else "BROKEN"
             print(f"{one.name} {case.name}: {said}", file=sys.stderr, flush=True)
             if given.results is not None:
                 with given.results.open("a") as file:

@@ -36,11 +36,15 @@ from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
+from studies.store.roles import superuser
+from studies.verifying import lost_weights
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared
 
 Announce = Callable[[Sequence[str]], None]
+
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +103,11 @@ def launch(  # noqa: PLR0913 - one argument per wish
         specification = taught(specification, ledger, space)
         study = _create_or_continue(specification, ledger, shape)
         counts = ledger.state_counts(study.id)
+        known = () if announce is None else (*_lost(ledger, study), *_role(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
+        if announce is not None:
+            announce(known)
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
     plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
     rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
@@ -108,8 +115,29 @@ def launch(  # noqa: PLR0913 - one argument per wish
     plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
     plan = replace(plan, opening=opening_of(specification, task))
     if announce is not None:
-        announce((*_data_lines(task), *outlook(space, plan.opening, trials=specification.trials)))
+        told = (*known, *_data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
+        announce(told)
     return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
+
+
+def _lost(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
+    """What is said of trained trials whose files are gone or changed, in a line; nothing where all are there."""
+    trials = [str(artefact.trial) for artefact in lost_weights(ledger, study)]
+    if not trials:
+        return ()
+    shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
+    return (
+        f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
+        f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
+    )
+
+
+def _role(ledger: Ledger) -> tuple[str, ...]:
+    """What is said of a role that may do more than is needed, in a line."""
+    role = ledger.read(superuser)
+    if role is None:
+        return ()
+    return (f"the role {role} is a superuser of the server; one that owns the database is enough, and safer.",)
 
 
 def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:

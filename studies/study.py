@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from studies.confirming.path import AblationResult
     from studies.confirming.results import ConfirmationResult
     from studies.exports.exporting import Export, ExportKind
+    from studies.exports.mending import Mended
     from studies.keeping.progress import Progress
     from studies.queries.discover import Answer
     from trial_runner.requests import Reading
@@ -414,11 +415,15 @@ class Study:
         """Write a trial to a new folder; see `Trial.export`."""
         return self.trial(trial).export(folder, kind=kind, retrain=retrain)
 
-    def verify(self) -> list[str]:
+    def verify(self, *, retrain: "Callable[[Mended], None] | None" = None) -> list[str]:
         """What is broken in the study, one line each; empty when it is whole.
 
         Checked are the records, the configuration that each proposal makes, what the sampler is told when the study is
         continued, and the files of the trials with their hashes.
+
+        Args:
+            retrain: Trials whose weights are gone or changed are trained anew first, with their seeds; weights that are
+                the recorded ones to the last bit are put back. Told of each.
 
         Raises:
             RunnerError: If its backbone cannot be had.
@@ -426,6 +431,10 @@ class Study:
         from studies.verifying import verify
 
         with _opened(self.storage) as ledger:
+            if retrain is not None:
+                from studies.exports.mending import mend
+
+                mend(ledger, self.name, tell=retrain)
             return verify(ledger, self.name)
 
     def to_optuna(self) -> "optuna.Study":

@@ -15,8 +15,21 @@ def check_is_new(path: Path) -> None:
     Raises:
         ExportError: If it is.
     """
-    if path.exists() or path.is_symlink():
+    try:
+        is_there = path.exists() or path.is_symlink()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ExportError(f"an export must go to a place that can be; got a problem with its path: {why}.") from error
+    if is_there:
         raise ExportError(f"an export must go to a new place; {path} is there already. Choose another or remove it.")
+
+
+def _open_alike(folder: Path) -> None:
+    """Let whoever may read the folder read every file in it; libraries write weights for their owner alone."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 @contextmanager
@@ -32,6 +45,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         temporary.mkdir(parents=True)
         yield temporary
         check_is_new(path)
+        _open_alike(temporary)
         temporary.rename(path)
     except OSError as error:
         raise ExportError(

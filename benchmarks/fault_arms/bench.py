@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -33,7 +32,6 @@ class Outcome:
         steps: Training steps that were needed.
         repeated: Steps that were done beyond those.
         seconds: From each fault until the study went on, or the launch had ended.
-        left_out: Why it was not run; empty if it was.
     """
 
     scenario: str = ""
@@ -45,7 +43,6 @@ class Outcome:
     steps: int = 0
     repeated: int = 0
     seconds: tuple[float, ...] = ()
-    left_out: str = ""
 
     @property
     def is_held(self) -> bool:
@@ -54,14 +51,6 @@ class Outcome:
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
-
-    def but(self, *problems: str) -> "Outcome":
-        """With more that is not as it must be."""
-        return replace(self, violations=(*self.violations, *problems))
-
-
-class LeftOutError(Exception):
-    """A case cannot be run on this machine."""
 
 
 @dataclass(frozen=True)
@@ -155,17 +144,3 @@ def judged(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
         steps=steps,
         repeated=done - steps,
     )
-
-
-def seconds_until(condition: Callable[[], object], patience_seconds: float = 120.0) -> float:
-    """Wait for something, and say how long it took.
-
-    Raises:
-        TimeoutError: If it takes longer than the patience.
-    """
-    began_at = time.monotonic()
-    while not condition():
-        if time.monotonic() - began_at > patience_seconds:
-            raise TimeoutError(f"waited {patience_seconds:g} s in vain")
-        time.sleep(0.05)
-    return time.monotonic() - began_at

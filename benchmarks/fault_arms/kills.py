@@ -46,9 +46,9 @@ class Kills:
         draw = random.Random(seed)
         victims = [draw.choice(self.victims) for _ in range(kills)]
         apart = _APART[self.backend] * (2 if self.kind == "confirmation" else 1)
-        study, trials = self._study(bench, apart * (kills + 2))
+        study, trials = self._study(bench, (apart + 3) * (kills + 1))
         seconds = kill_everyone(study, victims, seed, apart)
-        return replace(judged(study, trials), times=kills, seconds=tuple(seconds))
+        return replace(judged(study, trials), times=len(seconds), seconds=tuple(seconds))
 
     def _study(self, bench: Bench, trials: int) -> tuple[Study, int]:
         """The study, and how many trials it has."""

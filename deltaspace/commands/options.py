@@ -77,6 +77,10 @@ def size_option(function: Function) -> Function:
 TRIAL = "NUMBER|best"
 
 
+_MOST_DIGITS = 18
+"""As many as a database can hold, and nobody has so many trials."""
+
+
 class TrialNumber(click.ParamType[int | str]):
     """The number of a trial, or ``best``."""
 
@@ -90,8 +94,8 @@ class TrialNumber(click.ParamType[int | str]):
         """
         if value == "best" or isinstance(value, int):
             return value
-        if not str(value).isdecimal():
-            self.fail(f"a trial is a number or 'best'; got {str(value)!r}.", param, ctx)
+        if not str(value).isdecimal() or len(str(value)) > _MOST_DIGITS:
+            self.fail(f"a trial is a number or 'best'; got {str(value)[:60]!r}.", param, ctx)
         return int(str(value))
 
 

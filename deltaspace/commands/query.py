@@ -46,7 +46,9 @@ _ROWS_OF_A_TABLE = 1000
     type=click.IntRange(min=0),
     help=f"Take so many rows.  [default: {_ROWS_OF_A_TABLE} of a table on the terminal, else all]",
 )
-@click.option("--timeout", metavar="TIME", help="Stop the query after 90s, 5m or 1h30m.  [default: never]")
+@click.option(
+    "--timeout", metavar="TIME", help="Stop the query after 90s, 5m or 1h30m.  [default: never, on a server 1h]"
+)
 @storage_option
 @json_option
 def command(  # noqa: PLR0913 - one argument per option

@@ -1,28 +1,45 @@
 """``deltaspace verify``."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 from deltaspace.commands.saying import say
 
+if TYPE_CHECKING:
+    from studies.exports.mending import Mended
 
-@click.command("verify", epilog=examples("deltaspace verify docstrings", "deltaspace verify docstrings --json"))
+
+@click.command(
+    "verify",
+    epilog=examples(
+        "deltaspace verify docstrings", "deltaspace verify docstrings --json", "deltaspace verify docstrings --retrain"
+    ),
+)
 @click.argument("study")
+@click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
 @storage_option
 @json_option
-def command(study: str, storage: str, as_json: bool) -> int:
+def command(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
     What must hold after any crash is checked from what is stored: numbers, states, attempts and readings of the
     trials, the rungs, the configuration that each proposal makes, what the sampler is told when the study is continued,
     and the files of the artefacts with their hashes. Each violation is one line on stdout, and the exit code is 1 when
     there are any. Nothing is changed.
+
+    With --retrain every complete trial whose weights are gone or changed is trained from scratch with its seed first.
+    What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.
     """
     from deltaspace.commands.output import echo_json
     from studies.study import Study
 
-    found = Study.open(study, storage).verify()
+    def tell(mended: "Mended") -> None:
+        say(mended.sentence(study), err=True)
+
+    found = Study.open(study, storage).verify(retrain=tell if retrain else None)
     if as_json:
         echo_json({"study": study, "is_whole": not found, "violations": found})
     else:

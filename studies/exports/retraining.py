@@ -4,11 +4,12 @@ import os
 from collections.abc import Callable
 
 from studies.errors import StudiesError
+from studies.fleet.backend import RunnerFactory
 from studies.fleet.runners import TorchRunnerFactory
 from studies.search.candidates import trial_request
 from studies.specification import Specification
 from studies.store.records import NewTrial
-from trial_runner.requests import Failure, Reading, Snapshot
+from trial_runner.requests import Failure, PackRunner, Reading, Snapshot, TrainingPlan
 
 
 def retrain(
@@ -26,15 +27,32 @@ def retrain(
         StudiesError: If the trial fails.
         RunnerError: If the backbone or the task cannot be had.
     """
-    order = TorchRunnerFactory(
+    return trained_anew(runner_of(specification), trial, specification.training_plan(), tell)
+
+
+def runner_of(specification: Specification, factory: RunnerFactory | None = None) -> PackRunner:
+    """What trains the trials of a study here, on all cores.
+
+    Args:
+        factory: Makes it; None trains the study's task on its backbone.
+
+    Raises:
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    order = factory or TorchRunnerFactory(
         backbone=specification.backbone,
         task=specification.task,
         precision=specification.training.precision,
     )
-    plan = specification.training_plan()
-    request = trial_request(trial, attempt=1, plan=plan)
-    pack = order(len(os.sched_getaffinity(0))).open_pack(1)
-    slot = pack.admit(request)
+    return order(len(os.sched_getaffinity(0)))
+
+
+def trained_anew(
+    runner: PackRunner, trial: NewTrial, plan: TrainingPlan, tell: Callable[[Reading], None]
+) -> tuple[tuple[Reading, ...], Snapshot]:
+    """Train a trial alone from scratch; see `retrain`."""
+    pack = runner.open_pack(1)
+    slot = pack.admit(trial_request(trial, attempt=1, plan=plan))
     readings: list[Reading] = []
     done = 0
     for step in plan.evaluate_at_steps:

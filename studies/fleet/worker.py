@@ -7,7 +7,7 @@ from pathlib import Path
 
 from search_space.errors import SearchSpaceError
 from studies.errors import LaunchError
-from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
+from studies.keeping.artefacts import describe_file, is_whole, make_attempt_folder
 from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
@@ -182,8 +182,7 @@ class PackWorker:
         occupant = self._occupants[slot]
         request = occupant.request
         try:
-            folder = attempt_folder(self._folder, request.trial, request.attempt)
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = make_attempt_folder(self._folder, request.trial, request.attempt)
             path = self._runner.save(self._pack.snapshot(slot), folder)
             occupant.saved_step = occupant.step
             return describe_file(path, trial=request.trial, kind=kind, step=occupant.step)

@@ -84,6 +84,20 @@ def attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
     return folder / f"trial-{trial}" / f"attempt-{attempt}"
 
 
+def make_attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
+    """The folder of an attempt, which is there after this.
+
+    Raises:
+        LaunchError: If a link leads out of the study's folder there: nothing is written through it.
+        OSError: If it cannot be made.
+    """
+    path = attempt_folder(folder, trial, attempt)
+    path.mkdir(parents=True, exist_ok=True)
+    if path.resolve() != attempt_folder(folder.resolve(), trial, attempt):
+        raise LaunchError(f"{path} must be a folder; a link leads to {path.resolve()}. Remove the link.")
+    return path
+
+
 def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:
     """The record of a file that was just written."""
     content = path.read_bytes()

@@ -32,6 +32,8 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
 _SQLITE_STEPS_BETWEEN_LOOKS = 20_000
 _QUERY_CANCELED = "57014"
+_LONGEST_ON_A_SERVER_SECONDS = 3600.0
+"""A query that nobody waits for any more does not run on a server for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Limits:
 
     Attributes:
         rows: How many rows are taken; None for all.
-        seconds: How long it may run, above 0; None for as long as it takes.
+        seconds: How long it may run, above 0; None for as long as it takes, on a server an hour.
 
     Raises:
         QueryError: If one is out of range.
@@ -149,8 +151,8 @@ def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -
 
     with engine.connect() as connection:
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        if limits.seconds is not None:
-            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * limits.seconds))}")
+        seconds = _LONGEST_ON_A_SERVER_SECONDS if limits.seconds is None else limits.seconds
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
         driver = connection.connection.driver_connection
         if not isinstance(driver, psycopg.Connection):
             raise TypeError(f"expected a connection of psycopg; got {type(driver)}.")

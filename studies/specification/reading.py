@@ -154,13 +154,21 @@ def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) 
         if not isinstance(target, dict) or not isinstance(value, str) or not value:
             continue
         folder = base.absolute() / Path(value).expanduser()
-        if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and folder.is_dir()):
+        if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and _is_folder(folder)):
             target[last] = str(folder.resolve())
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder, whatever was written as its path."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _missing_folders(mapping: Mapping[str, object]) -> list[str]:
     task = mapping.get("task")
     folder = task.get("folder") if isinstance(task, dict) else None
-    if isinstance(folder, str) and folder and not Path(folder).is_dir():
+    if isinstance(folder, str) and folder and not _is_folder(Path(folder)):
         return [f"task.folder: must be an existing folder; got {folder!r}. Give one with --set task.folder=PATH"]
     return []

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -15,6 +16,7 @@ _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
+_HIDDEN = "***"
 _EXAMPLES = "sqlite:///deltaspace.db or postgresql://user@host/database"
 
 
@@ -51,13 +53,21 @@ class StorageAddress:
             raise StorageError(f"a storage must be a URL such as {_EXAMPLES}; got something else.") from None
         if url.drivername not in _DRIVERS:
             raise StorageError(f"a storage URL must begin like {_EXAMPLES}; got scheme '{url.drivername}'.")
-        shown = url.render_as_string(hide_password=True)
+        if "@" in (url.host or ""):
+            raise StorageError(f"a '@' in the password of a storage URL must be written %40; see {_EXAMPLES}.")
+        shown = _without_secrets(url)
         url = url.set(drivername=_DRIVERS[url.drivername])
         if url.get_backend_name() == "sqlite":
             return cls(url=url, shown=shown, file=_file_of(url, shown))
         if not url.database:
             raise StorageError(f"a PostgreSQL URL must name a database (postgresql://host/NAME); got {shown}.")
         return cls(url=url, shown=shown, file=None)
+
+
+def _without_secrets(url: URL) -> str:
+    """The URL without a password, wherever it stands."""
+    hidden = dict.fromkeys((key for key in url.query if "passw" in key.lower()), _HIDDEN)
+    return url.update_query_dict(hidden).render_as_string(hide_password=True).replace(quote_plus(_HIDDEN), _HIDDEN)
 
 
 def _file_of(url: URL, shown: str) -> Path:

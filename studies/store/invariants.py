@@ -4,7 +4,6 @@ Constraints of the tables keep much of this already; here it is checked from wha
 constraint shows as well.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from studies.store import looking
-from studies.store.belonging import is_own_file, is_there
+from studies.store.files import broken_files
 from studies.store.ledger import Ledger
 from studies.store.records import (
     ArtefactRecord,
@@ -55,7 +54,7 @@ def violations(
         found += [f"trial {number}: {problem}" for check in checks for problem in check]
     found += _replicates(held)
     found += _rungs(held, rung_steps)
-    return found + list(_files(study, artefacts))
+    return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(study, artefacts)]
 
 
 def _everything(
@@ -178,19 +177,3 @@ def _replicates(held: Sequence[_Held]) -> Iterator[str]:
         same = ("configuration", "attention", "ffn", "method")
         if any(getattr(trial, name) != getattr(original, name) for name in same) or trial.seed == original.seed:
             yield f"trial {trial.number}: it must be trial {original.number} but for the seed; it is not"
-
-
-def _files(study: StudyRecord, artefacts: Sequence[ArtefactRecord]) -> Iterator[str]:
-    """Every row's file is there with its bytes; what is not the study's own is not read."""
-    for artefact in artefacts:
-        path = Path(artefact.path)
-        if not is_there(path):
-            yield f"trial {artefact.trial}: the {artefact.kind} of step {artefact.step} must exist; no file {path}"
-            continue
-        if not is_own_file(study, path) or not path.is_file():
-            yield f"trial {artefact.trial}: {path} must be a file in the study's folder; it is not"
-            continue
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if (digest, path.stat().st_size) != (artefact.sha256, artefact.size_bytes):
-            yield f"trial {artefact.trial}: {path} must have sha256 {artefact.sha256}; got {digest}"

@@ -79,7 +79,7 @@ LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 4
 
 def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(new_study, tmp_path):
     study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "ray", 14 * len(SHORT), step_seconds=0.03)
-    kill_everyone(study, SHORT, seed=len(SHORT))
+    assert len(kill_everyone(study, SHORT, seed=len(SHORT))) == len(SHORT)
     check_at_rest(study)
     said_nothing_unasked(study)
 
@@ -87,7 +87,7 @@ def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(ne
 @pytest.mark.slow
 def test_a_ray_study_survives_twenty_deaths(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(LONG), step_seconds=0.03)
-    kill_everyone(study, LONG, seed=len(LONG))
+    assert len(kill_everyone(study, LONG, seed=len(LONG))) == len(LONG)
     check_at_rest(study)
     said_nothing_unasked(study)
 

@@ -28,7 +28,8 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
     data = save(tensors, metadata={"facts": json.dumps(facts, sort_keys=True)})
     path = folder / f"step-{snapshot.step:06d}.safetensors"
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    temporary.unlink(missing_ok=True)
+    with temporary.open("xb") as file:  # never through a link that somebody laid there
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

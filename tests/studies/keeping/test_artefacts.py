@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support.ordinary_user import as_ordinary_user
 
-from studies.keeping.artefacts import attempt_folder, delete_files
+from studies.errors import LaunchError
+from studies.keeping.artefacts import attempt_folder, delete_files, make_attempt_folder
 
 
 @pytest.fixture
@@ -43,3 +44,21 @@ def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_wr
     files[0].parent.chmod(0o755)
     assert delete_files(files) == {}
     assert not files[0].exists()
+
+
+@pytest.mark.parametrize("planted", ["trial-3", "trial-3/attempt-1"])
+def test_nothing_is_written_through_a_link_that_somebody_laid(tmp_path, planted):
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = study / planted
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with pytest.raises(LaunchError, match=r"must be a folder; a link leads to .*elsewhere"):
+        make_attempt_folder(study, 3, 1)
+    assert make_attempt_folder(study, 4, 1).is_dir()
+
+
+def test_a_study_may_lie_behind_a_link_of_its_owner(tmp_path):
+    (tmp_path / "large_disk").mkdir()
+    (tmp_path / "study").symlink_to(tmp_path / "large_disk")
+    assert make_attempt_folder(tmp_path / "study", 0, 1).resolve() == tmp_path / "large_disk" / "trial-0" / "attempt-1"

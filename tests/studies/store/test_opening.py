@@ -178,6 +178,29 @@ def test_postgresql_is_known_by_its_usual_names(scheme):
     assert address.file is None
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://user:secret@host/db",
+        "postgresql://user:se/secret@host/db",
+        "postgresql://user@host/db?password=secret&sslmode=require",
+        "postgresql:///db?user=me&password=secret",
+        "postgresql://user@host/db?sslpassword=secret",
+        "postgresql://:secret@host/db",
+    ],
+)
+def test_a_password_is_hidden_wherever_it_stands_in_a_url(url):
+    shown = StorageAddress.parse(url).shown
+    assert "secret" not in shown
+    assert "***" in shown
+
+
+def test_a_password_that_reaches_into_the_host_is_refused_and_not_shown():
+    with pytest.raises(StorageError, match="must be written %40") as error:
+        StorageAddress.parse("postgresql://user:a@secret@host/db")
+    assert "secret" not in one_line(error)
+
+
 def test_a_relative_file_stays_the_same_when_the_folder_changes(tmp_path, monkeypatch, values):
     monkeypatch.chdir(tmp_path)
     with Ledger.open("sqlite:///x.db") as ledger:

@@ -12,6 +12,7 @@ from studies.errors import QueryError, StorageError
 from studies.queries.sql import Limits, run_query
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
+from studies.store.roles import superuser
 
 WRITES = {
     "delete": "DELETE FROM trials",
@@ -242,6 +243,33 @@ def test_postgresql_does_nothing_but_read(postgres_url, values, sql):
         before = ledger.events(study.id)
         refusal(postgres_url, sql)
         assert ledger.events(study.id) == before
+
+
+@pytest.mark.postgres
+def test_a_query_that_nobody_limits_does_not_run_on_a_server_for_ever(postgres_url, monkeypatch):
+    Ledger.open(postgres_url).close()
+    monkeypatch.setattr("studies.queries.sql._LONGEST_ON_A_SERVER_SECONDS", 0.2)
+    with pytest.raises(QueryError, match="canceling statement due to statement timeout"):
+        run_query(postgres_url, "SELECT pg_sleep(60)")
+
+
+@pytest.mark.postgres
+def test_a_superuser_is_told_from_an_ordinary_role(postgres_url, postgres_server):
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger.read(superuser) == "deltaspace"
+    postgres_server.run_sql("CREATE ROLE ordinary LOGIN")
+    postgres_server.run_sql("CREATE DATABASE of_the_ordinary OWNER ordinary")
+    try:
+        with Ledger.open(postgres_server.url("of_the_ordinary").replace("deltaspace@", "ordinary@")) as ledger:
+            assert ledger.read(superuser) is None
+    finally:
+        postgres_server.drop_database("of_the_ordinary")
+        postgres_server.run_sql("DROP ROLE ordinary")
+
+
+def test_a_file_has_no_superuser(tmp_path):
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        assert ledger.read(superuser) is None
 
 
 @pytest.mark.postgres

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -323,6 +324,19 @@ def test_what_is_there_already_is_never_overwritten(tmp_path: Path) -> None:
         with pytest.raises(ExportError, match="is there already"), new_folder(place):
             pytest.fail("nothing must be written")
     assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o007, 0o660)])
+def test_whoever_may_read_the_facts_may_read_the_weights(rig: Rig, tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    finally:
+        os.umask(before)
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
+        "delta.json": mode,
+        "delta.safetensors": mode,
+    }
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""Command lines of words that fit and words that do not."""
+
+import contextlib
+import io
+import random
+from pathlib import Path
+
+from deltaspace.commands.main import COMMANDS, main
+from fuzz_arms.ledgers import earlier_ledger
+from fuzz_arms.mutations import NASTY
+
+_SERVING = ("dashboard",)
+_TRAINING = ("launch", "train", "confirm", "ablate", "d90")
+_WORDS = (
+    "finished", "middle", "finished-confirm", "nobody", "7", "0", "-1", "best", "lora_qv", "mam_adapter", "lora_qv:r=4",
+    "select 1", "select * from trials", "drop table trials", "with recursive a(n) as (select 1) select * from a", "",
+)  # fmt: skip
+
+
+class Lines:
+    """Runs one command line at a time; nothing is trained or served."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{earlier_ledger(folder)}"
+        self.options = {name: _options(name) for name in COMMANDS}
+
+    def __call__(self, draw: random.Random) -> None:
+        name = draw.choice([one for one in COMMANDS if one not in _SERVING])
+        words = [name]
+        for _ in range(draw.randint(0, 5)):
+            if draw.random() < 0.5:
+                words.append(draw.choice(self.options[name] or ["--help"]))
+            words.append(draw.choice(NASTY if draw.random() < 0.4 else _WORDS).replace("\0", ""))
+        if name in _TRAINING:  # a study that cannot be: what is wrong with the rest must be said all the same
+            words[1:2] = ["nobody.yaml"]
+        if draw.random() < 0.7:
+            words += ["--storage", self.url]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            try:
+                code = main(words)
+            except SystemExit as error:
+                code = error.code
+        assert code in (0, 1, 2, 130, None), f"{words} ended with {code}"
+        assert "Traceback" not in said.getvalue(), said.getvalue()
+
+
+def _options(name: str) -> list[str]:
+    import importlib
+
+    command = importlib.import_module(f"deltaspace.commands.{name}").command
+    return [option for one in command.params for option in one.opts if option.startswith("--") and option != "--output"]
