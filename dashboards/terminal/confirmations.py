@@ -7,7 +7,7 @@ from rich.text import Text
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import escape, rate_text, share_text
 from studies.confirming.results import ConfirmationResult, ContenderResult, verdict_sentences
-from studies.confirming.verdicts import Comparison
+from studies.confirming.verdicts import Comparison, Verdict
 from studies.confirming.wording import notes
 
 _SENTENCE = "what it is"
@@ -89,8 +89,12 @@ def _comparisons(result: ConfirmationResult) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for one in result.comparisons:
-        table.add_row(escape(one.baseline), *_figures(one), one.verdict.value)
+        table.add_row(escape(one.baseline), *_figures(one), _verdict(one))
     return table
+
+
+def _verdict(one: Comparison) -> str:
+    return f"{one.verdict.value} with {one.pairs} seeds" if one.verdict is Verdict.NOT_SHOWN else one.verdict.value
 
 
 def _figures(one: Comparison) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dashboards.terminal.text import (
     duration_text,
     escape,
     estimate_text,
+    measured_text,
     rate_text,
     score_text,
     share_text,
@@ -29,11 +30,15 @@ from studies.store.records import SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
-_MIDDLE_WIDTH, _FULL_WIDTH = 132, 150
+_NARROW_WIDTH, _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140, 160
 
 
-def summary_text(summary: StudySummary) -> Text:
-    """A few lines on how a study stands."""
+def summary_text(summary: StudySummary, examples: int | None = None) -> Text:
+    """A few lines on how a study stands.
+
+    Args:
+        examples: How many its scores are shares of; None where they are none.
+    """
     share = share_text(summary.budget_parameters / summary.backbone_parameters, digits=3)
     confirms = f"confirms {escape(summary.confirms)} on the test split, " if summary.confirms else ""
     lines = [
@@ -46,7 +51,7 @@ def summary_text(summary: StudySummary) -> Text:
     if summary.best is not None:
         best = summary.best
         lines.append(
-            f"best {summary.metric}: [bold]{score_text(best.score, best.state, best.steps)}[/], "
+            f"best {summary.metric}: [bold]{measured_text(best.score, examples)}[/], "
             f"trial {best.number}: {escape(best.description)}"
         )
     return Text.from_markup("\n".join(lines))
@@ -56,11 +61,13 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     """How the study stands, and its trials best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
-    parts: list[RenderableType] = [summary_text(board.summary), Text(), _BoardRows(board)]
+    parts: list[RenderableType] = [summary_text(board.summary, board.examples), Text(), _BoardRows(board)]
     if board.front is not None and board.front.points:
         parts += [Text(), *_front(board.front, board.summary.metric)]
     if board.verdict:
         parts += [Text(), Text(board.verdict)]
+    if board.examples is not None:
+        parts.append(Text(f"± of a score: 95%, by the {board.examples:,} examples that it is of.", "dim"))
     if board.hidden:
         parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
@@ -114,15 +121,19 @@ class _BoardRows:
                 ratio=1 if name == "what it is" else None,
             )
         for row in self._board.rows:
-            cells = _cells(row, self._board.summary.metric)
+            cells = _cells(row, self._board)
             if "method" not in columns:
                 cells["what it is"] = f"{cells['method']}: {cells['what it is']}"
+            if options.max_width < _NARROW_WIDTH:
+                cells |= _narrow(row, self._board, cells)
             table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
         yield table
 
 
 def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]:
     scores = (metric, "estimate") if has_estimates else (metric,)
+    if width < _NARROW_WIDTH:
+        return "trial", *scores, "what it is"
     if width < _MIDDLE_WIDTH:
         return "trial", *scores, "parameters", "of budget", "what it is"
     details = ("attention", "lr attention", "lr FFN")
@@ -131,8 +142,20 @@ def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]
     return "place", "trial", *scores, "method", "what it is", "parameters", "of budget", *details
 
 
-def _cells(row: LeaderboardRow, metric: str) -> dict[str, str]:
-    score = score_text(row.score, row.state, row.steps, early_by_loss=row.scored_by != metric)
+def _narrow(row: LeaderboardRow, board: Leaderboard, cells: dict[str, str]) -> dict[str, str]:
+    """The cells of a trial that did not run to the end with how it ended among the words."""
+    if row.state is TrialState.COMPLETE:
+        return {}
+    metric = board.summary.metric
+    ended = f"{state_text(row.state, row.reason)}{f' at {row.steps}' if row.steps else ''}"
+    score = measured_text(row.score, board.examples, is_by_loss=row.scored_by != metric)
+    return {metric: score, "what it is": f"{ended}; {cells['what it is']}"}
+
+
+def _cells(row: LeaderboardRow, board: Leaderboard) -> dict[str, str]:
+    metric = board.summary.metric
+    is_by_loss = row.scored_by != metric
+    score = score_text(row.score, row.state, row.steps, early_by_loss=is_by_loss, examples=board.examples)
     if row.state is not TrialState.COMPLETE:
         state = state_text(row.state, row.reason)
         score = f"{state} {score}" if row.score is not None else state

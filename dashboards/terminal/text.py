@@ -2,13 +2,11 @@
 
 from rich import markup
 
+from studies.queries.estimates import Z_95
 from studies.queries.visible import visible
 from studies.search.collapse import has_collapsed
 from studies.search.factored.from_ledger import share_error
 from studies.store.records import TrialState
-
-NORMAL_95 = 1.959963984540054
-"""Standard errors to either side that hold 95% of a normal distribution."""
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
@@ -54,7 +52,7 @@ def rate_text(rate: float | None) -> str:
 
 def reach_of(score: float, examples: int | None) -> float | None:
     """How far a share of right answers may be off at 95%, beside other trials of its study; None if unknown."""
-    return None if examples is None else NORMAL_95 * share_error(examples)(score, 1.0)
+    return None if examples is None else Z_95 * share_error(examples)(score, 1.0)
 
 
 def measured_text(score: float | None, examples: int | None = None, *, is_by_loss: bool = False) -> str:
@@ -67,19 +65,27 @@ def measured_text(score: float | None, examples: int | None = None, *, is_by_los
     return f"{score:.4f}" if reach is None else f"{score:.4f} ± {reach:.4f}"
 
 
-def score_text(score: float | None, state: TrialState, steps: int, *, early_by_loss: bool = False) -> str:
+def score_text(
+    score: float | None,
+    state: TrialState,
+    steps: int,
+    *,
+    early_by_loss: bool = False,
+    examples: int | None = None,
+) -> str:
     """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at.
 
     Args:
         score: None without a reading.
         steps: Where the score is from.
         early_by_loss: Whether the score is the loss, with a minus sign, unless the trial is complete.
+        examples: That it is a share of, where it is; then it has how far it may be off.
     """
     if score is None:
         return "-"
-    if state is TrialState.COMPLETE:
-        return f"{score:.4f}"
-    return f"loss {-score:.4f} @ {steps}" if early_by_loss else f"{score:.4f} @ {steps}"
+    is_complete = state is TrialState.COMPLETE
+    said = measured_text(score, examples, is_by_loss=early_by_loss and not is_complete)
+    return said if is_complete else f"{said} @ {steps}"
 
 
 def estimate_text(estimate: float | None, high: float | None) -> str:

@@ -11,6 +11,8 @@ from search_space.published.point import PublishedPoint
 from studies.queries.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
 
+_FORMATS = ("table", "markdown", "csv", "tsv", "json")
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -30,6 +32,17 @@ def storage_option(function: Function) -> Function:
 def json_option(function: Function) -> Function:
     """``--json`` instead of a table."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(function)
+
+
+def table_options(function: Function) -> Function:
+    """``--columns`` and ``--fmt`` of a command that answers with a table."""
+    columns = click.option("--columns", metavar="NAME,…", help="Print these columns, in this order, and nothing else.")
+    form = click.option(
+        "--fmt",
+        type=click.Choice(_FORMATS),
+        help="Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]",
+    )
+    return columns(form(function))
 
 
 def backbone_option(function: Function) -> Function:

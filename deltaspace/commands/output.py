@@ -1,24 +1,62 @@
 """Results go to stdout: tables for people, JSON for programs."""
 
+import io
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import RenderableType
 
 from dashboards.jsonable import jsonable
 from dashboards.terminal.layout import Terminal
-from studies.queries.visible import visible_json
+from studies.queries.visible import visible, visible_json
 
-_PIPE_WIDTH = 180
+if TYPE_CHECKING:
+    from studies.queries.table import Table
+
+_UNBOUNDED = 10_000
+"""Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a table; as wide as the terminal, or wide enough for every column when it goes elsewhere."""
-    is_terminal = sys.stdout.isatty()
-    Terminal(sys.stdout, width=None if is_terminal else _PIPE_WIDTH).print(renderable)
+    """Print a table: as wide as the terminal; elsewhere plain, a line per row."""
+    if sys.stdout.isatty():
+        Terminal(sys.stdout).print(renderable)
+        return
+    file = io.StringIO()
+    Terminal(file, width=_UNBOUNDED, color_system=None, force_jupyter=False).print(renderable)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines()))
 
 
 def echo_json(value: object) -> None:
     """Print a value as JSON, indented; a terminal obeys nothing in it."""
     click.echo(visible_json(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def show_table(table: "Table", columns: str | None, form: str | None) -> None:
+    """Print some columns of a table in a format; all of them, and as plain columns, unless it is said.
+
+    Raises:
+        UsageError: If there is no such column.
+    """
+    chosen = table if columns is None else _chosen(table, columns)
+    if form == "json":
+        echo_json(chosen.to_dicts())
+        return
+    text = chosen.to_text(form or "table")
+    # tabs part the columns of TSV; whatever else a terminal would obey is written out
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+
+def _chosen(table: "Table", columns: str) -> "Table":
+    from search_space.nearest import nearest
+
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    for name in names:
+        if name not in table.columns:
+            hint = nearest(name, table.columns)
+            raise click.UsageError(f"no column {name!r}; there are: {', '.join(table.columns)}.{hint}")
+    if not names:
+        raise click.UsageError(f"--columns must name some; there are: {', '.join(table.columns)}.")
+    return table.of_columns(names)

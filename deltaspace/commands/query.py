@@ -1,7 +1,5 @@
 """``deltaspace query``."""
 
-import csv
-import io
 import json
 import sys
 from collections import Counter
@@ -18,8 +16,8 @@ from studies.errors import QueryError
 if TYPE_CHECKING:
     from studies.queries.table import Table
 
-_FORMS = ("table", "json", "csv", "parquet")
-_SUFFIXES = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
+_FORMS = ("table", "json", "csv", "tsv", "markdown", "parquet")
+_SUFFIXES = {".json": "json", ".csv": "csv", ".tsv": "tsv", ".md": "markdown", ".parquet": "parquet", ".txt": "table"}
 _ROWS_OF_A_TABLE = 1000
 
 
@@ -34,6 +32,7 @@ _ROWS_OF_A_TABLE = 1000
 @click.argument("sql")
 @click.option(
     "--format",
+    "--fmt",
     "form",
     type=click.Choice(_FORMS),
     help="How to write the rows.  [default: by the name of the file, else table]",
@@ -113,8 +112,8 @@ def _print(answer: "Table", form: str) -> None:
 
     if form == "json":
         echo_json(_named(answer).to_dicts())
-    elif form == "csv":
-        text = _csv(answer)
+    elif form != "table":
+        text = answer.to_text(form)
         sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     else:
         show(rows_table(answer))
@@ -133,7 +132,7 @@ def _write(answer: "Table", form: str, file: Path) -> None:
             rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
             file.write_text(f"{rows}\n", encoding="utf-8")
         else:
-            file.write_text(_csv(answer) if form == "csv" else f"{_text(answer)}\n", encoding="utf-8")
+            file.write_text(f"{_text(answer)}\n" if form == "table" else answer.to_text(form), encoding="utf-8")
     except (OSError, ValueError, TypeError) as error:
         file.unlink(missing_ok=True)
         raise QueryError(f"the rows must be written to {file}; got: {error}.") from error
@@ -144,14 +143,6 @@ def _text(answer: "Table") -> str:
     from dashboards.terminal.tables import rows_table
 
     return plain_text(rows_table(answer))
-
-
-def _csv(answer: "Table") -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(answer.columns)
-    writer.writerows(answer.rows)
-    return text.getvalue()
 
 
 def _named(answer: "Table") -> "Table":

@@ -3,10 +3,17 @@
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import json_option, storage_option, table_options
 
 
-@click.command("show", epilog=examples("deltaspace show docstrings", "deltaspace show docstrings --top 5 --json"))
+@click.command(
+    "show",
+    epilog=examples(
+        "deltaspace show docstrings",
+        "deltaspace show docstrings --top 5 --json",
+        "deltaspace show docstrings --columns number,score,sentence --fmt markdown",
+    ),
+)
 @click.argument("study")
 @click.option(
     "--top",
@@ -15,9 +22,10 @@ from deltaspace.commands.options import json_option, storage_option
     show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",
 )
+@table_options
 @storage_option
 @json_option
-def command(study: str, top: int, storage: str, as_json: bool) -> None:
+def command(study: str, top: int, columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
     The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
@@ -28,8 +36,23 @@ def command(study: str, top: int, storage: str, as_json: bool) -> None:
     """
     from studies.queries.uncollected import uncollected
 
+    if as_json and (columns is not None or fmt is not None):
+        raise click.UsageError("--json has all that is known; got --columns or --fmt as well. Use --fmt json.")
     with uncollected():
-        _show(study, top, storage, as_json=as_json)
+        if columns is None and fmt is None:
+            _show(study, top, storage, as_json=as_json)
+        else:
+            _show_rows(study, top, storage, columns, fmt)
+
+
+def _show_rows(study: str, top: int, storage: str, columns: str | None, form: str | None) -> None:
+    from deltaspace.commands.output import show_table
+    from studies.queries.leaderboard import leaderboard
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        table = leaderboard(ledger, study, top=top).table()
+    show_table(table, columns, form)
 
 
 def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:

@@ -3,27 +3,30 @@
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import json_option, storage_option, table_options
 
 
 @click.command(
     "studies", epilog=examples("deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
 )
+@table_options
 @storage_option
 @json_option
-def command(storage: str, as_json: bool) -> None:
+def command(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
     The best is the highest score that a complete trial had; 'show' has what it is expected to score if trained again.
     """
     from dashboards.terminal.tables import studies_table
-    from deltaspace.commands.output import echo_json, show
-    from studies.queries.summaries import study_summaries
+    from deltaspace.commands.output import echo_json, show, show_table
+    from studies.queries.summaries import study_summaries, summaries_table
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         summaries = study_summaries(ledger)
-    if as_json:
+    if columns is not None or fmt is not None:
+        show_table(summaries_table(summaries), columns, fmt)
+    elif as_json:
         echo_json(summaries)
     else:
         show(studies_table(summaries))

@@ -235,13 +235,20 @@ def _verdict(
         return (
             f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
         )
+    who = f"{who[0].upper()}{who[1:]}"
+    figures = (
+        f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "
+        f"{_signed(comparison.low)} to {_signed(comparison.high)}, {comparison.pairs} seeds, "
+        f"p = {_p(comparison.adjusted_p)} after Holm"
+    )
+    if comparison.verdict is Verdict.NOT_SHOWN:
+        return (
+            f"{who} and {comparison.baseline} on the test split: a difference is not shown with {comparison.pairs} "
+            f"seeds: {figures})."
+        )
     said = {Verdict.BEATS: "beats", Verdict.LOSES: "loses to", Verdict.TIES: "ties with"}[comparison.verdict]
     shown = ", so no difference is shown" if comparison.verdict is Verdict.TIES else ""
-    return (
-        f"{who[0].upper()}{who[1:]} {said} {comparison.baseline} on the test split: {measure(result.metric)} "
-        f"{_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval {_signed(comparison.low)} to "
-        f"{_signed(comparison.high)}, {comparison.pairs} seeds, p = {_p(comparison.adjusted_p)} after Holm{shown})."
-    )
+    return f"{who} {said} {comparison.baseline} on the test split: {figures}{shown})."
 
 
 def _why_undecided(winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult) -> str:

@@ -27,6 +27,7 @@ class Verdict(StrEnum):
 
     BEATS = "beats"
     TIES = "ties"
+    NOT_SHOWN = "not shown"
     LOSES = "loses"
     UNDECIDED = "undecided"
 
@@ -44,8 +45,9 @@ class Comparison:
         p_value: Two-sided, of this comparison alone.
         adjusted_p: Corrected by Holm for all comparisons of the confirmation.
         smallest_adjusted_p: The smallest that the number of pairs and of comparisons allows.
-        verdict: Beats or loses where ``adjusted_p`` is at most 0.05, else ties. Undecided with too few pairs, or when
-            the one that is ahead failed with more seeds than the other, so that its best runs alone are compared.
+        verdict: Beats or loses where ``adjusted_p`` is at most 0.05; else ties, or not shown where the interval
+            leaves out 0. Undecided with too few pairs, or when the one that is ahead failed with more seeds than the
+            other, so that its best runs alone are compared.
     """
 
     baseline: str
@@ -128,24 +130,24 @@ def _comparison(
 ) -> Comparison:
     number = len(pairs.ours)
     is_compared = p_value is not None
-    low, high = paired_interval(pairs.ours, pairs.theirs) if is_compared else (None, None)
+    interval = paired_interval(pairs.ours, pairs.theirs) if is_compared else None
     return Comparison(
         baseline=label,
         pairs=number,
         difference=pairs.difference if is_compared else None,
-        low=low,
-        high=high,
+        low=None if interval is None else interval[0],
+        high=None if interval is None else interval[1],
         test=test,
         p_value=p_value,
         adjusted_p=adjusted_p if is_compared else None,
         smallest_adjusted_p=min(1.0, comparisons * smallest_p(number, test)),
-        verdict=_verdict(pairs, adjusted_p) if is_compared else Verdict.UNDECIDED,
+        verdict=Verdict.UNDECIDED if interval is None else _verdict(pairs, adjusted_p, interval),
     )
 
 
-def _verdict(pairs: _Pairs, adjusted_p: float) -> Verdict:
+def _verdict(pairs: _Pairs, adjusted_p: float, interval: tuple[float, float]) -> Verdict:
     if adjusted_p > ALPHA:
-        return Verdict.TIES
+        return Verdict.TIES if interval[0] <= 0 <= interval[1] else Verdict.NOT_SHOWN
     is_ahead = pairs.difference > 0
     ahead, behind = pairs.ours_missing, pairs.theirs_missing
     if not is_ahead:

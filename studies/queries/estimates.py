@@ -14,6 +14,7 @@ from itertools import islice
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
+from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
@@ -32,7 +33,8 @@ FEWEST = FIRST_CHECKPOINT
 _FEWEST_COMPLETE = 4
 _BLOCK = 256
 _UNREAD = Configuration(edits=())
-_Z = 1.959963984540054
+Z_95 = 1.959963984540054
+"""Standard deviations to either side that hold 95% of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class Estimate:
     @property
     def reach(self) -> float:
         """Half the length of the interval that holds it with 95%."""
-        return _Z * self.deviation
+        return Z_95 * self.deviation
 
     @property
     def low(self) -> float:
@@ -86,11 +88,13 @@ class Estimates:
         of: By number of the trial; trials with a reading that have not failed. Those of trials that are not complete
             are computed when they are asked for, of all at once when it is iterated.
         lead: Of the best discovery; None without one, or without a published method that is complete.
+        over_head: Of the best discovery over the task head alone; None where one of the two is missing.
         joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
     """
 
     of: Mapping[int, Estimate]
     lead: Lead | None
+    over_head: Lead | None
     joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
@@ -175,11 +179,9 @@ def estimated(
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
     published = _best([trial for trial in complete if trial.method is not None], found)
-    lead = None
-    if discovered is not None and published is not None:
-        difference = model.difference(discovered, published)
-        lead = Lead(discovered=discovered, published=published, difference=difference)
-    return Estimates(of=found, lead=lead, joint=model.joint)
+    head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
+    lead, over_head = (model.lead(discovered, other) for other in (published, head))
+    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint)
 
 
 def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
@@ -226,6 +228,12 @@ class _Model:
     def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
         """Means and covariance of the scores of some trials, by their numbers."""
         return self._belief.joint([self._believer.view(self._history[number]) for number in numbers])
+
+    def lead(self, discovered: int | None, published: int | None) -> Lead | None:
+        """Of a discovery over a published method, by their numbers; None where one is missing."""
+        if discovered is None or published is None:
+            return None
+        return Lead(discovered=discovered, published=published, difference=self.difference(discovered, published))
 
     def difference(self, first: int, second: int) -> Estimate:
         """Of the scores of two trials, by their numbers."""

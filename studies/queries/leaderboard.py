@@ -78,16 +78,20 @@ class Leaderboard:
             failed ones.
         hidden: How many trials were left out.
         lead: Of the best discovery over the best published method, by estimate; None where that cannot be told.
-        verdict: The same in a sentence; empty of confirmations, and before a published method is complete.
+        over_head: The same over the task head alone.
+        verdict: What follows, in sentences; empty of confirmations, and before a published method is complete.
         front: The best within every size, of studies that want small configurations, too; None of others.
+        examples: How many a score is a share of right answers of; None where it is no such share, or not known.
     """
 
     summary: StudySummary
     rows: tuple[LeaderboardRow, ...]
     hidden: int
     lead: Lead | None
+    over_head: Lead | None
     verdict: str
     front: Front | None = None
+    examples: int | None = None
 
     def table(self) -> Table:
         """Its rows as a table, one column per attribute."""
@@ -120,8 +124,10 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         rows=tuple(_row(place, trial, study, ranking) for place, trial in shown),
         hidden=len(placed) - len(shown),
         lead=None if ranking.estimates is None else ranking.estimates.lead,
+        over_head=None if ranking.estimates is None else ranking.estimates.over_head,
         verdict=_verdict(ranking, front, study) if study.kind is StudyKind.SEARCH else "",
         front=front,
+        examples=ranking.examples,
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from studies.queries.estimates import Estimates, estimates_of
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
+from trial_runner.tasks import SAME_PREDICTION
+from trial_runner.tasks.metrics.classes import ACCURACY
 
 DISCOVERED = "discovered"
 """The method of what the search proposed."""
@@ -21,11 +23,15 @@ class Ranking:
             came and by score, then failed ones; the earlier of equals first.
         estimates: What they are expected to score; None while there is too little to go by.
         seeds: By number of the trial, how often it was trained to the end, its replicates included.
+        examples: How many a score is a share of right answers of; None where it is no such share, or not known.
+        is_constant: Whether trials are complete, and all of them predict one label for everything.
     """
 
     trials: tuple[TrialRecord, ...]
     estimates: Estimates | None
     seeds: Mapping[int, int]
+    examples: int | None = None
+    is_constant: bool = False
 
     @property
     def best(self) -> TrialRecord | None:
@@ -45,7 +51,19 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
     estimates = estimates_of(ledger, study, known)
     complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
     seeds = Counter(trial.number if trial.replicate_of is None else trial.replicate_of for trial in complete)
-    return Ranking(trials=ranked(known, estimates), estimates=estimates, seeds=seeds)
+    return Ranking(
+        trials=ranked(known, estimates),
+        estimates=estimates,
+        seeds=seeds,
+        examples=ledger.example_count(study.id) if study.metric == ACCURACY.name else None,
+        is_constant=bool(complete) and all(_is_constant(ledger, study, trial) for trial in complete),
+    )
+
+
+def _is_constant(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> bool:
+    """Whether a trial predicted one label for everything when it was last measured."""
+    readings = ledger.readings(study.id, trial.number)
+    return bool(readings) and readings[-1].metrics.get(SAME_PREDICTION) == 1
 
 
 def ranked(trials: Iterable[TrialRecord], estimates: Estimates | None = None) -> tuple[TrialRecord, ...]:

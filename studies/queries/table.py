@@ -1,5 +1,7 @@
 """A table as a value: what every question about studies is answered with."""
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -76,6 +78,27 @@ class Table:
         place = self.columns.index(name)
         return tuple(row[place] for row in self.rows)
 
+    def of_columns(self, names: Sequence[str]) -> "Table":
+        """The same rows with some of the columns, in the order of their names."""
+        places = [self.columns.index(name) for name in names]
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        return Table(columns=tuple(names), rows=rows, title=self.title, is_cut=self.is_cut)
+
+    def to_text(self, form: str) -> str:
+        """All rows as ``table`` (aligned columns), ``markdown``, ``csv`` or ``tsv``."""
+        if form in ("csv", "tsv"):
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n", delimiter="," if form == "csv" else "\t")
+            writer.writerow(self.columns)
+            writer.writerows(self.rows)
+            return text.getvalue()
+        rows = [[_on_one_line(_text(value)) for value in row] for row in self.rows]
+        if form == "markdown":
+            marks = ["---:" if right else "---" for right in self.is_numeric()]
+            lines = [[cell.replace("|", "\\|") for cell in row] for row in (self.columns, marks, *rows)]
+            return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        return "".join(f"{line}\n" for line in _aligned([self.columns, *rows], self.is_numeric()))
+
     def to_dicts(self) -> list[dict[str, object]]:
         """One dictionary a row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
@@ -96,16 +119,7 @@ class Table:
     def __str__(self) -> str:
         """Aligned text; of a long table the beginning."""
         texts = [self.columns, *([_text(value) for value in row] for row in self.rows[:_MOST_SHOWN])]
-        cells = [[_on_one_line(text) for text in row] for row in texts]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        is_right = self.is_numeric()
-        lines = [
-            "  ".join(
-                text.rjust(width) if right else text.ljust(width)
-                for text, width, right in zip(row, widths, is_right, strict=True)
-            ).rstrip()
-            for row in cells
-        ]
+        lines = _aligned([[_on_one_line(text) for text in row] for row in texts], self.is_numeric())
         return "\n".join([*([_on_one_line(self.title)] if self.title else []), *lines, *self._rest()])
 
     __repr__ = __str__
@@ -145,6 +159,18 @@ class Table:
         if self.is_cut:
             return ["… and more rows"]
         return [f"… and {hidden:,} more rows"] if hidden > 0 else []
+
+
+def _aligned(cells: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
+    """Rows of texts in columns as wide as their widest; numbers stand right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, is_right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
 
 
 def _is_number(value: object) -> bool:

@@ -1,9 +1,14 @@
-"""Whether a study found anything better than the published methods, in a sentence."""
+"""Whether a study found anything better than the published methods and than the task head alone, in sentences."""
 
-from studies.queries.estimates import Lead
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.queries.estimates import Z_95, Lead
 from studies.queries.fronts import Front
 from studies.queries.ranking import Ranking
 from studies.search.collapse import has_collapsed
+from studies.search.factored.from_ledger import share_error
 from studies.store.records import TrialRecord, TrialState
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
@@ -14,49 +19,93 @@ _ALIKE = 3
 
 
 def verdict(ranking: Ranking, metric: str) -> str:
-    """What the best discovery is worth beside the best published method; empty before one of these is complete.
+    """What the best discovery is worth, and how many came so far; empty before there is anything to say.
 
     Args:
         ranking: Of the study's trials.
         metric: What is maximised.
     """
-    said = _of_the_best(ranking, metric)
-    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
-    return f"{said} {collapsed} of {len(ranking.trials)} trials collapsed." if said and collapsed else said
+    nothing = _nothing_learned(ranking, metric)
+    if nothing:
+        return nothing
+    said = [*_beside_published(ranking, metric), *_beside_head(ranking, metric)]
+    return " ".join([*said, _discoveries(ranking), *_collapsed(ranking)]) if said else ""
 
 
-def _of_the_best(ranking: Ranking, metric: str) -> str:
-    complete = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
-    if len(complete) >= _ALIKE and len({trial.score for trial in complete}) == 1:
-        alike = f"all {len(complete)} trials that ran to the end have the same {metric}, {complete[0].score:.4f}"
-        return f"Nothing was learned: {alike}, as constant predictions have."
-    discovered = next((trial for trial in complete if trial.method is None), None)
-    published = next((trial for trial in complete if trial.method is not None), None)
-    if published is None:
+def _nothing_learned(ranking: Ranking, metric: str) -> str:
+    complete = _complete(ranking)
+    if ranking.trials and not complete and all(has_collapsed(trial.reason) for trial in ranking.trials):
+        return f"Nothing was learned: all {len(ranking.trials)} trials that ended have collapsed."
+    if len(complete) < _ALIKE:
         return ""
+    ran = f"all {len(complete)} trials that ran to the end"
+    if ranking.is_constant:
+        return f"Nothing was learned: {ran} predict a constant; the best has {complete[0].score:.4f} {metric}."
+    if len({trial.score for trial in complete}) == 1:
+        alike = f"{ran} have the same {metric}, {complete[0].score:.4f}"
+        return f"Nothing was learned: {alike}, as constant predictions have."
+    return ""
+
+
+def _complete(ranking: Ranking) -> list[TrialRecord]:
+    return [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
+
+
+def _best(trials: Sequence[TrialRecord], is_one: Callable[[TrialRecord], bool]) -> TrialRecord | None:
+    return next(filter(is_one, trials), None)
+
+
+def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
+    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
+    published = _best(_complete(ranking), lambda trial: trial.method is not None)
+    if published is None:
+        return
     if discovered is None:
-        has_searched = any(trial.method is None for trial in ranking.trials)
-        return "Nothing better than the published methods was found: no discovery is complete." if has_searched else ""
+        if any(trial.method is None for trial in ranking.trials):
+            yield "Nothing better than the published methods was found: no discovery is complete."
+        return
     two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
     lead = None if ranking.estimates is None else ranking.estimates.lead
     if lead is None:
-        return f"{_by_score(discovered, published, metric)} {two}. Too few trials for an estimate: confirm it."
-    return f"{_by_estimate(lead, metric)} {two}."
+        yield (
+            f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: confirm it."
+        )
+    else:
+        yield f"{_by_estimate(lead, metric)} {two}."
 
 
 def _named(trial: TrialRecord) -> str:
     return f"{trial.method} (trial {trial.number})"
 
 
-def _by_score(discovered: TrialRecord, published: TrialRecord, metric: str) -> str:
-    difference = (discovered.score or 0.0) - (published.score or 0.0)
+def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking, metric: str) -> str:
+    difference, reach = _score_difference(discovered, published, ranking)
+    worth = f"{_worth(difference, reach)} {metric}, going by one score each"
+    if reach is not None and difference > reach:
+        return f"Something better than the published methods was found: {worth}."
+    if reach is not None and difference > 0:
+        return f"Nothing clearly better than the published methods was found: {worth}."
     found = "Something better was found" if difference > 0 else "Nothing better was found"
-    return f"{found}, going by one score each: {difference:+.4f} {metric}."
+    return f"{found}: {worth}."
+
+
+def _score_difference(one: TrialRecord, other: TrialRecord, ranking: Ranking) -> tuple[float, float | None]:
+    """Of two scores, with how far it may be off at 95% by the validation examples; None where that is not known."""
+    scores = (one.score or 0.0, other.score or 0.0)
+    difference = scores[0] - scores[1]
+    if ranking.examples is None:
+        return difference, None
+    error = share_error(ranking.examples)
+    return difference, Z_95 * math.hypot(*(error(score, 1.0) for score in scores))
+
+
+def _worth(difference: float, reach: float | None) -> str:
+    return f"{difference:+.4f}" if reach is None else f"{difference:+.4f} ± {reach:.4f}"
 
 
 def _by_estimate(lead: Lead, metric: str) -> str:
     difference = lead.difference
-    worth = f"{difference.mean:+.4f} ± {difference.reach:.4f} {metric} by estimate (95%)"
+    worth = f"{_worth(difference.mean, difference.reach)} {metric} by estimate (95%)"
     if difference.low > 0:
         return f"Something better than all published methods was found: {worth}."
     if difference.mean > difference.deviation:
@@ -64,6 +113,34 @@ def _by_estimate(lead: Lead, metric: str) -> str:
     if difference.mean > 0:
         return f"Nothing clearly better than the published methods was found: {worth}."
     return f"Nothing better than the published methods was found: {worth}."
+
+
+def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
+    """What the best discovery adds to the task head alone."""
+    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
+    head = _best(_complete(ranking), lambda trial: trial.method == HEAD_ONLY.name)
+    if discovered is None or head is None:
+        return
+    lead = None if ranking.estimates is None else ranking.estimates.over_head
+    worth = (
+        _worth(*_score_difference(discovered, head, ranking))
+        if lead is None
+        else _worth(lead.difference.mean, lead.difference.reach)
+    )
+    yield f"Over the task head alone (trial {head.number}) it is {worth}."
+
+
+def _discoveries(ranking: Ranking) -> str:
+    """How many of them ran to the end."""
+    found = [trial for trial in ranking.trials if trial.method is None]
+    ended = sum(trial.state is TrialState.COMPLETE for trial in found)
+    return f"{ended} of {len(found)} discoveries ran to the end."
+
+
+def _collapsed(ranking: Ranking) -> Iterator[str]:
+    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
+    if collapsed:
+        yield f"{collapsed} of {len(ranking.trials)} trials collapsed."
 
 
 def trade(front: Front, metric: str) -> str:

@@ -48,7 +48,7 @@ def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(plante
     for point in board.front.points:
         assert re.search(rf"^ *{point.size:,} +.* {point.number} ", front, re.MULTILINE)
     assert "Hypervolume" in front
-    assert "of the parameters of trial" in shown
+    assert "of the parameters of trial" in " ".join(shown.split())
 
 
 def test_the_verdict_says_what_half_the_size_costs(planted: Planted) -> None:

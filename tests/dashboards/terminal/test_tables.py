@@ -1,6 +1,7 @@
 """What the terminal shows."""
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> 
     shown = printed(leaderboard_table(board), width=180)
     assert row.estimate is not None
     assert row.estimate_high is not None
-    assert f"{row.score:.4f} ×2" in shown
+    assert re.search(rf"{row.score:.4f} ± 0\.0\d{{3}} ×2", shown)
     assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
     assert board.verdict in " ".join(shown.split())
     assert f"trained again with other seeds: {planted.truth(2):.4f} (trial 40)" in printed(trial_renderable(original))

@@ -215,3 +215,35 @@ def test_help_without_a_command_lists_all(run: Run) -> None:
     for name in COMMANDS:
         assert f"  {name} " in text
     assert run("--version").startswith("deltaspace, version")
+
+
+def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_for(run: Run) -> None:
+    lines = run("show", "sample", "--columns", "score, number", "--fmt", "csv").splitlines()
+    assert lines[0] == "score,number"
+    rows = json.loads(run("show", "sample", "--fmt", "json"))
+    assert [line.rpartition(",")[2] for line in lines[1:]] == [str(row["number"]) for row in rows]
+    assert run("show", "sample", "--columns", "number").split()[0] == "number"
+    assert run("studies", "--columns", "name", "--fmt", "markdown").startswith("| name |\n| --- |\n| sample")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--columns", "nubmer"], "no column 'nubmer'; there are: place, number"),
+        (["--columns", " , "], "--columns must name some"),
+        (["--json", "--fmt", "csv"], "--json has all that is known"),
+        (["--fmt", "html"], "'html' is not one of"),
+    ],
+)
+def test_columns_and_formats_that_are_none_are_misuse(
+    run: Run, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "sample", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_in_a_pipe_a_row_is_a_line_however_long_it_is(run: Run) -> None:
+    shown = run("show", "sample").splitlines()
+    plain = run("show", "sample", "--columns", "sentence").splitlines()[1:]
+    assert all(any(sentence in line for line in shown) for sentence in plain)
+    assert all(line == line.rstrip() for line in shown)

@@ -159,7 +159,8 @@ def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(comparisons
         winner = [0.9 + 0.001 * seed for seed in range(seeds)]
         others = {str(index): [score - 0.5 for score in winner] for index in range(comparisons)}
         verdicts = {one.verdict for one in compare(winner, others)}
-        assert verdicts == ({Verdict.BEATS} if seeds >= least else {Verdict.TIES}), seeds
+        # half a point more in every pair: no interval holds 0
+        assert verdicts == ({Verdict.BEATS} if seeds >= least else {Verdict.NOT_SHOWN}), seeds
 
 
 def test_five_seeds_are_enough_for_three_baselines_and_use_the_exchange_of_runs() -> None:
@@ -188,7 +189,18 @@ def test_more_baselines_make_it_harder_to_win() -> None:
     many = compare(winner, {"weaker": weaker} | {str(index): list(winner) for index in range(9)})[0]
     assert alone.p_value == many.p_value
     assert many.adjusted_p == pytest.approx(10 * alone.p_value)
-    assert (alone.verdict, many.verdict) == (Verdict.BEATS, Verdict.TIES)
+    assert many.low is not None
+    assert many.low > 0
+    assert (alone.verdict, many.verdict) == (Verdict.BEATS, Verdict.NOT_SHOWN)
+
+
+def test_a_tie_has_an_interval_that_holds_zero() -> None:
+    winner, _ = scores(5, difference=0.05)
+    (same,) = compare(winner, {"same": [score + (-1) ** seed * 0.01 for seed, score in enumerate(winner)]})
+    assert same.verdict is Verdict.TIES
+    assert same.low is not None
+    assert same.high is not None
+    assert same.low <= 0 <= same.high
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.5, 0.95])

@@ -160,7 +160,9 @@ def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant: Cal
         for trial in ranking.trials
     ]
     none_left = replace(ranking, trials=tuple(cut), estimates=None)
-    assert verdict(none_left, "accuracy").endswith("no discovery is complete.")
+    found = sum(trial.method is None for trial in cut)
+    ended = f"no discovery is complete. 0 of {found} discoveries ran to the end."
+    assert verdict(none_left, "accuracy").endswith(ended)
     assert verdict(replace(none_left, trials=tuple(cut[-1:])), "accuracy") == ""
 
 
@@ -170,7 +172,7 @@ def test_with_few_trials_scores_are_all_there_is(plant: Callable[..., Planted]) 
     assert board.rows[0].number == 5
     assert {row.estimate for row in board.rows} == {None}
     assert board.lead is None
-    assert board.verdict.startswith("Something better was found, going by one score each: +")
+    assert board.verdict.startswith("Something better than the published methods was found: +")
     assert "Too few trials for an estimate" in board.verdict
 
 

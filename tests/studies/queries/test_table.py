@@ -106,3 +106,20 @@ def test_the_studies_of_a_storage_are_a_table(sample_storage: str) -> None:
     (entry,) = table.to_dicts()
     assert (entry["name"], entry["complete"], entry["pruned"], entry["best_trial"]) == ("sample", 2, 1, 3)
     assert summaries_table(()).columns == table.columns
+
+
+TABLE = Table(columns=("trial", "what", "score"), rows=((3, "a|b\tc", 0.5), (10, 'd,"e"', None)))
+
+
+def test_a_table_is_written_as_aligned_columns_markdown_csv_and_tsv() -> None:
+    assert TABLE.to_text("table") == 'trial  what   score\n    3  a|b c    0.5\n   10  d,"e"      -\n'
+    assert TABLE.to_text("markdown") == (
+        '| trial | what | score |\n| ---: | --- | ---: |\n| 3 | a\\|b c | 0.5 |\n| 10 | d,"e" | - |\n'
+    )
+    assert TABLE.to_text("csv") == 'trial,what,score\n3,a|b\tc,0.5\n10,"d,""e""",\n'
+    assert TABLE.to_text("tsv") == 'trial\twhat\tscore\n3\t"a|b\tc"\t0.5\n10\t"d,""e"""\t\n'
+
+
+def test_some_columns_are_taken_in_the_order_of_their_names() -> None:
+    some = TABLE.of_columns(["score", "trial"])
+    assert (some.columns, some.rows) == (("score", "trial"), ((0.5, 3), (None, 10)))
