@@ -27,7 +27,7 @@ def _heat_map(kind: str, place: int, entries: list[dict[str, object]], metric: s
     by_cell = {(str(entry["row"]), str(entry["column"])): entry for entry in entries}
     found = [[by_cell.get((row, column)) for column in columns] for row in rows]
     return Figure(
-        name=f"v3-{place}",
+        name=f"kinds-{place}",
         title=f"{table_title(kind)}: best {metric} of each cell; (n) trials, – none",
         says=f"A heat map of {len(entries)} cells; the best is {entries[0]['row']} and {entries[0]['column']}.",
         data=[

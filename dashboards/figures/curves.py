@@ -27,7 +27,7 @@ def share_figure(table: Table, metric: str) -> Figure:
             name = f"{pair[0]} + {pair[1]}" + ("" if budget == 1 else f", {budget:.0%} of the budget")
             traces += _curve(some, "share", name, colour, dash=_DASHES.get(budget, "dashdot"), has_band=budget == 1)
     return Figure(
-        name="v6",
+        name="budget",
         title=table.title,
         says=f"Expected {metric} against attention's share of the budget. The table holds the numbers.",
         data=traces,
@@ -52,7 +52,7 @@ def rate_figures(table: Table, metric: str) -> tuple[Figure, ...]:
         where = {"attention": "attention", "ffn": "the FFN"}.get(side, side)
         found.append(
             Figure(
-                name=f"v7-{side}",
+                name=f"rates-{side}",
                 title=f"Learning rates at {where}; a star is the best of its form",
                 says=f"Expected {metric} against the peak learning rate at {where}, by form.",
                 data=traces,

@@ -40,7 +40,7 @@ def importance_figure(table: Table) -> Figure:
     layout = rows_layout(labels, "share of the variance of scores", showlegend=True)
     layout["xaxis"].update(tickformat=".0%", rangemode="tozero")
     return Figure(
-        name="v1",
+        name="matters",
         title=table.title,
         says=f"Total and first-order shares of variance of {len(rows)} dimensions, the most important first.",
         data=[trace for trace in traces if trace["x"]],

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from dashboards.figures.figure import RESOLVED, UNRESOLVED, Figure, plain, rows_layout, zero_line
-from studies.queries.discover import Answer, Finding
+from studies.queries.discover import NAMES, Answer, Finding
 from studies.queries.discover.rules import Rule
 
 MOST_ROWS = 24
@@ -27,7 +27,7 @@ def intervals(answer: Answer, *, across: str, name: str | None = None, title: st
     left_out = f" The first {len(rows)} of {len(answer.rows)} rows" if len(rows) < len(answer.rows) else ""
     resolved = sum(row.is_resolved for row in rows)
     return Figure(
-        name=name or answer.view.lower(),
+        name=name or NAMES.get(answer.view, answer.view),
         title=f"{title or answer.question}{left_out}",
         says=f"{len(rows)} values with 90% intervals, {resolved} of them resolved. The table holds the numbers.",
         data=[interval_trace(rows, labels)],

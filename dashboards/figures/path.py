@@ -49,7 +49,7 @@ def _waterfall(rows: Sequence[Worth], metric: str) -> Figure:
     layout = rows_layout(labels, f"expected {metric}", shapes=links)
     layout["xaxis"]["range"] = [min(reached) - room, max(reached) + room]
     return Figure(
-        name="v2-path",
+        name="winner-path",
         title="From the published method to the trial, one difference after another",
         says=f"A waterfall of {len(rows)} steps from {before[0]:.4f} to {rows[-1].reached:.4f} expected {metric}.",
         data=[bars, ends],
@@ -61,7 +61,7 @@ def _values(rows: Sequence[Worth], metric: str) -> Figure:
     ordered = sorted(rows, key=lambda row: -row.value)
     labels = [row.change for row in ordered]
     return Figure(
-        name="v2-values",
+        name="winner-values",
         title="What each difference is worth: Shapley values with 90% intervals",
         says=f"{len(rows)} values, {sum(row.is_resolved for row in rows)} of them resolved.",
         data=[interval_trace(ordered, labels)],

@@ -20,7 +20,7 @@ def pruning_figure(answer: Answer, curves: Table, metric: str) -> Figure:
     marks = [_cut_marks(cuts)] if cuts else []
     forecasts = [_forecasts(rows[:_FORECASTS])] if rows else []
     return Figure(
-        name="v5",
+        name="pruning",
         title=answer.question,
         says=" ".join(answer.sentences),
         data=[*curve_traces(curves), *marks, *forecasts],

@@ -25,7 +25,7 @@ def sizes_figure(answer: Answer, band: Table, metric: str) -> Figure:
     )
     notes = [] if smallest is None else [_arrow(smallest)]
     return Figure(
-        name="v4",
+        name="sizes",
         title=answer.question,
         says=f"{len(rows)} complete trials by stored parameters. {' '.join(answer.sentences)}",
         data=[trace for trace in traces if trace["x"]],

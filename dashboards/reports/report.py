@@ -11,7 +11,7 @@ from search_space.published.point import PublishedPoint
 from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
 from studies.confirming.results import ConfirmationResult, confirmation_results, verdict_sentences
 from studies.confirming.wording import notes
-from studies.queries.discover import Knowledge, conclusion, discovered, rule_tree
+from studies.queries.discover import NAMES, Knowledge, conclusion, discovered, rule_tree
 from studies.queries.discover.pruned import curves
 from studies.queries.leaderboard import Leaderboard, leaderboard
 from studies.queries.summaries import StudySummary
@@ -89,7 +89,7 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: Publi
     sections = [_leaderboard(board)]
     sections += [
         Section(
-            name=answer.view.lower(),
+            name=NAMES[answer.view],
             title=answer.question,
             sentences=answer.sentences,
             lines=rule_tree(knowledge).lines() if answer.view == "V8" else (),

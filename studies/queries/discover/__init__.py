@@ -2,13 +2,14 @@
 
 from studies.queries.discover.across import across
 from studies.queries.discover.answer import Answer, Finding
-from studies.queries.discover.asking import QUESTIONS, TITLES, WORDS, discovered
+from studies.queries.discover.asking import NAMES, QUESTIONS, TITLES, WORDS, discovered
 from studies.queries.discover.conclusion import conclusion
 from studies.queries.discover.from_study import knowledge_of, state_of
 from studies.queries.discover.knowledge import Effect, Knowledge
 from studies.queries.discover.tree import rule_tree
 
 __all__ = [
+    "NAMES",
     "QUESTIONS",
     "TITLES",
     "WORDS",

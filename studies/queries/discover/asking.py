@@ -53,6 +53,9 @@ WORDS: Mapping[str, str] = {
 }
 """What a person may type for a view."""
 
+NAMES: Mapping[str, str] = {view: word for word, view in WORDS.items()}
+"""The word of a view, which its files are named by."""
+
 
 def discovered(
     knowledge: Knowledge, views: Sequence[str] = (), *, against: PublishedPoint | None = None

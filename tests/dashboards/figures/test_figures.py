@@ -47,7 +47,7 @@ def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figur
 
 
 def test_the_waterfall_leads_from_the_method_to_the_winner(knowledge: Knowledge, figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "v2-path"]
+    (figure,) = [one for one in figures if one.name == "winner-path"]
     bars, ends = figure.data
     reached = [base + gain for base, gain in zip(bars["base"], bars["x"], strict=True)]
     assert bars["base"][1:] == pytest.approx(reached[:-1])
@@ -55,7 +55,7 @@ def test_the_waterfall_leads_from_the_method_to_the_winner(knowledge: Knowledge,
 
 
 def test_the_front_is_drawn_with_its_band(figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "v4"]
+    (figure,) = [one for one in figures if one.name == "sizes"]
     low, high, best, *trials = figure.data
     assert high["fill"] == "tonexty"
     assert all(under <= line <= over for under, line, over in zip(low["y"], best["y"], high["y"], strict=True))
@@ -63,7 +63,7 @@ def test_the_front_is_drawn_with_its_band(figures: list[Figure]) -> None:
 
 
 def test_curves_of_pruned_trials_have_errors_and_forecasts(knowledge: Knowledge, figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "v5"]
+    (figure,) = [one for one in figures if one.name == "pruning"]
     by_name: dict[str, Any] = {trace["name"]: trace for trace in figure.data}
     pruned = [one for one in knowledge.history if one.state == "pruned"]
     told = by_name["pruned"]
@@ -115,7 +115,7 @@ def test_an_answer_without_rows_has_no_figure(knowledge: Knowledge) -> None:
 
 
 def test_shares_of_variance_have_their_first_order_shares_beside_them(figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "v1"]
+    (figure,) = [one for one in figures if one.name == "matters"]
     total, first, *_ = figure.data
     assert (total["name"], first["name"]) == ("total, 90% interval", "first-order")
     assert next(note["text"] for note in figure.layout["annotations"]).startswith(("attention", "FFN"))
@@ -124,7 +124,7 @@ def test_shares_of_variance_have_their_first_order_shares_beside_them(figures: l
 
 
 def test_cells_without_a_trial_say_so(knowledge: Knowledge, figures: list[Figure]) -> None:
-    maps = [one for one in figures if one.name.startswith("v3-")]
+    maps = [one for one in figures if one.name.startswith("kinds-")]
     assert len(maps) == 3
     texts = [text for figure in maps for row in figure.data[0]["text"] for text in row if text]
     (answer,) = discovered(knowledge, ["V3"])
@@ -134,7 +134,7 @@ def test_cells_without_a_trial_say_so(knowledge: Knowledge, figures: list[Figure
 
 def test_curves_of_shares_and_rates_have_a_band_and_one_best_point(figures: list[Figure]) -> None:
     for figure in figures:
-        if figure.name.startswith(("v6", "v7")):
+        if figure.name.startswith(("budget", "rates-")):
             lines = [trace for trace in figure.data if trace.get("marker")]
             assert lines
             assert all(trace["marker"]["symbol"].count("star") == 1 for trace in lines), figure.name
@@ -142,12 +142,12 @@ def test_curves_of_shares_and_rates_have_a_band_and_one_best_point(figures: list
 
 
 def test_rules_say_what_instead_of_what(knowledge: Knowledge, figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "v8"]
+    (figure,) = [one for one in figures if one.name == "rules"]
     assert all(" instead of " in note["text"].replace("<br>", " ") for note in figure.layout["annotations"])
 
 
 def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) -> None:
-    told = [trace for one in figures if one.name.startswith("v7") for trace in one.data if trace.get("marker")]
+    told = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
     assert len({trace["name"] for trace in told}) >= 3
     for trace in told:
         assert trace["line"]["color"] == FORM_COLOURS[trace["name"]]

@@ -18,7 +18,7 @@ from dashboards.reports.images import write_images
 from dashboards.reports.page import plotly_script, report_page
 from dashboards.reports.report import Report, Section, report_of
 from dashboards.reports.tables import write_tables
-from studies.queries.discover import Answer, Knowledge
+from studies.queries.discover import WORDS, Answer, Knowledge
 from studies.queries.table import Table
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
@@ -43,7 +43,7 @@ def own_markup(page: str) -> str:
 def test_a_report_holds_every_question_once(report: Report) -> None:
     names = [section.name for section in report.sections]
     assert len(set(names)) == len(names)
-    assert {"leaderboard", "v2", "v4", "v5", "v8", "curves"} <= set(names)
+    assert {"leaderboard", *WORDS, "curves"} <= set(names)
     page = own_markup(report_page(report))
     for section in report.sections:
         assert f'<section id="{section.name}"' in page
@@ -90,9 +90,9 @@ def test_tables_are_files_with_all_digits(report: Report, tmp_path: Path, form: 
     written = write_tables(report, tmp_path / "data", form)  # type: ignore[arg-type]
     tables = {section.name: section.table for section in report.sections if section.table is not None}
     assert {path.stem for path in written} == set(tables)
-    path = tmp_path / "data" / f"v4.{form}"
+    path = tmp_path / "data" / f"sizes.{form}"
     frame = pandas.read_csv(path) if form == "csv" else pandas.read_parquet(path)
-    assert list(frame["value"]) == pytest.approx(list(tables["v4"].column("value")), rel=1e-12)  # type: ignore[arg-type]
+    assert list(frame["value"]) == pytest.approx(list(tables["sizes"].column("value")), rel=1e-12)  # type: ignore[arg-type]
 
 
 def test_images_without_a_browser_are_refused_in_one_line(
