@@ -142,12 +142,13 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
 
 
 NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in range(100, 100 + ROWS)]
-SLOW = [pytest.param(family, CLASSES, marks=pytest.mark.slow) for family in ("bert", "distilbert", "t5", "llama")]
+SLOW = [
+    *(pytest.param(family, CLASSES, marks=pytest.mark.slow) for family in ("bart", "gpt2", "bert", "distilbert")),
+    pytest.param("bert", PAIRS, marks=pytest.mark.slow),
+]
 
 
-@pytest.mark.parametrize(
-    ("family", "task"), [("roberta", CLASSES), ("bart", CLASSES), ("gpt2", CLASSES), ("bert", PAIRS), *SLOW]
-)
+@pytest.mark.parametrize(("family", "task"), [("roberta", CLASSES), *SLOW])
 def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(
     run: Run, family: str, task: dict[str, Any]
 ) -> None:
@@ -170,7 +171,7 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
     assert differences.abs().max() > 1e-2  # texts that are not cut are others
 
 
-@pytest.mark.parametrize("family", ["bart", "t5", "gpt2", pytest.param("llama", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", ["gpt2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("bart", "t5"))])
 def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, family: str) -> None:
     ran = run(family, TEXTS)
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
@@ -199,6 +200,7 @@ def test_a_question_is_asked_as_in_training(run: Run, form: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "task"), [("gpt2", TEXTS), ("t5", TEXTS), ("gpt2", CLASSES), ("t5", CLASSES)])
 def test_a_prompt_of_peft_answers_as_the_trial(run: Run, family: str, task: dict[str, Any]) -> None:
     ran = run(family, task, "prompt_tuning:l=4")
