@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from search_space.edit import Edit
     from search_space.published import published_method
     from search_space.space.space import SearchSpace
+    from studies.observing import Observer
     from studies.queries.table import Table
     from studies.specification import Specification
     from studies.study import Study, Trial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Configuration",
     "Edit",
+    "Observer",
     "SearchSpace",
     "Specification",
     "Study",
@@ -56,6 +58,7 @@ __all__ = [
 _PLACES = {
     "Configuration": "search_space.configuration",
     "Edit": "search_space.edit",
+    "Observer": "studies.observing",
     "SearchSpace": "search_space.space.space",
     "Specification": "studies.specification",
     "Study": "studies.study",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from studies.observing import Observer as TrialObserver
 from studies.queries.summaries import study_summaries, summaries_table
 from studies.queries.table import Table
 from studies.queries.visible import visible
@@ -21,6 +22,7 @@ def launch(
     overrides: Mapping[str, object] | None = None,
     progress: Observer | bool = True,
     take_over: bool = False,
+    observers: Sequence[TrialObserver] = (),
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
 
@@ -37,6 +39,8 @@ def launch(
         overrides: Key path of the study file, such as ``training.steps``, to another value.
         progress: Called about twice a second with how far the study is; True shows a bar, False nothing. Unless it is
             False, what is worth knowing before any work begins is written to stderr.
+        observers: Told of every trial and reading of this launch: trackers, or your own `Observer`; one that raises is
+            told nothing more, which is written to stderr.
         take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
@@ -51,7 +55,15 @@ def launch(
     specification, url = specification_of(study, overrides), storage_url(storage)
     with observed(progress, view) as observer:
         tell = None if progress is False else announce
-        launched(specification, storage_url=url, observer=observer, announce=tell, take_over=take_over)
+        result = launched(
+            specification,
+            storage_url=url,
+            observer=observer,
+            announce=tell,
+            take_over=take_over,
+            observers=observers,
+        )
+    announce(result.complaints)
     return open_study(specification.name, url)
 
 

@@ -30,6 +30,8 @@ from studies.keeping.occupying import occupied, replaceable
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.keeping.replicates import replicate_count
+from studies.observing import Observer as TrialObserver
+from studies.observing import Telling
 from studies.outlook import outlook
 from studies.search.opening import Opening
 from studies.specification import Specification, difference
@@ -55,12 +57,14 @@ class LaunchResult:
         finished: Whether nothing is left to do; else launching again continues.
         reason: One phrase for people.
         is_interrupted: Whether a signal of the user ended it before it was finished.
+        complaints: Which observers raised, a line each; they were told nothing more.
     """
 
     study: StudyRecord
     finished: bool
     reason: str
     is_interrupted: bool = False
+    complaints: tuple[str, ...] = ()
 
 
 def launch(  # noqa: PLR0913 - one argument per wish
@@ -72,6 +76,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
+    observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is used up, or the user interrupts it.
 
@@ -82,6 +87,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
         announce: Told once, before any work begins, what is worth knowing of the study (see `studies.outlook`).
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
+        observers: Told of every trial and reading of this launch, see `studies.observing`.
         take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
@@ -117,7 +123,13 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if announce is not None:
         told = (*known, *_data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)
-    return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
+    telling = Telling(study, storage_url, observers)
+    shown = telling.beside(observer or _look_away)
+    try:
+        result = run_fleet(specification, study, plan, factory=factory, observer=shown, instead_of=instead_of)
+    finally:
+        telling.end()
+    return replace(result, complaints=tuple(telling.complaints))
 
 
 def _lost(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:

@@ -57,6 +57,13 @@ _FROM_FILE = "[default: as in the study file]"
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @storage_option
 @take_over_option
+@click.option(
+    "--observe",
+    "observed",
+    metavar="NAME",
+    multiple=True,
+    help="Tell tensorboard, or an Observer module:name, of every trial; repeatable.",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option(
     "--log",
@@ -71,6 +78,7 @@ def command(  # noqa: PLR0913 - one argument per option
     settings: tuple[str, ...],
     storage: str,
     take_over: bool,
+    observed: tuple[str, ...],
     quiet: bool,
     log: TextIO | None,
     has_dashboard: bool,
@@ -93,6 +101,8 @@ def command(  # noqa: PLR0913 - one argument per option
     specification = specification_of(study, overrides)
 
     from studies.launching import launch
+    from studies.observing import named_observer
+    from studies.trackers import TRACKERS
 
     has_begun, events = False, EventLog(log)
     take_over = may_take_over(specification.name, storage, given=take_over)
@@ -111,6 +121,7 @@ def command(  # noqa: PLR0913 - one argument per option
                 observer=observe,
                 announce=None if quiet else announce,
                 take_over=take_over,
+                observers=[named_observer(name, TRACKERS) for name in observed],
             )
         except (SearchSpaceError, RunnerError, StudiesError) as error:
             events.end(specification.name, str(error), finished=False)
@@ -119,6 +130,8 @@ def command(  # noqa: PLR0913 - one argument per option
             say(f"deltaspace: {error}", err=True)
             return _EXIT_MISUSED
     events.end(result.study.name, result.reason, finished=result.finished)
+    for line in result.complaints:
+        say(line, err=True)
     _report(result, storage, as_json=as_json)
     return exit_code(result)
 

@@ -22,6 +22,7 @@ HEAVY = ("torch", "transformers", "ray")
 PUBLIC = [
     "Configuration",
     "Edit",
+    "Observer",
     "SearchSpace",
     "Specification",
     "Study",

@@ -1,7 +1,7 @@
 """``deltaspace launch``: overrides, exit codes, and what goes to stdout and stderr. Nothing is trained here."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -51,8 +51,10 @@ class FakeLaunch:
         observer: Observer,
         announce: Announce | None,
         take_over: bool,
+        observers: Sequence[object],
     ) -> LaunchResult:
         assert not take_over
+        assert not observers
         assert storage_url == self._storage
         if announce is not None:
             announce(self.worth_knowing)

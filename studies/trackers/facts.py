@@ -1,0 +1,56 @@
+"""What trackers are told of a trial, in the same words whatever the tracker."""
+
+import math
+from importlib import import_module
+from typing import Any
+
+from studies.errors import LaunchError
+from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
+
+
+def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | float]:
+    """What a trial is: its hyper-parameters, dimensions and sizes."""
+    facts: dict[str, str | int | float | None] = {
+        "study": study.name,
+        "trial": trial.number,
+        "method": trial.method or "discovered",
+        "description": trial.description,
+        "backbone": study.backbone,
+        "stored_parameters": trial.stored_parameters,
+        "trained_parameters": trial.trained_parameters,
+        "attention_share": trial.attention_share,
+        "seed": trial.seed,
+    }
+    for name, side in (("attention", trial.attention), ("ffn", trial.ffn)):
+        if side is not None:
+            facts |= {
+                f"{name}_form": side.form,
+                f"{name}_bottleneck": side.bottleneck,
+                f"{name}_learning_rate": side.learning_rate,
+            }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def measured(reading: ReadingRecord) -> dict[str, float]:
+    """What a reading measured; what is not finite is left out."""
+    values = {"score": reading.score, "train_loss": reading.train_loss, "seconds": reading.seconds, **reading.metrics}
+    return {name: float(value) for name, value in values.items() if math.isfinite(value)}
+
+
+def run_name(trial: TrialRecord) -> str:
+    """Of the run of a trial."""
+    return f"trial-{trial.number}"
+
+
+def needed(module: str, extra: str) -> Any:
+    """The package of a tracker.
+
+    Raises:
+        LaunchError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise LaunchError(
+            f"the tracker {extra} needs its package; {module} is not installed. Run: pip install 'deltaspace[{extra}]'"
+        ) from None
