@@ -162,7 +162,7 @@ def _with_language_model(backbone: Backbone, base: Any) -> Any:
         return base
     source = source_of(backbone.name)
     with hub_access(source), quiet_transformers():
-        whole = kind.from_pretrained(source, dtype=base.dtype)
+        whole = kind.from_pretrained(source, dtype=base.dtype, use_safetensors=True, trust_remote_code=False)
     weights: Mapping[str, Tensor] = base.state_dict()
     unknown = whole.base_model.load_state_dict(weights, strict=False).unexpected_keys
     if unknown:

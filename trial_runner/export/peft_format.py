@@ -173,7 +173,7 @@ def _empty_model(target: PeftTarget, backbone: str) -> Any:
     with hub_access(source), quiet_transformers(), torch.device("meta"):
         import transformers
 
-        config = transformers.AutoConfig.from_pretrained(source)
+        config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
         return getattr(transformers, target.auto_class).from_config(config)
 
 

@@ -175,7 +175,10 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         ({"tirals": 3}, "tirals: unknown key; did you mean 'trials'?"),
         ({"training": {"batchsize": 3}}, "training.batchsize: unknown key; did you mean 'batch_size'?"),
         ({"steps": 3}, "steps: unknown key; did you mean 'training.steps'?"),
-        ({"fleet": {"zzz": 3}}, "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, artefacts"),
+        (
+            {"fleet": {"zzz": 3}},
+            "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, stuck_after, artefacts",
+        ),
         ({3: "x"}, "the file: keys must be text; got 3"),
     ],
 )

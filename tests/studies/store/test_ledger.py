@@ -3,7 +3,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -339,13 +338,3 @@ def test_a_write_on_sqlite_is_durable_and_ordered(tmp_path):
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")
         other.close()
-
-
-def test_ten_thousand_trials_are_read_quickly(tmp_path, values):
-    with Ledger.open(f"sqlite:///{tmp_path / 'x.db'}") as ledger:
-        study = ledger.create_study(values.study()).id
-        epoch = ledger.take_over(study, "keeper")
-        ledger.add_trials(study, epoch, [values.trial(number) for number in range(10_000)])
-        begin = time.process_time()
-        assert len(ledger.trials(study)) == 10_000
-        assert time.process_time() - begin < 1.5

@@ -405,4 +405,7 @@ def test_no_package_needs_peft() -> None:
     root = Path(__file__).parents[3]
     sources = [path for name in ("search_space", "trial_runner", "studies") for path in (root / name).rglob("*.py")]
     assert len(sources) > 50
-    assert [path for path in sources if re.search(r"^\s*(import|from) peft\b", path.read_text(), re.M)] == []
+    assert [path for path in sources if re.search(r"^(import|from) peft\b", path.read_text(), re.M)] == []
+    # who predicts with an adapter of peft's has asked for it
+    late = [path.name for path in sources if re.search(r"^\s+(import|from) peft\b", path.read_text(), re.M)]
+    assert late == ["predictors.py"]
