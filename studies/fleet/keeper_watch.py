@@ -31,7 +31,7 @@ class _Question:
 
     @property
     def unanswered_seconds(self) -> float:
-        """Since it was first asked without an answer."""
+        """Since the last answer, or since the beginning."""
         return self._clock.look() - self._since
 
     def begin_anew(self) -> None:
@@ -42,11 +42,10 @@ class _Question:
         """What was answered since the last time; None without an answer.
 
         Raises:
-            StudiesError: What the keeper raised.
+            StudiesError: What the keeper raised; or `LaunchError` if it can never begin.
         """
         if self._asked is None:
             if time.monotonic() < self._next_at:
-                self.begin_anew()
                 return None
             self._asked = self._ask()
         if not ray.wait([self._asked], timeout=0)[0]:
@@ -59,10 +58,21 @@ class _Question:
             if isinstance(error.cause, StudiesError):
                 raise error.cause from None
             raise
-        except RayActorError:
+        except RayActorError as error:
+            if error.actor_init_failed:
+                raise _never_begun(error) from error
             return None  # it is being restarted
         self.begin_anew()
         return found
+
+
+def _never_begun(error: RayActorError) -> LaunchError:
+    """Ray restarts no actor that has failed to begin."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return LaunchError(
+        f"the keeper must begin where Ray places it; it stopped: {lines[-1].rstrip('.')}. "
+        "Every machine of the cluster needs deltaspace, of one version."
+    )
 
 
 class KeeperWatch:
