@@ -57,6 +57,7 @@ class _Places:
 def main() -> None:
     """Run what the launching process orders, and tell it how that ended."""
     connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    os.set_inheritable(connection.fileno(), False)  # else its children could keep open what ends with this process
     _end_with(parent)
     order: Order = pickle.loads(connection.recv_bytes())
     try:

@@ -18,6 +18,7 @@ from studies.fleet.runners import TorchRunnerFactory
 
 _END_SECONDS = 5.0
 _LEAVE_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
 _PROCESSES = Path("/proc")
 _SESSION_FIELD, _STATE_FIELD = 3, 0
 _LONGEST_WORD = 200
@@ -38,8 +39,10 @@ class DriverProcess:
 
     def __enter__(self) -> Self:
         """Start it and give it its order."""
+        order = _pickled(self._order)  # first: what cannot travel leaves no process behind
         self._connection, its = Pipe()
-        command = [sys.executable, "-m", "studies.fleet.driver", str(its.fileno()), str(os.getpid())]
+        # its modules are those of this process, not what lies in the folder where it was started
+        command = [sys.executable, "-P", "-m", "studies.fleet.driver", str(its.fileno()), str(os.getpid())]
         paths = [path or str(Path.cwd()) for path in sys.path]
         hidden = _NOT_OF_ITS_OWN if self._order.address is None else frozenset()
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
@@ -56,7 +59,7 @@ class DriverProcess:
             )
         its.close()
         with suppress(BrokenPipeError):
-            self._connection.send_bytes(_pickled(self._order))
+            self._connection.send_bytes(order)
         return self
 
     def __exit__(
@@ -64,16 +67,14 @@ class DriverProcess:
     ) -> None:
         """End it, and whatever is left of its session."""
         if kind is None and self._order.address is not None:
-            with suppress(subprocess.TimeoutExpired):  # it leaves the cluster
-                self._process.wait(_LEAVE_SECONDS)
+            self._code(_LEAVE_SECONDS)  # it leaves the cluster
         self._connection.close()
         until = time.monotonic() + _END_SECONDS
         while (left := _session(self._process.pid)) and time.monotonic() < until:
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            self._process.poll()
-            time.sleep(0.02)
+            time.sleep(_LOOK_SECONDS)
         with suppress(subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait(_END_SECONDS)
@@ -100,15 +101,30 @@ class DriverProcess:
     @property
     def last_words(self) -> str:
         """How it ended, for one line."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
-        code = self._process.returncode
+        code = self._code(_END_SECONDS)
         how = "hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
         with suppress(OSError):
             lines = [line.strip() for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
             if lines:
                 return f"{how}; it said: {lines[-1][:_LONGEST_WORD]}"
         return how
+
+    def _code(self, seconds: float) -> int | None:
+        """Its exit code, as `subprocess` has it; None when it does not end for so long.
+
+        It is left to be noticed: until then no other process can bear its number, nor begin a session of that number.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:  # noticed by the system itself, where SIGCHLD is ignored
+                return self._process.wait()
+            if ended is not None:
+                return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            if time.monotonic() > until:
+                return None
+            time.sleep(_LOOK_SECONDS)
 
 
 def _pickled(order: Order) -> bytes:
