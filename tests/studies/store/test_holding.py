@@ -1,5 +1,6 @@
 """Who runs a study, and whether it still does."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -58,7 +59,7 @@ def test_a_launch_of_a_process_that_was_killed_is_dead_at_once(other):
 def test_a_process_that_was_killed_and_is_not_yet_buried_is_dead(other):
     process, name = other
     process.kill()
-    process.stdout.read()  # ends when the process has
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it closes its files before it has ended
     assert not Hold(holder=name, until=later()).is_live
 
 
@@ -67,6 +68,7 @@ def test_another_process_of_the_same_number_is_not_the_launch(other):
     name = LaunchName.parse(text)
     assert not name.is_dead
     assert replace(name, began="1").is_dead
+    assert not replace(name, began="").is_dead
 
 
 def test_a_launch_of_another_machine_counts_until_its_time(other):
