@@ -4,8 +4,7 @@ import math
 import os
 import shutil
 import signal
-import threading
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -185,17 +184,17 @@ def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on
     assert broken(url, study) == []
 
 
-def send_later(seconds: float, *signals: int) -> threading.Thread:
-    """Send signals to this process, one after another."""
+@dataclass
+class Sender:
+    """An observer that sends this process a signal once a trial has ended: whoever hears it, the launch runs."""
 
-    def send() -> None:
-        for number in signals:
-            time.sleep(seconds)
-            os.kill(os.getpid(), number)
+    number: int
+    has_sent: bool = False
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    return thread
+    def __call__(self, progress: Progress) -> None:
+        if progress.ended and not self.has_sent:
+            self.has_sent = True
+            os.kill(os.getpid(), self.number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -203,9 +202,9 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     study = specification(tmp_path, trials=60)
     handler = signal.getsignal(number)
-    sender = send_later(0.5, number)
-    result = launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01))
-    sender.join()
+    sender = Sender(number)
+    result = launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01), observer=sender)
+    assert sender.has_sent
     assert not result.finished
     assert result.is_interrupted
     assert "interrupted by Ctrl-C" in result.reason or "told to stop by SIGTERM" in result.reason
