@@ -5,7 +5,7 @@ the smallest dimension whose score is 90% of that of full fine-tuning. It is fou
 full fine-tuning and one point per dimension, all run to the end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
@@ -20,6 +20,9 @@ FULL = "full_finetuning"
 METHODS = ("intrinsic_said", "intrinsic_did")
 DIMENSIONS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 """What a sweep tries unless it is told otherwise: two dimensions per factor of ten."""
+
+USUAL_NOISE = 0.05
+"""Share of a score by which two like it may differ by luck, where nothing better is known."""
 
 _SETTING = "dint"
 _ROUNDING = 1e-12
@@ -90,6 +93,23 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """A dimension that scored less than a smaller one, by more than noise: the curve is not monotone.
+
+    Attributes:
+        dimension: That scored less.
+        below: The best of the smaller ones.
+        by: Difference of the two scores.
+        noise: What of it might have been luck.
+    """
+
+    dimension: int
+    below: int
+    by: float
+    noise: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dimension:
     """The outcome of a sweep, so far as it has come.
 
@@ -101,6 +121,7 @@ class Dimension:
         threshold: Least score that reaches it; None while full fine-tuning has no score, or one that is not positive.
         dimension: The smallest dimension that reaches it; None if none does.
         is_final: Whether no trial that is still open could change it.
+        falls: Points that scored less than a smaller dimension, by more than noise.
     """
 
     method: str
@@ -110,6 +131,7 @@ class Dimension:
     threshold: float | None
     dimension: int | None
     is_final: bool
+    falls: tuple[Fall, ...]
 
 
 def sweep_of(specification: Specification, sweep: Sweep, *, attempt: int = 1) -> Specification:
@@ -138,7 +160,19 @@ def sweep_of(specification: Specification, sweep: Sweep, *, attempt: int = 1) ->
     return specification_from_mapping(own, origin="the sweep")
 
 
-def dimension_of(trials: Iterable[TrialRecord], sweep: Sweep, *, fraction: float, tries: int = 1) -> Dimension:
+def usual_noise(score: float) -> float:
+    """A twentieth of a score."""
+    return USUAL_NOISE * abs(score)
+
+
+def dimension_of(
+    trials: Iterable[TrialRecord],
+    sweep: Sweep,
+    *,
+    fraction: float,
+    tries: int = 1,
+    noise: Callable[[float], float] = usual_noise,
+) -> Dimension:
     """What the trials of a sweep say, several tries of it together: of each point the best one counts.
 
     Args:
@@ -146,6 +180,7 @@ def dimension_of(trials: Iterable[TrialRecord], sweep: Sweep, *, fraction: float
         sweep: What was to be tried.
         fraction: Share of the score of full fine-tuning, in (0, 1].
         tries: How many trials a point has when all are done.
+        noise: The largest difference of two scores that may be luck, by their mean.
     """
     by_method: dict[str, list[TrialRecord]] = {}
     for trial in trials:
@@ -166,7 +201,22 @@ def dimension_of(trials: Iterable[TrialRecord], sweep: Sweep, *, fraction: float
         threshold=threshold,
         dimension=smallest,
         is_final=all(_ended(by_method.get(method, [])) >= tries for method in deciding),
+        falls=_falls(points, noise),
     )
+
+
+def _falls(points: Iterable[SweepPoint], noise: Callable[[float], float]) -> tuple[Fall, ...]:
+    """Every point against the best of the smaller dimensions; one without a score says nothing."""
+    scored = [
+        (point.score, point.dimension) for point in points if point.score is not None and point.dimension is not None
+    ]
+    falls: list[Fall] = []
+    for place, (score, dimension) in enumerate(scored[1:], start=1):
+        best, below = max(scored[:place], key=lambda one: one[0])
+        by, luck = best - score, noise((best + score) / 2)
+        if by > luck:
+            falls.append(Fall(dimension=dimension, below=below, by=by, noise=luck))
+    return tuple(falls)
 
 
 def _point(

@@ -1,16 +1,20 @@
 """``deltaspace d90``."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
 from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
 
     from studies.intrinsic import Dimension, Sweep
@@ -33,7 +37,7 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
         "deltaspace d90 sst2 --set task.folder=./data/sst2 --tries 3 --json",
     ),
 )
-@click.argument("study", metavar="STUDY.yaml")
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option(
     "--method",
     type=click.Choice(["intrinsic_said", "intrinsic_did"]),
@@ -102,7 +106,9 @@ def command(  # noqa: PLR0913 - one argument per option
     results = _launched(sweeps, storage, take_over=take_over, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
         trials = [trial for result in results for trial in ledger.trials(result.study.id)]
-    outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries)
+        examples_measured = ledger.example_count(results[0].study.id)
+    noise = _noise(specification.task.metric, examples_measured)
+    outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries, noise=noise)
     names = [result.study.name for result in results]
     if as_json:
         left_out = {str(dimension): why for dimension, why in sweep.left_out}
@@ -114,6 +120,16 @@ def command(  # noqa: PLR0913 - one argument per option
     last = results[-1]
     say(f"{last.study.name}: {last.reason}. See 'deltaspace show {last.study.name}'.", err=True)
     return exit_code(last)
+
+
+def _noise(metric: str, examples_measured: int | None) -> "Callable[[float], float]":
+    """How far two scores may be apart by luck: by 95% confidence, where the score is a share of known examples."""
+    from studies.foresight.noise import is_share, smallest_difference
+    from studies.intrinsic import usual_noise
+
+    if examples_measured is None or not is_share(metric):
+        return usual_noise
+    return partial(smallest_difference, examples_measured)
 
 
 def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
@@ -151,7 +167,19 @@ def _table(outcome: "Dimension", sweep: "Sweep", metric: str) -> "RenderableType
             style="bold" if point.dimension is not None and point.dimension == outcome.dimension else None,
         )
     left_out = [Text(f"left out {dimension:,}: {why}", "dim") for dimension, why in sweep.left_out]
-    return Group(table, *left_out, Text(), Text(_sentence(outcome)))
+    falls = [Text(line, "yellow") for line in _not_monotone(outcome)]
+    return Group(table, *left_out, Text(), Text(_sentence(outcome)), *falls)
+
+
+def _not_monotone(outcome: "Dimension") -> list[str]:
+    """What is said where more dimensions scored less."""
+    falls = [
+        f"{fall.dimension:,} scored {fall.by:.4f} less than {fall.below:,} (noise: {fall.noise:.4f})"
+        for fall in outcome.falls
+    ]
+    if not falls:
+        return []
+    return [f"The curve is not monotone: {'; '.join(falls)}. Train longer, or take more --tries, before you trust it."]
 
 
 def _sentence(outcome: "Dimension") -> str:

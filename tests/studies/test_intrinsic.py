@@ -9,7 +9,7 @@ import pytest
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from studies.errors import LaunchError
-from studies.intrinsic import DIMENSIONS, FULL, Dimension, Sweep, dimension_of, sweep_of
+from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, sweep_of
 from studies.specification import Specification, specification_from_mapping
 from studies.store.records import TrialRecord, TrialState
 
@@ -69,6 +69,40 @@ def test_a_score_of_exactly_nine_tenths_is_enough() -> None:
 
 def test_a_larger_dimension_that_falls_short_does_not_matter() -> None:
     assert outcome(0.5, 0.75, 0.6, 0.5).dimension == 300
+
+
+def test_a_larger_dimension_that_scored_less_by_more_than_noise_is_named() -> None:
+    found = falls_of(0.5, 0.75, 0.6, 0.7)
+    assert [(fall.dimension, fall.below) for fall in found] == [(1000, 300), (3000, 300)]
+    assert [fall.by for fall in found] == pytest.approx([0.15, 0.05])
+    assert [fall.noise for fall in found] == pytest.approx([0.04, 0.04])
+
+
+def test_a_curve_that_rises_or_falls_by_less_than_noise_is_monotone() -> None:
+    assert falls_of(0.5, 0.6, 0.7, 0.8) == ()
+    assert falls_of(0.6, 0.6, 0.6, 0.6) == ()
+    assert falls_of(0.5, 0.75, 0.72, 0.715) == ()
+    assert [fall.dimension for fall in falls_of(0.5, 0.75, 0.72, 0.70)] == [3000], "small steps add up to a large one"
+
+
+def test_what_has_no_score_is_no_fall() -> None:
+    assert falls_of(None, None, None, None) == ()
+    assert falls_of(0.5, None, None, 0.6) == ()
+    assert [(fall.dimension, fall.below) for fall in falls_of(0.7, None, 0.6, None)] == [(1000, 100)]
+
+
+def test_noise_is_that_of_the_mean_of_two_scores_and_a_twentieth_of_it_unless_told() -> None:
+    (fall,) = outcome(0.8, 0.7, None, None).falls
+    assert fall.noise == pytest.approx(0.05 * 0.75)
+    assert outcome(0.80, 0.77, None, None).falls == ()
+    (fall,) = outcome(-0.2, -0.6, None, None).falls
+    assert fall.noise == pytest.approx(0.05 * 0.4)
+
+
+def falls_of(*scores: float | None) -> tuple[Fall, ...]:
+    """Of points with these scores, where 0.04 may be luck."""
+    trials = [trial(SWEEP.point(d), s) for d, s in zip(SWEEP.dimensions, scores, strict=True) if s is not None]
+    return dimension_of(trials, SWEEP, fraction=0.9, noise=lambda _: 0.04).falls
 
 
 def test_a_fraction_can_be_asked_for() -> None:

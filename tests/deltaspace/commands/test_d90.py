@@ -12,7 +12,7 @@ import yaml
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
 import studies.launching
-from deltaspace.commands.d90 import command
+from deltaspace.commands.d90 import _noise, command
 from deltaspace.commands.main import main
 from studies.intrinsic import DIMENSIONS, METHODS
 from studies.launching import LaunchResult
@@ -106,6 +106,22 @@ def test_no_dimension_may_reach_it(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Factory, "scores", (0.8, 0.5, 0.6, 0.7))
     _, out, _ = run()
     assert "d90 of intrinsic_said: above 3,000; no dimension reached 90%" in out
+
+
+def test_a_curve_that_is_not_monotone_is_said_to_be_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "monotone" not in run()[1]
+    monkeypatch.setattr(Factory, "scores", (0.8, 0.75, 0.5, 0.76))
+    _, out, _ = run("--tries", "1", "--set", "name=falling")
+    words = " ".join(out.split())
+    assert "The curve is not monotone: 1,000 scored 0.2500 less than 300 (noise: 0.0312)." in words
+    _, out, _ = run("--set", "name=falling", "--json")
+    (fall,) = json.loads(out)["outcome"]["falls"]
+    assert (fall["dimension"], fall["below"], fall["by"]) == (1000, 300, 0.25)
+
+
+def test_noise_is_that_of_the_examples_where_the_metric_is_a_share_of_them() -> None:
+    assert _noise("accuracy", 500)(0.8) == pytest.approx(1.96 * (2 * 0.8 * 0.2 / 500) ** 0.5)
+    assert _noise("accuracy", None)(0.8) == _noise("bleu", 500)(0.8) == pytest.approx(0.04)
 
 
 def test_more_tries_run_the_new_ones(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
