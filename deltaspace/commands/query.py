@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FORMS = ("table", "json", "csv", "tsv", "markdown", "parquet")
 _SUFFIXES = {".json": "json", ".csv": "csv", ".tsv": "tsv", ".md": "markdown", ".parquet": "parquet", ".txt": "table"}
 _ROWS_OF_A_TABLE = 1000
+_MOST_ROWS = 1_000_000_000
 
 
 @click.command(
@@ -42,7 +43,7 @@ _ROWS_OF_A_TABLE = 1000
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=_MOST_ROWS),
     help=f"Take so many rows.  [default: {_ROWS_OF_A_TABLE} of a table on the terminal, else all]",
 )
 @click.option(

@@ -59,6 +59,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["query", "select 1", "--output", "answer.xls"], 2, "by .json, .csv, .parquet, .txt; got answer.xls"),
         (["query", "select 1", "--format", "parquet"], 2, "--output answer.parquet"),
         (["query", "select 1", "--limit", "-1"], 2, "--limit"),
+        (["query", "select 1", "--limit", f"{10**23}"], 2, "--limit"),
         (["query", "select 1", "--timeout", "soon"], 2, "--timeout must be a time above 0"),
         (["query", "select 1 as a, 2 as a", "--json"], 1, "columns must have names of their own; a stands twice"),
         (["query", "select 1", "--output", "nowhere/answer.csv"], 1, "must be written to nowhere/answer.csv"),
