@@ -157,7 +157,10 @@ def commands() -> str:
             parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```")
     about = (
         "Every command has `--help`. Results go to stdout, progress and errors to stderr; the exit status is 0 when "
-        "done, 1 when failed, 2 when misused, 130 when a signal ended it."
+        "done, 1 when failed, 2 when misused, 130 when a signal ended it.\n\n"
+        "The Tab key completes commands, options and names of studies after `source <(deltaspace completion bash)`, "
+        "in zsh `source <(deltaspace completion zsh)`, in fish `deltaspace completion fish | source`; "
+        "[`completion`](#completion) says where it is kept."
     )
     return page("Commands", about, *parts)
 

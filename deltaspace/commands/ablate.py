@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.confirm import fleet_options, launched
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
@@ -18,7 +19,7 @@ from search_space.published.point import PublishedPoint
         "deltaspace show docstrings-ablate --json",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("number", type=TrialNumber())
 @click.option(
     "--against",

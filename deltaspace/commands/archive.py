@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 from deltaspace.commands.asking import ask, yes_option
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
 from deltaspace.commands.saying import say
 
 
 @click.command("archive", epilog=examples("deltaspace archive docstrings old/docstrings"))
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @yes_option
 @storage_option

@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, size_option, storage_option
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import json_option, size_option, storage_option
         "deltaspace best docstrings --json",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @size_option
 @storage_option
 @json_option

@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import json_option, set_option
         "deltaspace check study.yaml --no-steps --json",
     ),
 )
-@click.argument("study", metavar="STUDY.yaml")
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--no-steps", is_flag=True, help="Train nothing: no memory, no seconds, no duration.")
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
 @json_option

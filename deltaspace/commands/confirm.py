@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
@@ -71,7 +72,7 @@ def fleet_options(function: Function) -> Function:
         "deltaspace confirm docstrings --json",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.option(
     "--top", type=click.IntRange(1), default=5, show_default=True, help="How many of the best configurations."
 )

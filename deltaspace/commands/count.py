@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import method_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import backbone_option, json_option, parse_settings, set_option
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import backbone_option, json_option, parse_sett
         "deltaspace count lora_qv --backbone ./my-backbone --set r=16 --json",
     ),
 )
-@click.argument("method")
+@click.argument("method", shell_complete=method_names)
 @backbone_option
 @set_option("Hyper-parameter of the method by name or letter; repeatable. 'deltaspace methods' lists them.")
 @json_option

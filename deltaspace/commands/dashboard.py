@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
 from deltaspace.commands.saying import say
@@ -20,7 +21,7 @@ from deltaspace.commands.saying import say
         "deltaspace dashboard --host 192.168.1.7 --token the-secret-of-my-team",
     ),
 )
-@click.argument("study", required=False)
+@click.argument("study", required=False, shell_complete=study_names)
 @storage_option
 @click.option("--port", type=click.IntRange(min=0, max=65535), help="[default: the first free one from 8088 on]")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")

@@ -3,13 +3,14 @@
 import click
 
 from deltaspace.commands.asking import ask, yes_option
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
 from deltaspace.commands.saying import say
 
 
 @click.command("delete", epilog=examples("deltaspace delete docstrings", "deltaspace delete docstrings --yes"))
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @yes_option
 @storage_option
 def command(study: str, yes: bool, storage: str) -> int:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import click
 
+from deltaspace.commands.completing import methods_and_studies
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import TRIAL, TrialNumber, json_option, parse_settings, set_option, storage_option
 
@@ -16,7 +17,7 @@ from deltaspace.commands.options import TRIAL, TrialNumber, json_option, parse_s
         "deltaspace describe docstrings best",
     ),
 )
-@click.argument("target", metavar="METHOD|STUDY")
+@click.argument("target", metavar="METHOD|STUDY", shell_complete=methods_and_studies)
 @click.argument("number", metavar=f"[{TRIAL}]", type=TrialNumber(), required=False)
 @click.option(
     "--backbone",

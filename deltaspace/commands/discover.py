@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import against_option, json_option, storage_option
 from search_space.published.point import PublishedPoint
@@ -15,7 +16,7 @@ from search_space.published.point import PublishedPoint
         "deltaspace discover docstrings sst2 banking77 --across",
     ),
 )
-@click.argument("studies", metavar="STUDY...", nargs=-1, required=True)
+@click.argument("studies", metavar="STUDY...", nargs=-1, required=True, shell_complete=study_names)
 @click.option(
     "--view",
     "views",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, size_option, storage_option
 from deltaspace.commands.saying import say
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         "deltaspace export docstrings trials.db --format optuna",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("target", metavar="NUMBER|best DIR", nargs=-1, required=True)
 @click.option(
     "--format",

@@ -1,10 +1,12 @@
 """``deltaspace launch``."""
 
+import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
+from deltaspace.commands.completing import study_files
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
@@ -31,6 +33,18 @@ _OVERRIDES = {
 _FROM_FILE = "[default: as in the study file]"
 
 
+class _AppendedFile(click.File):
+    """A file that is opened at once, but not made while a shell completes the rest of the line."""
+
+    def convert(
+        self, value: "str | os.PathLike[str] | IO[Any]", param: click.Parameter | None, ctx: click.Context | None
+    ) -> "IO[Any]":
+        """Open it."""
+        if ctx is not None and ctx.resilient_parsing:
+            self.fail("it is opened when the command runs.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(
     "launch",
     epilog=examples(
@@ -40,7 +54,7 @@ _FROM_FILE = "[default: as in the study file]"
         "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
     ),
 )
-@click.argument("study", metavar="STUDY.yaml")
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--trials", metavar="N", help=f"Trials in all.  {_FROM_FILE}")
 @click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {_FROM_FILE}")
 @click.option("--seed", metavar="N", help=f"Everything random derives from it.  {_FROM_FILE}")
@@ -67,7 +81,7 @@ _FROM_FILE = "[default: as in the study file]"
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option(
     "--log",
-    type=click.File("a", encoding="utf-8", lazy=False),
+    type=_AppendedFile("a", encoding="utf-8", lazy=False),
     metavar="FILE",
     help="Append what happens to a file, a line of JSON per event.",
 )

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
@@ -42,6 +43,8 @@ COMMANDS: dict[str, str] = {
     "backup": "Write all studies of a database to a new SQLite file.",
     "merge": "Take the studies of another database into this one.",
     "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
+    "completion": "Print the script that lets a shell complete commands, options and names of studies.",
+    "version": "Print the version; with --verbose what a report of a bug needs.",
 }
 """Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""
 
@@ -64,10 +67,15 @@ class _LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of commands, none of which is imported for it, and the options of the program."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"commands: {', '.join(COMMANDS)}."
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)

@@ -2,13 +2,14 @@
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import storage_option
 from deltaspace.commands.saying import say
 
 
 @click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("name", metavar="NEW-NAME")
 @storage_option
 def command(study: str, name: str, storage: str) -> None:

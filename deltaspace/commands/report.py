@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import against_option, storage_option
 from deltaspace.commands.saying import say
@@ -17,7 +18,7 @@ from search_space.published.point import PublishedPoint
         "deltaspace report docstrings report.html --figures figures --format svg --data data",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--figures", type=click.Path(path_type=Path, file_okay=False), help="A folder for every figure as a file."

@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option, table_options
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import json_option, storage_option, table_optio
         "deltaspace show docstrings --columns number,score,sentence --fmt markdown",
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.option(
     "--top",
     type=click.IntRange(min=1),

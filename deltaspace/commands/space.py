@@ -2,6 +2,7 @@
 
 import click
 
+from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import json_option, set_option
         "deltaspace space study.yaml --set search.sites=separate --json",
     ),
 )
-@click.argument("study", metavar="STUDY.yaml")
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--draw", metavar="N", type=click.IntRange(0, 1000), default=0, help="Sample configurations to draw.")
 @click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the samples.")
 @set_option("Any key of the study file, such as search.sites=separate; repeatable.")

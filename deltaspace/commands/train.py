@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deltaspace.commands.completing import method_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
 from deltaspace.commands.saying import say
@@ -31,7 +32,7 @@ _FROM_FILE = "[default: as in the study file]"
         "deltaspace train winner/delta.json --task study.yaml --seed 7 --output again",
     ),
 )
-@click.argument("what", metavar="CONFIG.json|METHOD")
+@click.argument("what", metavar="CONFIG.json|METHOD", shell_complete=method_names)
 @click.option(
     "--task",
     metavar="STUDY.yaml",

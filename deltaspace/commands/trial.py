@@ -4,6 +4,7 @@ from typing import Literal
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import TRIAL, TrialNumber, json_option, storage_option
 
@@ -14,7 +15,7 @@ from deltaspace.commands.options import TRIAL, TrialNumber, json_option, storage
         "deltaspace trial docstrings 17", "deltaspace trial docstrings best", "deltaspace trial docstrings 17 --json"
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.argument("number", metavar=TRIAL, type=TrialNumber())
 @storage_option
 @json_option

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 from deltaspace.commands.saying import say
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         "deltaspace verify docstrings", "deltaspace verify docstrings --json", "deltaspace verify docstrings --retrain"
     ),
 )
-@click.argument("study")
+@click.argument("study", shell_complete=study_names)
 @click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
 @storage_option
 @json_option

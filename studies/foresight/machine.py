@@ -29,27 +29,26 @@ class Machine:
 
 def this_machine(fleet: Fleet) -> Machine:
     """What a launch from here finds; a cluster is asked for its own by the launch itself."""
-    import torch
-
     cores = len(os.sched_getaffinity(0))
-    gpus = tuple(_gpu(index) for index in range(torch.cuda.device_count()))
+    found = gpus()
     is_inline = fleet.backend == "inline"
     asked = None if fleet.workers == "auto" else int(fleet.workers)
-    workers = 1 if is_inline else asked or len(gpus) or cores
+    workers = 1 if is_inline else asked or len(found) or cores
     address = os.environ.get("RAY_ADDRESS")
     ray = f"Ray {version('ray')}, " + (f"the cluster at {address}" if address else "started by the launch")
     threads = max(1, cores // workers)
     return Machine(
         cores=cores,
-        gpus=gpus,
+        gpus=found,
         workers=workers,
         threads=min(threads, asked_threads() or threads),
         fleet="one process" if is_inline else ray,
     )
 
 
-def _gpu(index: int) -> tuple[str, int]:
+def gpus() -> tuple[tuple[str, int], ...]:
+    """Name and memory in bytes of each GPU."""
     import torch
 
-    found = torch.cuda.get_device_properties(index)
-    return str(found.name), int(found.total_memory)
+    properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
+    return tuple((str(found.name), int(found.total_memory)) for found in properties)

@@ -15,8 +15,8 @@ from search_space.published import METHODS
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
 
-PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge")
-"""What these make is looked at in a browser; all others can answer in JSON."""
+PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge", "completion")
+"""What these make is no answer; all others can answer in JSON."""
 
 Run = Callable[..., str]
 

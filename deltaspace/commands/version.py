@@ -1,0 +1,80 @@
+"""``deltaspace version``."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.saying import say
+
+_PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
+
+
+@click.command("version", epilog=examples("deltaspace version", "deltaspace version --verbose"))
+@click.option("--verbose", "-v", is_flag=True, help="Also Python, packages, processor, GPUs and storage.")
+@storage_option
+@json_option
+def command(verbose: bool, storage: str, as_json: bool) -> None:
+    """Print the version; with --verbose what a report of a bug needs.
+
+    A password in the URL of the storage is hidden; its host, its user and the path of a file are not.
+    """
+    facts = {"deltaspace": version("deltaspace")}
+    if verbose:
+        facts |= _software() | _machine() | _storage(storage)
+    if as_json:
+        from deltaspace.commands.output import echo_json
+
+        echo_json(facts)
+        return
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        say(f"{name:<{width}}  {fact}" if verbose else f"{name} {fact}")
+
+
+def _software() -> dict[str, str]:
+    return {
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        **{name: _installed(name) for name in _PACKAGES},
+    }
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _machine() -> dict[str, str]:
+    """The processor and the GPUs as torch sees them; it is imported here."""
+    import torch
+
+    from studies.foresight.machine import gpus
+
+    features = torch.backends.cpu.get_cpu_capability()
+    return {
+        "cpu": f"{platform.machine()}, {features}, {len(os.sched_getaffinity(0))} cores, "
+        f"{torch.get_num_threads()} threads of torch",
+        "gpus": "; ".join(f"{name}, {size / 2**30:.0f} GiB, CUDA {torch.version.cuda}" for name, size in gpus())
+        or "none",
+    }
+
+
+def _storage(url: str) -> dict[str, str]:
+    """The schema that this program writes, where the storage is, and whether it can be read."""
+    from studies.errors import StudiesError
+    from studies.store.ledger import Ledger
+    from studies.store.migrations import MIGRATIONS
+
+    try:
+        with Ledger.open(url, read_only=True) as ledger:
+            count = len(ledger.studies())
+            found = f"{ledger.url}, {count:,} {'study' if count == 1 else 'studies'}"
+    except StudiesError as error:
+        found = str(error)  # without a password, too
+    return {"schema": f"version {MIGRATIONS[-1].version}", "storage": found}

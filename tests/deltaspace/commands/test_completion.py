@@ -1,0 +1,124 @@
+"""What a shell is offered: the scripts, and what they call with half a line."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltaspace.commands.main import COMMANDS, main
+from search_space.published import METHODS
+
+_ROOT = Path(__file__).parents[3]
+
+Offered = Callable[..., list[str]]
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sample_storage: str) -> Offered:
+    """What bash is told to offer for the last of some words; the sample storage is the usual one."""
+    monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
+    monkeypatch.setenv("_DELTASPACE_COMPLETE", "bash_complete")
+
+    def complete(*words: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", " ".join(["deltaspace", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit) as ended:
+            main([])
+        printed = capsys.readouterr()
+        assert (ended.value.code, printed.err) == (0, "")
+        return printed.out.split()
+
+    return complete
+
+
+def test_commands_are_offered_by_their_beginning(offered: Offered) -> None:
+    assert offered("de") == ["plain,delete", "plain,describe"]
+    assert offered("") == [f"plain,{name}" for name in COMMANDS]
+    assert offered("--ver") == ["plain,--version"]
+
+
+def test_options_and_choices_are_offered(offered: Offered) -> None:
+    assert offered("show", "--to") == ["plain,--top"]
+    assert offered("query", "--format", "p") == ["plain,parquet"]
+    assert offered("completion", "") == ["plain,bash", "plain,zsh", "plain,fish"]
+
+
+@pytest.mark.parametrize("command", ["show", "best", "confirm", "export", "delete", "discover", "dashboard", "verify"])
+def test_studies_of_the_storage_are_offered(offered: Offered, command: str) -> None:
+    assert offered(command, "") == offered(command, "sam") == ["plain,sample"]
+    assert offered(command, "z") == []
+
+
+def test_another_storage_has_other_studies_and_none_is_an_error(
+    offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample_storage: str
+) -> None:
+    absent = tmp_path / "absent.db"
+    assert offered("show", "--storage", f"sqlite:///{absent}", "") == []
+    assert not absent.exists()
+    assert offered("show", "--storage", "nonsense", "") == []
+    assert offered("show", "--storage", "postgresql://nobody:secret@192.0.2.1/none", "") == []
+    monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{absent}")
+    assert offered("show", "--storage", sample_storage, "") == ["plain,sample"]
+
+
+def test_methods_and_files_are_offered(offered: Offered) -> None:
+    assert offered("count", "lora_") == [f"plain,{name}" for name in METHODS if name.startswith("lora_")]
+    assert offered("describe", "sam") == ["plain,sample"]
+    assert offered("train", "mam_a") == offered("describe", "mam_a") == ["plain,mam_adapter"]
+    assert offered("launch", "st") == ["file,st"]
+
+
+def test_nothing_is_made_or_said_while_a_line_is_completed(
+    offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert offered("launch", "docstrings", "--log", "events.jsonl", "--qui") == ["plain,--quiet"]
+    assert list(tmp_path.iterdir()) == []
+    offered("no-such-command", "")
+
+
+def test_no_other_command_is_imported_for_the_names_of_commands() -> None:
+    script = (
+        "import os, sys\n"
+        "os.environ.update(COMP_WORDS='deltaspace ', COMP_CWORD='1', _DELTASPACE_COMPLETE='bash_complete')\n"
+        "from deltaspace.commands.main import COMMANDS, main\n"
+        "try:\n    main([])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in COMMANDS if f'deltaspace.commands.{name}' in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=_ROOT)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_calls_back(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert f"_DELTASPACE_COMPLETE={shell}_complete" in printed.out
+
+
+def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "tcsh"]) == 2
+    assert "'tcsh' is not one of" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_with_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    program = tmp_path / "deltaspace"
+    call = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
+    program.chmod(0o755)
+    line = "COMP_WORDS=(deltaspace arch); COMP_CWORD=1; _deltaspace_completion deltaspace; echo ${COMPREPLY[@]}"
+    done = subprocess.run(
+        ["bash", "-c", f"{capsys.readouterr().out}\n{line}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(_ROOT)},
+    )
+    assert (done.stdout.strip(), done.stderr) == ("archive", "")

@@ -1,0 +1,84 @@
+"""The version, and what a report of a bug needs."""
+
+import json
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import deltaspace.commands.version
+from deltaspace.commands.main import main
+from studies.store.migrations import MIGRATIONS
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["version", *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def test_it_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys) == f"deltaspace {version('deltaspace')}\n"
+    assert json.loads(printed(capsys, "--json")) == {"deltaspace": version("deltaspace")}
+
+
+def test_a_report_has_versions_machine_schema_and_storage(
+    capsys: pytest.CaptureFixture[str], sample_storage: str
+) -> None:
+    facts = json.loads(printed(capsys, "--verbose", "--json", "--storage", sample_storage))
+    packages = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
+    assert {name: facts[name] for name in packages} == {name: version(name) for name in packages}
+    assert facts["python"].startswith(platform.python_version())
+    assert facts["platform"] == platform.platform()
+    assert facts["schema"] == f"version {MIGRATIONS[-1].version}"
+    assert facts["storage"] == f"{sample_storage}, 1 study"
+    assert {"cpu", "gpus"} <= set(facts)
+    lines = printed(capsys, "--verbose", "--storage", sample_storage).splitlines()
+    assert [line.split(maxsplit=1) for line in lines] == [list(fact) for fact in facts.items()]
+
+
+def test_gpus_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    import studies.foresight.machine
+
+    monkeypatch.setattr(studies.foresight.machine, "gpus", lambda: (("Big", 80 * 2**30), ("Small", 8 * 2**30)))
+    facts = json.loads(printed(capsys, "--verbose", "--json"))
+    big, small = facts["gpus"].split("; ")
+    assert big.startswith("Big, 80 GiB")
+    assert small.startswith("Small, 8 GiB")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@127.0.0.1:1/none", "postgresql://me@127.0.0.1:1/none?password=secret"]
+)
+def test_the_password_of_a_storage_is_hidden(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    out = printed(capsys, "--verbose", "--storage", url)
+    assert "secret" not in out
+    assert "127.0.0.1" in out
+
+
+def test_a_storage_that_is_not_there_is_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "no database at sqlite:" in printed(capsys, "--verbose", "--storage", f"sqlite:///{tmp_path / 'a.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_that_is_not_there_is_said_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deltaspace.commands.version, "_PACKAGES", ("no-such-package",))
+    assert json.loads(printed(capsys, "--verbose", "--json"))["no-such-package"] == "not installed"
+
+
+def test_the_version_alone_loads_nothing_that_takes_long() -> None:
+    script = (
+        "import sys\n"
+        "from deltaspace.commands.main import main\n"
+        "main(['version'])\n"
+        "slow = ('torch', 'ray', 'transformers', 'optuna', 'pydantic', 'sqlalchemy', 'rich')\n"
+        "print([name for name in slow if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
