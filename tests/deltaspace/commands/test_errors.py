@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["query", ""], 1, "must be an SQL statement; got nothing"),
         (["query", "select 1; select 2"], 1, "must be one statement"),
         (["query", "select 1", "--json", "--format", "csv"], 2, "--json is --format json; got --format csv as well"),
-        (["query", "select 1", "--output", "answer.xls"], 2, "by .json, .csv, .parquet, .txt; got answer.xls"),
+        (["query", "select 1", "--output", "answer.xls"], 2, ".csv, .tsv, .md, .parquet, .txt; got answer.xls"),
         (["query", "select 1", "--format", "parquet"], 2, "--output answer.parquet"),
         (["query", "select 1", "--limit", "-1"], 2, "--limit"),
         (["query", "select 1", "--limit", f"{10**23}"], 2, "--limit"),
