@@ -2,9 +2,9 @@
 
 from rich import markup
 
-from studies.queries.estimates import Z_95
 from studies.queries.visible import visible
 from studies.search.collapse import has_collapsed
+from studies.search.evidence import Z_95
 from studies.search.factored.from_ledger import share_error
 from studies.store.records import TrialState
 

@@ -16,6 +16,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
+from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.from_ledger import ErrorOf, decoded, observations, share_error
@@ -33,8 +34,6 @@ FEWEST = FIRST_CHECKPOINT
 _FEWEST_COMPLETE = 4
 _BLOCK = 256
 _UNREAD = Configuration(edits=())
-Z_95 = 1.959963984540054
-"""Standard deviations to either side that hold 95% of a normal distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from trial_runner.example_losses import ExampleLosses
 
+Z_95 = 1.959963984540054
+"""Standard errors on either side of a normal number that hold 95% of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:

@@ -86,7 +86,12 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
     plans: list[Any] = []
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None, constant_score=None)
     monkeypatch.setattr(launching, "prepared", lambda specification: task)
-    monkeypatch.setattr(launching, "run_fleet", lambda specification, study, plan, **_: plans.append(plan))
+
+    def run_fleet(specification: object, study: Any, plan: Any, **_: object) -> launching.LaunchResult:
+        plans.append(plan)
+        return launching.LaunchResult(study=study, finished=True, reason="nothing was run")
+
+    monkeypatch.setattr(launching, "run_fleet", run_fleet)
 
     def opening(published: object, name: str) -> tuple[str, ...]:
         study = {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from studies.store import invariants
+from studies.store import files, invariants
 from studies.store.belonging import MARKER, identity
 from studies.store.invariants import violations
 
@@ -184,7 +184,7 @@ def test_a_file_that_is_gone_or_changed_is_found(search, tmp_path):
 
 def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search, tmp_path, monkeypatch):
     (tmp_path / "sst2" / MARKER).unlink()
-    monkeypatch.setattr(invariants.hashlib, "file_digest", None)
+    monkeypatch.setattr(files.hashlib, "file_digest", None)
     [line] = violations(search.ledger, search.id)
     assert (
         line == f"trial 3: {tmp_path}/sst2/trial-3/attempt-2/snapshot must be a file in the study's folder; it is not"
