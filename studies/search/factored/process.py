@@ -72,9 +72,9 @@ class _Blocks:
         self.apart = np.abs(readings.rungs[:, None] - readings.rungs[None, :])
         self.same_trial = (readings.trials[:, None] == readings.trials[None, :]).astype(np.float64)
         lossy = readings.are_losses
-        self.is_one_kind = lossy[:, None] == lossy[None, :]
+        is_one_kind = lossy[:, None] == lossy[None, :]
         self.losses_of_two = lossy[:, None].astype(np.float64) + lossy[None, :]
-        self.fixed = RUNG_VARIANCE * ((self.apart == 0) & self.is_one_kind) + np.diag(readings.errors**2 + _JITTER)
+        self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(readings.errors**2 + _JITTER)
 
     def kernel(self, values: Hyperparameters) -> Array:
         """Of readings, (N, N)."""
