@@ -32,6 +32,18 @@ def test_the_table_counts_coverage_signs_and_false_rules(benchmark: Any) -> None
     assert row[5:13] == ["1", "of", "3", "1", "of", "3", "80.0%", "50.0%"]
 
 
+def test_results_are_read_as_they_were_written_and_told_once(benchmark: Any) -> None:
+    one = benchmark.Checked(arm="a", seed=0, contrast="c", is_null=False, value=1.0, reach=0.5, truth=1.4)
+    asked = benchmark.Seen(arm="a", seed=0, trials=20, contrasts=(one, replace(one, truth=3.0)), gap=2e-12)
+    ranks = [benchmark.Seen(arm="a", seed=seed, trials=20, rank=0.7 + seed / 10) for seed in range(2)]
+    assert [benchmark.Seen.of(one.line()) for one in (asked, *ranks)] == [asked, *ranks]
+    lines = list(benchmark.told([asked], 20))
+    assert "0.500" in lines[1]
+    assert lines[2] == "Shapley values miss the difference by at most 2.0e-12 points."
+    (line,) = benchmark.told(ranks, 20)
+    assert line.endswith("after 20 trials: mean 0.75, least 0.70, 2 tasks")
+
+
 def test_a_task_without_effects_has_none(benchmark: Any) -> None:
     space = whole_space()
     plain, without = benchmark.PlantedTruth(space, 5), benchmark.WithoutEffects(space, 5)
