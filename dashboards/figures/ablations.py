@@ -1,6 +1,6 @@
 """An ablation: what every step of the path is worth on the test split."""
 
-from dashboards.figures.figure import RESOLVED, UNRESOLVED, Figure, plain, rows_layout, zero_line
+from dashboards.figures.figure import Figure, error_bars, plain, resolved_marker, rows_layout, zero_line
 from studies.confirming.path import AblationResult
 from studies.confirming.statistics import LEVEL
 from studies.confirming.verdicts import Verdict
@@ -25,20 +25,8 @@ def ablation_figure(result: AblationResult) -> Figure | None:
         "mode": "markers",
         "x": [difference for *_, difference, _, _ in found],
         "y": [-place for place in range(len(found))],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [high - difference for *_, difference, _, high in found],
-            "arrayminus": [difference - low for *_, difference, low, _ in found],
-            "color": UNRESOLVED,
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "marker": {
-            "size": 9,
-            "color": [RESOLVED if shown else UNRESOLVED for shown in is_shown],
-            "symbol": ["circle" if shown else "circle-open" for shown in is_shown],
-        },
+        "error_x": error_bars([one for *_, one, _, _ in found], [(low, high) for *_, low, high in found]),
+        "marker": resolved_marker(is_shown),
         "text": [plain(f"{label}: {difference:+.4f}") for label, _, difference, _, _ in found],
         "hovertemplate": "%{text}<extra></extra>",
     }

@@ -1,6 +1,6 @@
 """The leaderboard, and the curves of trials."""
 
-from dashboards.figures.figure import DISCOVERED, PUBLISHED, UNRESOLVED, Figure, axis, plain, rows_layout
+from dashboards.figures.figure import UNRESOLVED, Figure, axis, error_bars, origin_marker, plain, rows_layout
 from dashboards.figures.pruning import curve_traces
 from studies.queries.leaderboard import Leaderboard
 from studies.queries.table import Table
@@ -16,31 +16,19 @@ def leaderboard_figure(board: Leaderboard) -> Figure:
         f"{row.place}. {row.method if not row.is_discovered else f'trial {row.number}'}: {row.sentence}" for row in rows
     ]
     down = [-place for place in range(len(rows))]
-    expected = [row.score if row.estimate is None else row.estimate for row in rows]
+    expected = [(row.score or 0.0) if row.estimate is None else row.estimate for row in rows]
+    ends = [
+        None if row.estimate_low is None or row.estimate_high is None else (row.estimate_low, row.estimate_high)
+        for row in rows
+    ]
     estimates = {
         "type": "scatter",
         "mode": "markers",
         "name": "estimate, 95% interval",
         "x": expected,
         "y": down,
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [
-                0 if row.estimate is None else (row.estimate_high or row.estimate) - row.estimate for row in rows
-            ],
-            "arrayminus": [
-                0 if row.estimate is None else row.estimate - (row.estimate_low or row.estimate) for row in rows
-            ],
-            "color": UNRESOLVED,
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "marker": {
-            "size": 10,
-            "color": [DISCOVERED if row.is_discovered else PUBLISHED for row in rows],
-            "symbol": ["circle" if row.is_discovered else "diamond" for row in rows],
-        },
+        "error_x": error_bars(expected, ends),
+        "marker": origin_marker([not row.is_discovered for row in rows]),
         "customdata": [row.number for row in rows],
         "text": [plain(row.sentence) for row in rows],
         "hovertemplate": "%{text}<br>estimate %{x:.4f}<extra></extra>",

@@ -1,6 +1,6 @@
 """A confirmation: what every contender scores on the test split, seed by seed."""
 
-from dashboards.figures.figure import DISCOVERED, PUBLISHED, UNRESOLVED, Figure, plain, rows_layout
+from dashboards.figures.figure import UNRESOLVED, Figure, error_bars, origin_marker, plain, rows_layout
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import LEVEL, mean_interval
 
@@ -50,20 +50,8 @@ def _means(told: list[ContenderResult]) -> dict[str, object]:
         "name": f"mean, {LEVEL:.0%} interval",
         "x": means,
         "y": [-place for place in range(len(told))],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [0 if end is None else end[1] - mean for mean, end in zip(means, ends, strict=True)],
-            "arrayminus": [0 if end is None else mean - end[0] for mean, end in zip(means, ends, strict=True)],
-            "color": UNRESOLVED,
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "marker": {
-            "size": 10,
-            "color": [PUBLISHED if one.is_published else DISCOVERED for one in told],
-            "symbol": ["diamond" if one.is_published else "circle" for one in told],
-        },
+        "error_x": error_bars(means, ends),
+        "marker": origin_marker([one.is_published for one in told]),
         "customdata": [one.trial for one in told],
         "text": [plain(one.description) for one in told],
         "hovertemplate": "%{text}<br>mean %{x:.4f}<extra></extra>",

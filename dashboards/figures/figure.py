@@ -139,3 +139,35 @@ def zero_line() -> dict[str, Any]:
     """A vertical line where nothing is gained or lost."""
     line = {"color": GREY, "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": line}
+
+
+def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float] | None]) -> dict[str, Any]:
+    """Intervals about values, for ``error_x``; no bar where the ends are not known."""
+    known = [end or (value, value) for value, end in zip(values, ends, strict=True)]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, (_, high) in zip(values, known, strict=True)],
+        "arrayminus": [value - low for value, (low, _) in zip(values, known, strict=True)],
+        "color": UNRESOLVED,
+        "thickness": 1.5,
+        "width": 4,
+    }
+
+
+def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:
+    """Published methods as diamonds, discoveries as circles."""
+    return {
+        "size": 10,
+        "color": [PUBLISHED if one else DISCOVERED for one in are_published],
+        "symbol": ["diamond" if one else "circle" for one in are_published],
+    }
+
+
+def resolved_marker(are_resolved: Sequence[bool]) -> dict[str, Any]:
+    """What is resolved is filled."""
+    return {
+        "size": 9,
+        "color": [RESOLVED if one else UNRESOLVED for one in are_resolved],
+        "symbol": ["circle" if one else "circle-open" for one in are_resolved],
+    }

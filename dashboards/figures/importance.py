@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboards.figures.figure import GREEN, ORANGE, RESOLVED, UNRESOLVED, Figure, plain, rows_layout
+from dashboards.figures.figure import GREEN, ORANGE, RESOLVED, UNRESOLVED, Figure, error_bars, plain, rows_layout
 from studies.queries.table import Table
 
 _MOST_ROWS = 20
@@ -12,22 +12,14 @@ _MOST_ROWS = 20
 def importance_figure(table: Table) -> Figure:
     """Total shares of variance with their intervals; first-order shares and PED-ANOVA beside them."""
     rows = table.to_dicts()[:_MOST_ROWS]
-    labels = [_label(row) for row in rows]
+    labels, values = [_label(row) for row in rows], _numbers(rows, "value")
     totals = {
         "type": "scatter",
         "mode": "markers",
         "name": "total, 90% interval",
-        "x": [row["value"] for row in rows],
+        "x": values,
         "y": [-place for place in range(len(rows))],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [_gap(row, "high", "value") for row in rows],
-            "arrayminus": [_gap(row, "value", "low") for row in rows],
-            "color": UNRESOLVED,
-            "thickness": 1.5,
-            "width": 4,
-        },
+        "error_x": error_bars(values, list(zip(*(_numbers(rows, name) for name in ("low", "high")), strict=True))),
         "marker": {"size": 10, "color": [RESOLVED if row["is_resolved"] else UNRESOLVED for row in rows]},
         "text": [plain(row["sentence"]) for row in rows],
         "hovertemplate": "%{text}<extra></extra>",
@@ -53,8 +45,8 @@ def _label(row: Mapping[str, object]) -> str:
     return f"{side} {row['dimension']}".strip()
 
 
-def _gap(row: Mapping[str, object], high: str, low: str) -> float:
-    return float(str(row[high])) - float(str(row[low]))
+def _numbers(rows: Sequence[Mapping[str, object]], column: str) -> list[float]:
+    return [float(str(row[column])) for row in rows]
 
 
 def _marks(rows: Sequence[Mapping[str, object]], column: str, name: str, colour: str, symbol: str) -> Mapping[str, Any]:

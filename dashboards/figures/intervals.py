@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from dashboards.figures.figure import RESOLVED, UNRESOLVED, Figure, plain, rows_layout, zero_line
+from dashboards.figures.figure import Figure, error_bars, plain, resolved_marker, rows_layout, zero_line
 from studies.queries.discover import NAMES, Answer, Finding
 from studies.queries.discover.rules import Rule
 
@@ -37,26 +37,13 @@ def intervals(answer: Answer, *, across: str, name: str | None = None, title: st
 
 def interval_trace(rows: Sequence[Finding], labels: Sequence[str]) -> Mapping[str, Any]:
     """Points with their intervals, the first row on top."""
-    colours = [RESOLVED if row.is_resolved else UNRESOLVED for row in rows]
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [row.value for row in rows],
         "y": [-place for place in range(len(rows))],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [row.high - row.value for row in rows],
-            "arrayminus": [row.value - row.low for row in rows],
-            "color": UNRESOLVED,
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "marker": {
-            "color": colours,
-            "size": 9,
-            "symbol": ["circle" if row.is_resolved else "circle-open" for row in rows],
-        },
+        "error_x": error_bars([row.value for row in rows], [(row.low, row.high) for row in rows]),
+        "marker": resolved_marker([row.is_resolved for row in rows]),
         "text": [
             plain(f"{label}: {row.value:+.4f} ({row.low:+.4f} to {row.high:+.4f})")
             for label, row in zip(labels, rows, strict=True)

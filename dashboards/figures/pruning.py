@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboards.figures.figure import BLUE, GREY, ORANGE, PURPLE, VERMILION, Figure, axis, plain
+from dashboards.figures.figure import BLUE, GREY, ORANGE, PURPLE, VERMILION, Figure, axis, error_bars, plain
 from studies.queries.discover import Answer
 from studies.queries.discover.pruned import Stopped
 from studies.queries.table import Table
@@ -85,14 +85,8 @@ def _forecasts(rows: Sequence[Stopped]) -> Mapping[str, Any]:
         "name": "forecast of pruned trials, 90% interval",
         "x": spread,
         "y": [row.value for row in rows],
-        "error_y": {
-            "type": "data",
-            "array": [row.high - row.value for row in rows],
-            "arrayminus": [row.value - row.low for row in rows],
-            "color": VERMILION,
-            "thickness": 1,
-            "width": 2,
-        },
+        "error_y": error_bars([row.value for row in rows], [(row.low, row.high) for row in rows])
+        | {"color": VERMILION, "thickness": 1, "width": 2},
         "marker": {"symbol": "diamond-open", "size": 8, "color": VERMILION},
         "customdata": [row.trial for row in rows],
         "text": [plain(row.sentence) for row in rows],

@@ -58,6 +58,17 @@ def test_every_step_and_the_whole_have_a_row() -> None:
     assert figure is not None
     (trace,) = figure.data
     assert trace["x"] == pytest.approx([0.02, 0.0, 0.02])
+    told = path_of(result(ended=3 * SEEDS))
+    assert told.total is not None
+    compared = [*(step.comparison for step in told.steps[1:]), told.total]
+    ends = [(one.low, one.high) for one in compared if one is not None]
+    bars = trace["error_x"]
+    assert [value - less for value, less in zip(trace["x"], bars["arrayminus"], strict=True)] == pytest.approx(
+        [low for low, _ in ends]
+    )
+    assert [value + more for value, more in zip(trace["x"], bars["array"], strict=True)] == pytest.approx(
+        [high for _, high in ends]
+    )
     labels = [note["text"] for note in figure.layout["annotations"]]
     assert labels == ["1. FFN &lt;b&gt;gate&lt;/b&gt;", "2. attention form", "the whole path"]
     assert "test split" in figure.layout["xaxis"]["title"]["text"]

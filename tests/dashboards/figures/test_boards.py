@@ -1,0 +1,43 @@
+"""The figure of a leaderboard."""
+
+from dataclasses import replace
+
+import pytest
+from support.shown_board import shown_board
+
+from dashboards.figures.boards import leaderboard_figure
+from dashboards.figures.figure import DISCOVERED, PUBLISHED
+from studies.store.records import TrialState
+
+
+def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_beside_them() -> None:
+    board = shown_board()
+    complete = [row for row in board.rows if row.state is TrialState.COMPLETE]
+    assert 2 < len(complete) < len(board.rows)
+    scores, estimates = leaderboard_figure(board).data
+    assert scores["x"] == [row.score for row in complete]
+    assert estimates["x"] == [row.estimate for row in complete]
+    assert estimates["y"] == scores["y"] == [-place for place in range(len(complete))]
+    bars = estimates["error_x"]
+    assert bars["array"] == bars["arrayminus"] == pytest.approx([0.0176] * len(complete))
+    assert estimates["customdata"] == [row.number for row in complete]
+    published = [row.method != "discovered" for row in complete]
+    assert len(set(published)) == 2
+    assert estimates["marker"]["symbol"] == ["diamond" if one else "circle" for one in published]
+    assert estimates["marker"]["color"] == [PUBLISHED if one else DISCOVERED for one in published]
+
+
+def test_a_trial_without_an_estimate_stands_at_its_score_without_a_bar() -> None:
+    board = shown_board()
+    first = replace(board.rows[0], estimate=None, estimate_low=None, estimate_high=None)
+    _, estimates = leaderboard_figure(replace(board, rows=(first, *board.rows[1:]))).data
+    assert estimates["x"][0] == first.score
+    assert (estimates["error_x"]["array"][0], estimates["error_x"]["arrayminus"][0]) == (0, 0)
+    assert estimates["error_x"]["array"][1] == pytest.approx(0.0176)
+
+
+def test_an_interval_that_ends_at_zero_is_drawn_to_its_end() -> None:
+    board = shown_board()
+    first = replace(board.rows[0], estimate=-0.5, estimate_low=-1.0, estimate_high=0.0)
+    _, estimates = leaderboard_figure(replace(board, rows=(first,))).data
+    assert (estimates["error_x"]["array"], estimates["error_x"]["arrayminus"]) == ([0.5], [0.5])
