@@ -188,6 +188,21 @@ def _prepare_for_questions(connection: Connection) -> None:
     _add_holders(connection)
 
 
+def _add_calls(connection: Connection) -> None:
+    """Let launches that have joined another speak to its keeper."""
+    kind = "VARCHAR(32)" if connection.dialect.name == "sqlite" else "TIMESTAMP WITH TIME ZONE"
+    connection.execute(
+        text(
+            "CREATE TABLE calls (study_id INTEGER NOT NULL, caller TEXT NOT NULL, number INTEGER NOT NULL, "
+            f"call TEXT NOT NULL, asked_at {kind} NOT NULL, answered INTEGER NOT NULL, answer TEXT, "
+            "CONSTRAINT pk_calls PRIMARY KEY (study_id, caller), CONSTRAINT ck_calls_number CHECK (number >= 1), "
+            "CONSTRAINT ck_calls_answered CHECK (answered BETWEEN 0 AND number), "
+            "CONSTRAINT ck_calls_answer_exactly_when_answered CHECK ((answered = 0) = (answer IS NULL)), "
+            "CONSTRAINT fk_calls_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id))"
+        )
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
     Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
@@ -201,6 +216,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="times of readings; extra FLOPs of trials; views; files relative to the study's folder",
         apply=_prepare_for_questions,
     ),
+    Migration(version=5, description="calls of launches that have joined another", apply=_add_calls),
 )
 
 

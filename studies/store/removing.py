@@ -6,7 +6,17 @@ from studies.errors import StudiesError
 from studies.store import holding, looking
 from studies.store.copying import with_name
 from studies.store.records import StudyRecord
-from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
+from studies.store.tables import (
+    ARTEFACTS,
+    ATTEMPTS,
+    CALLS,
+    CONFIRMATIONS,
+    EVENTS,
+    EXAMPLES,
+    READINGS,
+    STUDIES,
+    TRIALS,
+)
 
 _TRIALS = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
 
@@ -47,6 +57,6 @@ def remove(connection: Connection, study: StudyRecord) -> None:
     key = {"of_study": study.id}
     for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
         connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)
-    for table in (TRIALS, EVENTS, CONFIRMATIONS):
+    for table in (TRIALS, EVENTS, CONFIRMATIONS, CALLS):
         connection.execute(delete(table).where(table.c.study_id == bindparam("of_study")), key)
     connection.execute(delete(STUDIES).where(STUDIES.c.id == bindparam("of_study")), key)
