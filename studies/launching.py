@@ -244,6 +244,7 @@ def plan_of(
         hears_losses=specification.search.hears_losses,
         stuck_seconds=specification.fleet.stuck_after or math.inf,
         replicates=replicate_count(specification.search.replicates, specification.trials),
+        replicates_rival=specification.search.replicates_rival,
     )
 
 

@@ -30,6 +30,7 @@ class StudyPlan:
         rungs: Where trials are compared.
         artefacts: The study's own folder.
         replicates: How many of the trials, the last ones, train the best of the others again.
+        replicates_rival: Whether the best published method is trained again, too, if it is not among them.
         goal: What is to be small, beside a high score; None for nothing.
         constant_score: Score of a constant prediction; None where that means nothing.
         hears_losses: Whether the search is told losses beside scores.
@@ -51,6 +52,7 @@ class StudyPlan:
     artefacts: Path
     over_structures: bool = False
     replicates: int = 0
+    replicates_rival: bool = False
     goal: SizeGoal | None = None
     constant_score: float | None = None
     hears_losses: bool = False

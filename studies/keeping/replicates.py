@@ -2,7 +2,9 @@
 
 They come in rounds: the best K once, then the best half of so many four times, the best quarter eight times, down to
 two. A round begins when every trial before it has ended, so that who is in it follows from the ledger alone: the best
-complete trials by estimate then (see `studies.queries.ranking`), replicates of earlier rounds counted.
+complete trials by estimate then (see `studies.queries.ranking`), replicates of earlier rounds counted. Where they are
+all discoveries, the best published method is trained again beside them: how much better a discovery is can be no surer
+than what it is compared with.
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,7 @@ class Round:
     Attributes:
         begins_at: Number of the first.
         trials: How many.
-        finalists: How many are trained again, in turn.
+        finalists: How many of the best are trained again, in turn.
     """
 
     begins_at: int
@@ -76,16 +78,29 @@ def round_of(number: int, of: Sequence[Round]) -> Round | None:
     return next((one for one in of if one.begins_at <= number < one.begins_at + one.trials), None)
 
 
-def replicate(number: int, one: Round, ranked: Sequence[TrialRecord], *, study_seed: int) -> NewTrial | None:
+def finalists_of(one: Round, ranked: Sequence[TrialRecord], *, with_rival: bool) -> tuple[TrialRecord, ...]:
+    """Who is trained again in a round.
+
+    Args:
+        one: The round.
+        ranked: The complete trials before the round, best first, replicates aside.
+        with_rival: Whether the best published method is there even if it is not among the best.
+    """
+    best, others = ranked[: one.finalists], ranked[one.finalists :]
+    is_rival_needed = with_rival and not any(trial.method is not None for trial in best)
+    rivals = [trial for trial in others if trial.method is not None] if is_rival_needed else []
+    return (*best, *rivals[:1])
+
+
+def replicate(number: int, one: Round, finalists: Sequence[TrialRecord], *, study_seed: int) -> NewTrial | None:
     """The trial of a number in a round; None if there is nothing to train again.
 
     Args:
         number: Of the new trial.
         one: Its round.
-        ranked: The complete trials before the round, best first, replicates aside.
+        finalists: Who is trained again in it, in turn.
         study_seed: Everything random derives from it.
     """
-    finalists = ranked[: one.finalists]
     if not finalists:
         return None
     original = finalists[(number - one.begins_at) % len(finalists)]

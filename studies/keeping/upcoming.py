@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from itertools import chain
 
 from studies.keeping.plan import StudyPlan
-from studies.keeping.replicates import Round, replicate, round_of, rounds
+from studies.keeping.replicates import Round, finalists_of, replicate, round_of, rounds
 from studies.queries.ranking import ranking_of
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer, SpaceExhausted
@@ -70,7 +70,8 @@ class Upcoming:
         if one.begins_at not in self._finalists:
             before = self._ledger.trials(self._study.id)[: one.begins_at]
             ranked = ranking_of(self._ledger, self._study, before).trials
-            self._finalists[one.begins_at] = tuple(each for each in ranked if each.state is TrialState.COMPLETE)
+            complete = [each for each in ranked if each.state is TrialState.COMPLETE]
+            self._finalists[one.begins_at] = finalists_of(one, complete, with_rival=self._plan.replicates_rival)
         finalists = self._finalists[one.begins_at]
         trial = replicate(self._proposer.next_number, one, finalists, study_seed=self._plan.seed)
         if trial is not None:

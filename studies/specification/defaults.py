@@ -9,6 +9,7 @@ EARLIER: Mapping[str, Any] = {
         "sampler": "tpe",
         "draws": "decisions",
         "replicates": 0,
+        "replicates_rival": False,
         "first_rates": "drawn",
         "hears_losses": False,
         "learn_from": "none",

@@ -63,6 +63,8 @@ class Search(SpaceOptions):
             its place among the others, or as they are ``drawn`` for one after another.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
+        replicates_rival: Whether the best published method is trained again beside them where they are all discoveries,
+            for how much better a discovery is can be no surer than what it is compared with.
         hears_losses: Whether the model of the sampler ``factored``, and with it every estimate, hears the validation
             loss beside the score: it is less noisy, and of two trials it tells better which will be right more often.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
@@ -81,6 +83,7 @@ class Search(SpaceOptions):
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
+    replicates_rival: bool = True
 
     @model_validator(mode="after")
     def _search_sizes(self) -> Self:

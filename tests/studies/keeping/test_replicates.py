@@ -1,10 +1,12 @@
 """Replicates: how many, in which rounds, of whom, and that they run to the end."""
 
+from dataclasses import replace
+
 import pytest
 
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
-from studies.keeping.replicates import Round, replicate_count, rounds
+from studies.keeping.replicates import Round, finalists_of, replicate_count, rounds
 from studies.search.opening import Opening
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
@@ -99,6 +101,39 @@ def test_replicates_are_their_originals_with_other_seeds(searched) -> None:
             original.attention,
             original.ffn,
         )
+
+
+@pytest.mark.parametrize(
+    ("methods", "with_rival", "expected"),
+    [
+        ((None, None, None, "lora_qv", "bitfit"), True, [0, 1, 3]),
+        ((None, None, None, "lora_qv", "bitfit"), False, [0, 1]),
+        ((None, "lora_qv", None, "bitfit"), True, [0, 1]),
+        (("lora_qv", "bitfit", None), True, [0, 1]),
+        ((None, None, None), True, [0, 1]),
+        ((None,), True, [0]),
+        ((), True, []),
+    ],
+)
+def test_the_best_published_method_is_among_finalists(
+    searched, methods: tuple[str | None, ...], with_rival: bool, expected: list[int]
+) -> None:
+    plan, *_ = searched()
+    trial = recorded(plan)[0]
+    ranked = [replace(trial, number=number, method=method) for number, method in enumerate(methods)]
+    found = finalists_of(Round(begins_at=9, trials=6, finalists=2), ranked, with_rival=with_rival)
+    assert [trial.number for trial in found] == expected
+
+
+def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep) -> None:
+    plan = new_plan(
+        target_trials=14, replicates=6, replicates_rival=True, opening=Opening(published=("lora_qv", "mam_adapter"))
+    )
+    keeper = keep(plan)
+    leases = keeper.exchange("w/1", [], 8).leases
+    scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
+    keeper.exchange("w/1", [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)], 8)
+    assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 1, 5, 2, 1]
 
 
 def test_replicates_are_never_pruned_and_hold_no_rung(searched) -> None:

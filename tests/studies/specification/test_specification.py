@@ -563,6 +563,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
     del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
     for key in (
         "replicates",
+        "replicates_rival",
         "first_rates",
         "hears_losses",
         "learning_rates_of",
@@ -578,6 +579,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
             "sampler": "tpe",
             "draws": "decisions",
             "replicates": 0,
+            "replicates_rival": False,
             "first_rates": "drawn",
             "hears_losses": False,
             "learning_rates_of": "weights",
