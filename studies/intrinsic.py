@@ -6,7 +6,8 @@ full fine-tuning and one point per dimension, all run to the end.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import mean, stdev
 
 from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import count
@@ -79,7 +80,8 @@ class SweepPoint:
         dimension: Of the subspace; None for full fine-tuning.
         trials: How many were begun.
         failed: How many of them failed.
-        score: Best final score; None before one is complete.
+        score: Best final score, of several seeds the mean of their best; None before one of each is complete.
+        deviation: Standard deviation between seeds; None of fewer than two.
         fraction_of_full: Of the score of full fine-tuning; None where one of the two is missing.
         reaches: Whether that is enough.
     """
@@ -88,6 +90,7 @@ class SweepPoint:
     trials: int
     failed: int
     score: float | None
+    deviation: float | None
     fraction_of_full: float | None
     reaches: bool
 
@@ -185,23 +188,61 @@ def dimension_of(
     by_method: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_method.setdefault(trial.method or "", []).append(trial)
-    full = _point(None, by_method.get(FULL, []), full_score=None, threshold=None)
-    threshold = fraction * full.score if full.score is not None and full.score > 0 else None
-    points = tuple(
-        _point(dimension, by_method.get(sweep.point(dimension), []), full_score=full.score, threshold=threshold)
-        for dimension in sweep.dimensions
+    found = _outcome(
+        sweep.method,
+        fraction,
+        _tried(None, by_method.get(FULL, [])),
+        [_tried(dimension, by_method.get(sweep.point(dimension), [])) for dimension in sweep.dimensions],
+        noise,
     )
-    smallest = next((point.dimension for point in points if point.reaches), None)
+    smallest = found.dimension
     deciding = [FULL, *(sweep.point(each) for each in sweep.dimensions if smallest is None or each < smallest)]
+    return replace(found, is_final=all(_ended(by_method.get(method, [])) >= tries for method in deciding))
+
+
+def mean_dimension(seeds: Sequence[Dimension], *, noise: Callable[[float], float] = usual_noise) -> Dimension:
+    """The outcome of the mean curve of sweeps with seeds of their own; of one it is that one.
+
+    What examples were measured on is the same for every seed, so that noise does not shrink with their number.
+
+    Args:
+        seeds: Outcomes of one sweep, at least one.
+        noise: As of `dimension_of`.
+    """
+    first = seeds[0]
+    full = _mean_point([one.full for one in seeds])
+    points = [_mean_point(points) for points in zip(*(one.points for one in seeds), strict=True)]
+    found = _outcome(first.method, first.fraction, full, points, noise)
+    return replace(found, is_final=all(one.is_final for one in seeds))
+
+
+def _mean_point(points: Sequence[SweepPoint]) -> SweepPoint:
+    """Of one dimension, over seeds; it has a score when each of them has."""
+    scores = [point.score for point in points if point.score is not None]
+    return replace(
+        points[0],
+        trials=sum(point.trials for point in points),
+        failed=sum(point.failed for point in points),
+        score=mean(scores) if len(scores) == len(points) else None,
+        deviation=stdev(scores) if len(scores) == len(points) > 1 else None,
+    )
+
+
+def _outcome(
+    method: str, fraction: float, full: SweepPoint, points: Sequence[SweepPoint], noise: Callable[[float], float]
+) -> Dimension:
+    """What scores say; whether they are final is not known here."""
+    threshold = fraction * full.score if full.score is not None and full.score > 0 else None
+    judged = tuple(_judged(point, full.score, threshold) for point in points)
     return Dimension(
-        method=sweep.method,
+        method=method,
         fraction=fraction,
-        full=full,
-        points=points,
+        full=_judged(full, full.score, None),
+        points=judged,
         threshold=threshold,
-        dimension=smallest,
-        is_final=all(_ended(by_method.get(method, [])) >= tries for method in deciding),
-        falls=_falls(points, noise),
+        dimension=next((point.dimension for point in judged if point.reaches), None),
+        is_final=False,
+        falls=_falls(judged, noise),
     )
 
 
@@ -219,16 +260,24 @@ def _falls(points: Iterable[SweepPoint], noise: Callable[[float], float]) -> tup
     return tuple(falls)
 
 
-def _point(
-    dimension: int | None, trials: list[TrialRecord], *, full_score: float | None, threshold: float | None
-) -> SweepPoint:
+def _tried(dimension: int | None, trials: list[TrialRecord]) -> SweepPoint:
+    """What became of a point, before it is held against full fine-tuning."""
     scores = [trial.score for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
-    score = max(scores, default=None)
     return SweepPoint(
         dimension=dimension,
         trials=len(trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
-        score=score,
+        score=max(scores, default=None),
+        deviation=None,
+        fraction_of_full=None,
+        reaches=False,
+    )
+
+
+def _judged(point: SweepPoint, full_score: float | None, threshold: float | None) -> SweepPoint:
+    score = point.score
+    return replace(
+        point,
         fraction_of_full=None if score is None or threshold is None or full_score is None else score / full_score,
         # a score of 0.72 is 90% of one of 0.8, whatever the last binary digit says
         reaches=score is not None and threshold is not None and score >= threshold * (1 - _ROUNDING),

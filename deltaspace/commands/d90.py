@@ -2,6 +2,7 @@
 
 import sys
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -13,13 +14,16 @@ from deltaspace.commands.options import json_option, may_take_over, set_option, 
 from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
 
     from studies.intrinsic import Dimension, Sweep
     from studies.launching import LaunchResult
     from studies.specification import Specification
+
+MOST_SEEDS = 1_000
+"""Of each of the two numbers; more is a slip."""
 
 
 def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -34,6 +38,7 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
     epilog=examples(
         "deltaspace d90 docstrings",
         "deltaspace d90 study.yaml --method intrinsic_did --dimensions 100,1000,10000",
+        "deltaspace d90 docstrings --tries 3 --seeds 3",
         "deltaspace d90 sst2 --set task.folder=./data/sst2 --tries 3 --json",
     ),
 )
@@ -62,10 +67,17 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
 )
 @click.option(
     "--tries",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_SEEDS),
     default=1,
     show_default=True,
     help="Studies of the sweep, each with a seed and learning rates of its own; the best score of a point counts.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
+    default=1,
+    show_default=True,
+    help="Repeat all tries so often: d90 of the mean scores, ± between seeds, and d90 of each seed.",
 )
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
 @storage_option
@@ -78,6 +90,7 @@ def command(  # noqa: PLR0913 - one argument per option
     fraction: float,
     dimensions: tuple[int, ...],
     tries: int,
+    seeds: int,
     settings: tuple[str, ...],
     storage: str,
     take_over: bool,
@@ -95,28 +108,33 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from deltaspace.commands.output import echo_json, show
     from deltaspace.describing import shape_of
-    from studies.intrinsic import Sweep, dimension_of, sweep_of
+    from studies.intrinsic import Sweep, dimension_of, mean_dimension, sweep_of
     from studies.specification import parse_override, specification_of
     from studies.store.ledger import Ledger
 
     overrides = dict(parse_override(setting) for setting in settings)
     specification = specification_of(study, overrides)
     sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
-    sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in range(1, tries + 1)]
+    attempts = range(1, seeds * tries + 1)
+    sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in attempts]
     results = _launched(sweeps, storage, take_over=take_over, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
-        trials = [trial for result in results for trial in ledger.trials(result.study.id)]
+        trials = [ledger.trials(result.study.id) for result in results]
         examples_measured = ledger.example_count(results[0].study.id)
     noise = _noise(specification.task.metric, examples_measured)
-    outcome = dimension_of(trials, sweep, fraction=fraction, tries=tries, noise=noise)
-    names = [result.study.name for result in results]
+    by_seed = [
+        dimension_of(chain(*trials[first : first + tries]), sweep, fraction=fraction, tries=tries, noise=noise)
+        for first in range(0, len(trials), tries)
+    ]
+    is_finished = len(results) == len(sweeps) and all(result.finished for result in results)
+    outcome = mean_dimension(by_seed, noise=noise)
     if as_json:
+        names = [result.study.name for result in results]
         left_out = {str(dimension): why for dimension, why in sweep.left_out}
-        is_finished = len(results) == tries and all(result.finished for result in results)
         found = {"d90": outcome.dimension, "finished": is_finished, "studies": names, "left_out": left_out}
-        echo_json({**found, "metric": specification.task.metric, "outcome": outcome})
+        echo_json({**found, "metric": specification.task.metric, "outcome": outcome, "seeds": by_seed})
     else:
-        show(_table(outcome, sweep, specification.task.metric))
+        show(_table(outcome, by_seed, sweep, specification.task.metric))
     last = results[-1]
     say(f"{last.study.name}: {last.reason}. See 'deltaspace show {last.study.name}'.", err=True)
     return exit_code(last)
@@ -147,7 +165,7 @@ def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, q
     return results
 
 
-def _table(outcome: "Dimension", sweep: "Sweep", metric: str) -> "RenderableType":
+def _table(outcome: "Dimension", by_seed: "Sequence[Dimension]", sweep: "Sweep", metric: str) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
@@ -155,20 +173,37 @@ def _table(outcome: "Dimension", sweep: "Sweep", metric: str) -> "RenderableType
 
     table = plain_table()
     table.add_column("dimension", justify="right")
-    for name in (metric, "of full", "trials", "failed"):
+    spread = ("±",) if len(by_seed) > 1 else ()
+    for name in (metric, *spread, "of full", "trials", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
     for point in (outcome.full, *outcome.points):
+        deviation = "-" if point.deviation is None else f"{point.deviation:.4f}"
         table.add_row(
             "full fine-tuning" if point.dimension is None else f"{point.dimension:,}",
             "-" if point.score is None else f"{point.score:.4f}",
+            *(deviation for _ in spread),
             "-" if point.fraction_of_full is None else f"{point.fraction_of_full:.1%}",
             str(point.trials),
             str(point.failed),
             style="bold" if point.dimension is not None and point.dimension == outcome.dimension else None,
         )
     left_out = [Text(f"left out {dimension:,}: {why}", "dim") for dimension, why in sweep.left_out]
+    seeds = [Text(_of_each(by_seed))] if spread else []
     falls = [Text(line, "yellow") for line in _not_monotone(outcome)]
-    return Group(table, *left_out, Text(), Text(_sentence(outcome)), *falls)
+    return Group(table, *left_out, Text(), Text(_sentence(outcome)), *seeds, *falls)
+
+
+def _of_each(by_seed: "Sequence[Dimension]") -> str:
+    """The dimension of each seed."""
+    found = [
+        "not known"
+        if one.threshold is None
+        else f"above {one.points[-1].dimension:,}"
+        if one.dimension is None
+        else f"{one.dimension:,}"
+        for one in by_seed
+    ]
+    return f"By mean scores; the {len(by_seed)} seeds alone: {'; '.join(found)} (± is between seeds)."
 
 
 def _not_monotone(outcome: "Dimension") -> list[str]:
@@ -179,7 +214,8 @@ def _not_monotone(outcome: "Dimension") -> list[str]:
     ]
     if not falls:
         return []
-    return [f"The curve is not monotone: {'; '.join(falls)}. Train longer, or take more --tries, before you trust it."]
+    advice = "Train longer, or take more --tries or --seeds, before you trust it."
+    return [f"The curve is not monotone: {'; '.join(falls)}. {advice}"]
 
 
 def _sentence(outcome: "Dimension") -> str:

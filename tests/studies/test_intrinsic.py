@@ -9,7 +9,7 @@ import pytest
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from studies.errors import LaunchError
-from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, sweep_of
+from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, mean_dimension, sweep_of
 from studies.specification import Specification, specification_from_mapping
 from studies.store.records import TrialRecord, TrialState
 
@@ -147,6 +147,41 @@ def test_of_several_tries_the_best_counts_and_only_complete_ones() -> None:
     assert found.is_final
     assert [point.score for point in found.points] == [0.74, None, None, None]
     assert (found.points[1].trials, found.points[1].failed) == (1, 1)
+
+
+def test_of_one_seed_the_mean_curve_is_its_own() -> None:
+    found = outcome(0.5, 0.9, 0.6, 0.79)
+    assert found.falls
+    assert mean_dimension([found]) == found
+
+
+def test_of_several_seeds_the_mean_scores_count() -> None:
+    """Alone they say 300 and 3,000; the means are 0.4, 0.7, 0.73 and 0.78 against 0.9 of 0.8."""
+    seeds = [outcome(0.5, 0.76, 0.74, 0.76, full=0.82), outcome(0.3, 0.64, 0.69, 0.8, full=0.78)]
+    assert [one.dimension for one in seeds] == [300, 3000]
+    found = mean_dimension(seeds)
+    assert found.threshold == pytest.approx(0.72)
+    assert [point.score for point in found.points] == pytest.approx([0.4, 0.7, 0.715, 0.78])
+    assert [point.fraction_of_full for point in found.points] == pytest.approx([0.5, 0.875, 0.89375, 0.975])
+    assert found.dimension == 3000
+    assert found.points[0].deviation == pytest.approx(0.1 * 2**0.5)
+    assert found.full.deviation == pytest.approx(0.02 * 2**0.5)
+    assert [point.trials for point in found.points] == [2, 2, 2, 2]
+    assert found.is_final
+
+
+def test_a_seed_without_a_score_leaves_the_mean_open() -> None:
+    found = mean_dimension([outcome(0.5, 0.6, 0.73, 0.79), outcome(0.5, 0.6, None, 0.79)])
+    assert found.points[2].score is None
+    assert found.points[2].deviation is None
+    assert (found.dimension, found.is_final) == (3000, False)
+
+
+def test_a_fall_of_one_seed_may_be_none_of_the_mean() -> None:
+    falling, rising = outcome(0.5, 0.76, 0.6, 0.79), outcome(0.3, 0.5, 0.7, 0.8)
+    assert falling.falls
+    assert not mean_dimension([falling, rising]).falls
+    assert mean_dimension([falling, falling]).falls == falling.falls
 
 
 @pytest.fixture(scope="module")

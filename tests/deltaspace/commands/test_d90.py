@@ -135,6 +135,29 @@ def test_more_tries_run_the_new_ones(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert [point["trials"] for point in found["outcome"]["points"]] == [2, 2, 2]
 
 
+def test_seeds_repeat_all_tries_and_are_told_alone_and_together(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run()
+    monkeypatch.setattr(Factory, "scores", (0.8, 0.75, 0.76, 0.79))
+    code, out, err = run("--seeds", "2")
+    assert code == 0, err
+    words = " ".join(out.split())
+    assert "full fine-tuning 0.8000 0.0000 - 2 0" in words
+    assert "300 0.6250 0.1768 78.1% 2 0" in words
+    assert "1,000 0.7450 0.0212 93.1% 2 0" in words
+    assert "d90 of intrinsic_said: 1,000, the smallest" in words
+    assert "By mean scores; the 2 seeds alone: 1,000; 300 (± is between seeds)." in words
+    found = json.loads(run("--seeds", "2", "--json")[1])
+    assert found["studies"] == ["reviews-d90-said", "reviews-d90-said-2"]
+    assert ([seed["dimension"] for seed in found["seeds"]], found["d90"]) == ([1000, 300], 1000)
+
+
+def test_seeds_and_tries_are_studies_side_by_side(run: Run) -> None:
+    found = json.loads(run("--seeds", "2", "--tries", "2", "--json")[1])
+    assert found["studies"] == [f"reviews-d90-said{mark}" for mark in ("", "-2", "-3", "-4")]
+    assert [[point["trials"] for point in seed["points"]] for seed in found["seeds"]] == [[2, 2, 2]] * 2
+    assert [point["trials"] for point in found["outcome"]["points"]] == [4, 4, 4]
+
+
 def test_a_study_that_did_not_end_is_said_to_be_open(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("--set", "fleet.time_budget=0.0001s", "--tries", "2")
     code, out, err = run(*arguments)
@@ -172,6 +195,8 @@ def test_an_interrupted_sweep_begins_no_other_and_says_so(run: Run, monkeypatch:
         (("--dimensions", "0"), "must be whole numbers from 1"),
         (("--fraction", "1.5"), "1.5"),
         (("--method", "lora_qv"), "lora_qv"),
+        (("--seeds", "0"), "1<=x<=1000"),
+        (("--tries", f"1{30 * '0'}"), "1<=x<=1000"),
     ],
 )
 def test_misuse_is_said_in_one_line(run: Run, arguments: tuple[str, ...], problem: str) -> None:
