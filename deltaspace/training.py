@@ -65,7 +65,11 @@ def trained_specification(
 
 
 def predict(
-    folder: str | Path, texts: str | Sequence[str | Sequence[str]], *, batch_size: int = 32, backbone: str | None = None
+    folder: str | Path,
+    texts: str | Sequence[str | Sequence[object]],
+    *,
+    batch_size: int = 32,
+    backbone: str | None = None,
 ) -> Table:
     """What an export makes of texts, one row each in their order.
 
@@ -76,7 +80,8 @@ def predict(
     Args:
         folder: What `Study.export` or `train` wrote.
         texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. A text by
-            itself is one row.
+            itself is one row. Where the task joins lists, a list stands for a text: the turns of a dialogue, plain or
+            as messages.
         batch_size: Texts of a pass.
         backbone: Where the backbone is now; None takes the one that the export names.
 
@@ -94,7 +99,7 @@ def predict(
     options = PredictionOptions(batch_size=batch_size, backbone=backbone)
     rows = [
         {
-            "text": text if isinstance(text, str) else " | ".join(text),
+            "text": text if isinstance(text, str) else " | ".join(map(str, text)),
             "prediction": one.answer,
             "probability": None if one.scores is None else one.scores[one.answer],
         }

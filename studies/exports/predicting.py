@@ -13,10 +13,12 @@ from search_space.nearest import nearest
 from studies.errors import StudiesError
 from studies.specification.task import task_from_json
 from trial_runner.tasks import TASK_KINDS, Task
-from trial_runner.tasks.data.linearise import linearise
 
 if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction
+
+Given = str | Sequence[object]
+"""What is predicted: a text, or a text for each column that the task reads, or a list in place of such a text."""
 
 _ADDED = ("prediction", "scores")
 _TRANSLATION = "translation"
@@ -62,6 +64,14 @@ class _Plan:
     columns: tuple[str, ...]
     task: Task | None
 
+    def texts(self, values: Sequence[object]) -> list[object]:
+        """What stands at each key as training read it, such as the turns of a dialogue joined; else as it is."""
+        if self.task is None:
+            return list(values)
+        kind = TASK_KINDS[self.task.kind]
+        names = kind.read_columns(self.task)
+        return [kind.as_read(self.task, name, value) for name, value in zip(names, values, strict=True)]
+
 
 def predict(
     folder: Path,
@@ -89,7 +99,7 @@ def predict(
     _check_is_new(output)
     plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
     rows = _read_rows(source)
-    texts = [_texts(row, plan.columns, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
+    texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
     predictions = _predictions(folder, texts, plan, options, tell) if rows else []
     _write_rows(output, rows, predictions)
     return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
@@ -152,11 +162,10 @@ def _row(line: str, where: str) -> dict[str, Any]:
     return row
 
 
-def _texts(row: Mapping[str, Any], columns: Sequence[str], where: str) -> tuple[str, ...]:
+def _texts(row: Mapping[str, Any], plan: _Plan, where: str) -> tuple[str, ...]:
     """The texts that are read of a line."""
     texts = []
-    for name in columns:
-        value = linearise(_value(row, name, where))
+    for name, value in zip(plan.columns, plan.texts([_value(row, name, where) for name in plan.columns]), strict=True):
         if not isinstance(value, str) or not value.strip():
             raise StudiesError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
         texts.append(value)
@@ -223,11 +232,12 @@ def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def predict_texts(folder: Path, texts: Sequence[str | Sequence[str]], options: PredictionOptions) -> "list[Prediction]":
+def predict_texts(folder: Path, texts: Sequence[Given], options: PredictionOptions) -> "list[Prediction]":
     """Predictions of texts that are at hand, in their order.
 
     Args:
-        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question.
+        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. Where the task
+            joins lists, a list stands for a text: the turns of a dialogue, plain or as messages.
 
     Raises:
         StudiesError: If a text is blank, or there are not as many as the task reads.
@@ -237,11 +247,23 @@ def predict_texts(folder: Path, texts: Sequence[str | Sequence[str]], options: P
     from trial_runner.export.writing import DELTA_FACTS
 
     plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
-    rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-    for number, row in enumerate(rows):
-        if len(row) != len(plan.columns) or not all(text.strip() for text in row):
-            raise StudiesError(
-                f"text {number} must be {len(plan.columns)} texts that are not blank ({', '.join(plan.columns)}); "
-                f"got {row!r}."
-            )
+    rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]
     return _predictions(folder, rows, plan, options, lambda done, lines: None) if rows else []
+
+
+def _given_texts(given: Given, plan: _Plan, number: int) -> tuple[str, ...]:
+    """The texts of what is predicted; of one column a list is its text, but for a list of one text."""
+    count = len(plan.columns)
+    if isinstance(given, str):
+        parts: tuple[object, ...] = (given,)
+    elif count == 1 and not (len(given) == 1 and isinstance(given[0], str)):
+        parts = (list(given),)
+    else:
+        parts = tuple(given)
+    read = plan.texts(parts) if len(parts) == count else []
+    row = tuple(text for text in read if isinstance(text, str) and text.strip())
+    if len(row) != count:
+        raise StudiesError(
+            f"text {number} must be {count} texts that are not blank ({', '.join(plan.columns)}); got {parts!r}."
+        )
+    return row

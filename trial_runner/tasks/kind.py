@@ -172,6 +172,10 @@ class TaskKind(Protocol):
         """Columns of what a model reads, in the order in which predictions take their texts."""
         ...
 
+    def as_read(self, task: Task, column: str, value: object) -> object:
+        """What is read of a value in one of these columns for a prediction: a text, where one can be made of it."""
+        ...
+
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> Preparation:

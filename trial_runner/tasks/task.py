@@ -95,8 +95,8 @@ class Task:
         answers: The column of the answers: a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a
             conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA. Null is ``answers``.
         join: Put between the texts where a column of what is read holds lists of texts, such as the turns of a
-            dialogue; null refuses lists. Of messages with a role and a content, a text task reads all but the last
-            and learns the last.
+            dialogue; null refuses lists. Of messages with a role and a content, a text task whose source is its
+            target, too, reads all but the last and learns the last.
         group: Column whose values are measured on their own too, as ``bleu_seen``.
         groups: Names of the groups and the values of each; empty makes every value a group.
         instruction: Put before every source, such as ``translate English to German:``.

@@ -37,6 +37,7 @@ def rows_of(size: int) -> list[dict[str, Any]]:
         text = " ".join([*WORDS[: 1 + (number * 5) % 7], str(number)])
         both = {"en": text, "de": " ".join(reversed(text.split()))}
         rows.append({"text": text, "about": "sea", "label": ["none", "some"][number % 2], "translation": both})
+        rows[-1]["turns"] = [text, "sea"]
     return rows
 
 
@@ -111,6 +112,32 @@ def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
     assert len({line["scores"]["some"] for line in found}) > 10
     assert json.loads(out)["lines"] == sum(json.loads(out)["labels"].values()) == 23
     assert err.splitlines()[-1] == "predicted 23 of 23"
+
+
+def test_lists_of_texts_are_joined_as_in_training(
+    predict: Predict,
+    tiny_backbone: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = {"folder": "task", "text": "turns", "label": "label", "join": " / ", "max_tokens": 24}
+    folder = trained(tmp_path_factory.mktemp("turns"), tiny_backbone("roberta"), task, monkeypatch)
+    turns = [row["turns"] for row in rows_of(9)]
+    code, _, err = predict(as_lines([{"turns": some} for some in turns]), folder=folder)
+    assert code == 0, err
+    found = predicted(tmp_path)
+    (tmp_path / "out.jsonl").unlink()
+    assert predict(as_lines([{"turns": " / ".join(some)} for some in turns]), folder=folder)[0] == 0
+    assert [line["scores"] for line in predicted(tmp_path)] == [line["scores"] for line in found]
+    assert len({line["scores"]["some"] for line in found}) > 5
+    named = deltaspace.predict(folder, turns)
+    assert named.column("probability") == pytest.approx([max(line["scores"].values()) for line in found], abs=1e-12)
+    (tmp_path / "out.jsonl").unlink()
+    code, _, err = predict(as_lines([{"turns": [1, 2]}]), folder=folder)
+    assert code == 1
+    assert "line 1 of " in err
+    assert "must have a text that is not blank at 'turns'; got [1, 2]." in err
 
 
 def test_an_empty_file_gives_an_empty_file(predict: Predict, tmp_path: Path) -> None:

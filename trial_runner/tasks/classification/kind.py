@@ -7,6 +7,7 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.preparing import ClassificationPreparation
 from trial_runner.tasks.classification.raw import label_column, text_columns
+from trial_runner.tasks.data.dialogues import as_one_text
 from trial_runner.tasks.kind import check_length
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.task import Task
@@ -41,6 +42,10 @@ class Classification:
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""
         return text_columns(task)
+
+    def as_read(self, task: Task, column: str, value: object) -> object:
+        """See `TaskKind`."""
+        return as_one_text(value, task.join)
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+_SYSTEM = "system"
+
 
 def is_conversation(value: Any) -> bool:
     """Whether a value is a list of messages, each with a ``role`` and a ``content``."""
@@ -26,6 +28,18 @@ def as_one_text(value: Any, join: str | None) -> Any:
 def before_the_answer(value: Any) -> Any:
     """A conversation without its last message; what is none stays as it is."""
     return value[:-1] if is_conversation(value) else value
+
+
+def up_to_the_question(value: Any) -> Any:
+    """A conversation that waits for an answer: without its last message where that is no question.
+
+    Questions are asked by who began, apart from a system. What is no conversation stays as it is.
+    """
+    if not is_conversation(value):
+        return value
+    roles = [each["role"] for each in value]
+    asking = next((role for role in roles if role != _SYSTEM), _SYSTEM)
+    return value if roles[-1] == asking else before_the_answer(value)
 
 
 def last_answer(value: Any) -> Any:

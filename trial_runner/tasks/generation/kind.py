@@ -11,8 +11,21 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.encode import TextEncoder
-from trial_runner.tasks.generation.questions import QUESTION_KEYS, question_columns, questioned, read_questions
-from trial_runner.tasks.generation.raw import PAIR_KEYS, RawTextSplit, instructed, pair_columns, read_pairs
+from trial_runner.tasks.generation.questions import (
+    QUESTION_KEYS,
+    question_as_read,
+    question_columns,
+    questioned,
+    read_questions,
+)
+from trial_runner.tasks.generation.raw import (
+    PAIR_KEYS,
+    RawTextSplit,
+    instructed,
+    pair_columns,
+    read_pairs,
+    source_as_read,
+)
 from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
 from trial_runner.tasks.kind import Cut, check_length, place_facts
@@ -45,6 +58,7 @@ class Generation:
         read_keys: Of those that are read, in the order of ``source_of``.
         read: Takes the rows of a task out of a dataset.
         source_of: What a model reads, of the texts of a row.
+        as_read: Makes a text of a value in a column that is read, for a prediction.
         merges_sources: Whether rows of validation and test with the same source are one, with all their references.
         learns_every_reference: Whether each reference of train is learned rather than the first.
     """
@@ -57,6 +71,7 @@ class Generation:
     columns: Callable[[Task], Mapping[str, str | None]] = pair_columns
     read: Callable[["Dataset", Task, str, str], RawTextSplit] = read_pairs
     source_of: Callable[..., str] = str
+    as_read: Callable[[Task, str, object], object] = source_as_read
     other_keys: tuple[str, ...] = _WRITTEN_KEYS
     merges_sources: bool = False
     learns_every_reference: bool = True
@@ -220,5 +235,6 @@ QUESTION_ANSWERING = Generation(
     columns=question_columns,
     read=read_questions,
     source_of=questioned,
+    as_read=question_as_read,
     learns_every_reference=False,
 )

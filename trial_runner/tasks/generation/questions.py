@@ -42,6 +42,11 @@ def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") 
     )
 
 
+def question_as_read(task: Task, column: str, value: object) -> object:
+    """A context whose texts are joined; a question as it is."""
+    return as_one_text(value, task.join) if column == question_columns(task)["context"] else value
+
+
 def questioned(context: str, question: str) -> str:
     """A question and what it is about, as a model reads them."""
     return f"question: {question} context: {context}"

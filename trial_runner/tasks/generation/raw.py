@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
-from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, last_answer
+from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, last_answer, up_to_the_question
 from trial_runner.tasks.data.linearise import linearise
 from trial_runner.tasks.data.rows import normalised
 from trial_runner.tasks.task import Task
@@ -91,8 +91,10 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     for name in (source, measured):
         check_column(dataset, name, split)
     values = column(dataset, source, split)
+    if source == target:
+        values = [before_the_answer(value) for value in values]
     sources = tuple(
-        read_source(linearise(as_one_text(before_the_answer(value), task.join)), source, task, split, row)
+        read_source(linearise(as_one_text(value, task.join)), source, task, split, row)
         for row, value in enumerate(values, start=1)
     )
     references = _texts(dataset, measured, task, split)
@@ -104,6 +106,12 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         subjects=sources,
         groups=groups,
     )
+
+
+def source_as_read(task: Task, column: str, value: object) -> object:
+    """A source as it is read: lists of texts or triples as one text, a conversation up to what is to be answered."""
+    asked = up_to_the_question(value) if column == task.target else value
+    return linearise(as_one_text(asked, task.join))
 
 
 def read_source(value: object, name: str, task: Task, split: str, row: int) -> str:

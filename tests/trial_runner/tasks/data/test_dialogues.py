@@ -54,6 +54,37 @@ def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows) -> None:
     three = read_pairs(Dataset.from_list([{"messages": ["a", "b", "c"], "to": "d"}]), task_to(task), "train")
     assert three.sources == ("a\nb\nc",)  # three texts, not a triple
 
+    messages = read_pairs(Dataset.from_list([{"messages": CHAT, "to": "d"}]), task_to(task), "train")
+    assert messages.sources == ("user: Hi\nassistant: Hello",)  # what is learned stands elsewhere
+
+
+SYSTEM = {"role": "system", "content": "Be."}
+MORE = [*CHAT, {"role": "user", "content": "Bye"}]
+ASKED = "user: Hi\nassistant: Hello\nuser: Bye"
+TEXTS = {"kind": "summarisation", "folder": ".", "source": "messages", "join": "\n"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "column", "value", "read"),
+    [
+        (TEXTS | {"target": "messages"}, "messages", CHAT, "user: Hi"),
+        (TEXTS | {"target": "messages"}, "messages", MORE, ASKED),
+        (TEXTS | {"target": "messages"}, "messages", [SYSTEM, *MORE], f"system: Be.\n{ASKED}"),
+        (TEXTS | {"target": "to"}, "messages", CHAT, "user: Hi\nassistant: Hello"),
+        (TEXTS | {"target": "to"}, "messages", ["a", "b", "c"], "a\nb\nc"),
+        (TEXTS | {"target": "to", "join": None}, "messages", ["a", "b", "c"], "| a : b : c"),
+        ({"folder": ".", "text": ("text",), "join": " / "}, "text", ["a ", "b"], "a / b"),
+        ({"folder": ".", "text": ("text",)}, "text", ["a ", "b"], ["a ", "b"]),
+        ({"kind": "question_answering", "folder": ".", "join": " "}, "context", CHAT, "user: Hi assistant: Hello"),
+        ({"kind": "question_answering", "folder": ".", "join": " "}, "question", ["a", "b"], ["a", "b"]),
+    ],
+)
+def test_a_prediction_reads_lists_as_training_did(keys, column, value, read) -> None:
+    from trial_runner.tasks import TASK_KINDS, Task
+
+    task = Task(**keys)
+    assert TASK_KINDS[task.kind].as_read(task, column, value) == read
+
 
 def task_to(task):
     from dataclasses import replace
