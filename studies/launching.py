@@ -382,6 +382,10 @@ def run_fleet(
         workers=None if fleet.workers == "auto" else int(fleet.workers),
         pack=None if fleet.pack == "auto" else int(fleet.pack),
         time_budget_seconds=fleet.time_budget,
+        gpus=None if fleet.gpus == "auto" else int(fleet.gpus),
+        cpus=None if fleet.cpus == "auto" else int(fleet.cpus),
+        accelerator=fleet.accelerator,
+        snapshot_seconds=fleet.snapshot_every or math.inf,
     )
     with Interrupts() as interrupts:
         watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)

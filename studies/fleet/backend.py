@@ -1,5 +1,6 @@
 """What every backend is given and what it returns."""
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -30,11 +31,19 @@ class FleetOptions:
         workers: How many workers; None is one per GPU, else one per core.
         pack: Trials that a worker trains in one pass; None is as many as its memory holds, see `pack_size`.
         time_budget_seconds: After so long the running trials are laid aside; None for no limit.
+        gpus: Of each worker, 0 or 1; None is one where the machines have any.
+        cpus: Cores of each worker; None is as many as every worker can have.
+        accelerator: The kind of its GPU, as Ray names it; None for any.
+        snapshot_seconds: Between two measurements trials are snapshot so often.
     """
 
     workers: int | None = None
     pack: int | None = 1
     time_budget_seconds: float | None = None
+    gpus: int | None = None
+    cpus: int | None = None
+    accelerator: str | None = None
+    snapshot_seconds: float = math.inf
 
 
 def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:

@@ -4,7 +4,7 @@ Tune places the workers, gives them their cores and GPUs and restarts them where
 schedules nothing, and its run folder is thrown away: the ledger is the truth. Whatever Ray does to the process that
 drives it, hang or abort, happens to this one; the launching process (`studies.fleet.tune`) watches it and ends it.
 
-Started as ``python -m studies.fleet.driver FILE_DESCRIPTOR PARENT``.
+Started as ``python -m studies.fleet.driver FILE_DESCRIPTOR PARENT ORDER``.
 """
 
 import contextlib
@@ -16,42 +16,31 @@ import sys
 import threading
 import time
 import uuid
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray import tune
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.errors import LaunchError, StudiesError
-from studies.fleet.backend import FleetOptions, pack_size
+from studies.fleet.backend import pack_size
 from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop
-from studies.fleet.keeper_actor import PULSE, KeeperActor
+from studies.fleet.growth import Failures, Growth
+from studies.fleet.keeper_actor import FILES, PULSE, KeeperActor
 from studies.fleet.keeper_watch import KeeperWatch
-from studies.fleet.tune_worker import PackTrainable
+from studies.fleet.nodes import Nodes
+from studies.fleet.places import share_of
+from studies.fleet.tune_worker import Home, PackTrainable
 from studies.keeping.progress import Standing
 
 _LOOK_SECONDS = 0.1
 _LEAVING_SECONDS = 15.0
+_PLACE_SECONDS = 30.0
 _OBJECT_STORE_BYTES = 100_000_000
 _VITAL = ("gcs_server", "raylet")
 _SET_PARENT_DEATH_SIGNAL = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
-    """How many workers, and what each is given.
-
-    Attributes:
-        workers: Their number.
-        cores: Of each.
-        gpus: Of each: one, or none.
-    """
-
-    workers: int
-    cores: int
-    gpus: int
 
 
 def main() -> None:
@@ -59,7 +48,7 @@ def main() -> None:
     connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
     os.set_inheritable(connection.fileno(), False)  # else its children could keep open what ends with this process
     _end_with(parent)
-    order: Order = pickle.loads(connection.recv_bytes())
+    order: Order = pickle.loads(Path(sys.argv[3]).read_bytes())
     try:
         ended = Ended(standing=_driven(order, connection))
     except StudiesError as error:
@@ -96,25 +85,30 @@ def _explained(error: Exception) -> LaunchError:
 def _driven(order: Order, connection: Connection) -> Standing:
     """Run the fleet until the study is done or it is told to stop."""
     connection.send(Started(processes=_start_ray(order)))
-    plan = order.plan
-    places = _places(order.options)
-    name = f"launch {uuid.uuid4().hex[:12]}"
-    actor: Any = ray.remote(concurrency_groups={PULSE: 2})(KeeperActor)
+    plan, options = order.plan, order.options
+    share = share_of(Nodes().staying, options, is_own=order.address is None)
+    growth = Growth(share, options.workers)
+    context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
+    actor: Any = ray.remote(concurrency_groups={PULSE: 2, FILES: 2})(KeeperActor)
+    # where the launch is: its database may be a file of this machine, and the study's folder is here
+    here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
     limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
-    handle = actor.options(name=name, **limits).remote(plan, name)
-    slots, fitting = pack_size(order.options, plan, places.workers)
+    handle = actor.options(name=name, scheduling_strategy=here, **limits).remote(plan, name)
+    slots, fitting = pack_size(options, plan, growth.wanted)
     trainable = tune.with_parameters(
         PackTrainable,
         plan=plan,
         factory=order.factory,
         slots=slots,
         fitting=fitting,
-        threads=min(places.cores, order.asked_threads or places.cores),
-        keeper=name,
-        namespace=ray.get_runtime_context().namespace,
+        snapshot_seconds=options.snapshot_seconds,
+        threads=max(1, min(share.cores, order.asked_threads or share.cores)),
+        home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
-    fleet = _Fleet(_tuner(trainable, places, order.folder))
-    return _watch_over(fleet, KeeperWatch(handle, plan), connection)
+    failures = Failures()
+    fleet = _Fleet(_tuner(trainable, growth, failures, order.folder))
+    keeper = KeeperWatch(handle, plan)
+    return _watch_over(fleet, keeper, connection, _Beginning(keeper, growth, failures))
 
 
 def _start_ray(order: Order) -> dict[str, int]:
@@ -150,17 +144,38 @@ class _Fleet(threading.Thread):
             self.error = error
 
 
-def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection) -> Standing:
+class _Beginning:
+    """Whether workers begin at all, and whether one that never begins is started again and again."""
+
+    def __init__(self, keeper: KeeperWatch, growth: Growth, failures: Failures) -> None:
+        self._keeper = keeper
+        self._growth = growth
+        self._failures = failures
+        self._since = time.monotonic()
+
+    def look(self) -> str:
+        """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
+
+        Raises:
+            LaunchError: If workers end before they have begun.
+        """
+        self._failures.check(self._keeper.met)
+        if self._keeper.met or time.monotonic() - self._since < _PLACE_SECONDS:
+            return ""
+        return f"no node has {self._growth.share.words} free for a worker; waiting for one"
+
+
+def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection, beginning: _Beginning) -> Standing:
     """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
     fleet.start()
     over_since: float | None = None
     while fleet.is_alive():
-        _look(keeper, connection)
+        _look(keeper, connection, beginning.look())
         if not _is_over(keeper.standing):
             over_since = None
         elif over_since is None:
             over_since = time.monotonic()
-        elif time.monotonic() - over_since > _LEAVING_SECONDS:
+        elif not keeper.met or time.monotonic() - over_since > _LEAVING_SECONDS:
             break
         fleet.join(_LOOK_SECONDS)
     while not _look(keeper, connection):
@@ -178,14 +193,14 @@ def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection) -> S
     return standing
 
 
-def _look(keeper: KeeperWatch, connection: Connection) -> bool:
+def _look(keeper: KeeperWatch, connection: Connection, lacks: str = "") -> bool:
     """Hear the launching process and the keeper, and tell the one of the other; True when the keeper has answered."""
     while connection.poll():
         told: Stop = connection.recv()
         keeper.stop_reason = told.reason
     is_new = keeper.look()
     progress = None if keeper.standing is None else keeper.standing.progress
-    connection.send(Shown(progress=progress, waits_for=keeper.waits_for))
+    connection.send(Shown(progress=progress, waits_for=keeper.waits_for or lacks))
     return is_new
 
 
@@ -196,33 +211,18 @@ def _is_over(standing: Standing | None) -> bool:
     return standing.is_done or standing.halted is not None or bool(standing.drained and not standing.progress.running)
 
 
-def _tuner(trainable: Any, places: _Places, folder: Path) -> tune.Tuner:
-    resources = {"cpu": places.cores, "gpu": places.gpus}
+def _tuner(trainable: Any, growth: Growth, failures: Failures, folder: Path) -> tune.Tuner:
     return tune.Tuner(
-        tune.with_resources(trainable, resources),
-        param_space={"place": tune.grid_search([f"worker-{index}" for index in range(places.workers)])},
-        tune_config=tune.TuneConfig(num_samples=1),
+        tune.with_resources(trainable, tune.PlacementGroupFactory([growth.share.bundle])),
+        tune_config=tune.TuneConfig(search_alg=growth.searcher, num_samples=-1),
         run_config=tune.RunConfig(
             name="fleet",
             storage_path=str(folder / "tune"),
             failure_config=tune.FailureConfig(max_failures=-1),
+            callbacks=[failures],
             verbose=0,
         ),
     )
-
-
-def _places(options: FleetOptions) -> _Places:
-    """Divide what the cluster has.
-
-    Raises:
-        LaunchError: If there are fewer GPUs than workers.
-    """
-    resources = ray.cluster_resources()
-    cpus, gpus = int(resources.get("CPU", 1)), int(resources.get("GPU", 0))
-    workers = options.workers or gpus or cpus
-    if gpus and workers > gpus:
-        raise LaunchError(f"every worker has a GPU of its own; got {workers} workers and {gpus} GPUs. Ask for fewer.")
-    return _Places(workers=workers, cores=max(1, cpus // workers), gpus=1 if gpus else 0)
 
 
 if __name__ == "__main__":

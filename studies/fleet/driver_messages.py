@@ -5,8 +5,12 @@ from pathlib import Path
 
 from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory
+from studies.fleet.trial_files import FolderMark
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing
+
+ORDER = "order"
+"""The file in the launch's folder that holds the driver's order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +22,7 @@ class Order:
         asked_threads: The most threads that the user lets a worker compute with; None if they do not say.
         address: Of a Ray that runs already; None for one of the launch's own.
         folder: Lives as long as the launch, and only its user can enter it.
+        mark: Tells a worker on another node whether it sees the study's folder; None without other nodes.
     """
 
     plan: StudyPlan
@@ -27,6 +32,7 @@ class Order:
     asked_threads: int | None
     address: str | None
     folder: Path
+    mark: FolderMark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from studies.fleet.driver_messages import Order, Said, Stop
+from studies.fleet.driver_messages import ORDER, Order, Said, Stop
 from studies.fleet.runners import TorchRunnerFactory
 
 _END_SECONDS = 5.0
@@ -36,13 +38,16 @@ class DriverProcess:
         self._order = order
         self._environment = environment
         self._log = order.folder / "driver.log"
+        self._heard: queue.SimpleQueue[Said | None] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
         """Start it and give it its order."""
         order = _pickled(self._order)  # first: what cannot travel leaves no process behind
+        (self._order.folder / ORDER).write_bytes(order)  # not through the pipe: nobody may read that
         self._connection, its = Pipe()
         # its modules are those of this process, not what lies in the folder where it was started
         command = [sys.executable, "-P", "-m", "studies.fleet.driver", str(its.fileno()), str(os.getpid())]
+        command.append(str(self._order.folder / ORDER))
         paths = [path or str(Path.cwd()) for path in sys.path]
         hidden = _NOT_OF_ITS_OWN if self._order.address is None else frozenset()
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
@@ -58,9 +63,18 @@ class DriverProcess:
                 start_new_session=True,
             )
         its.close()
-        with suppress(BrokenPipeError):
-            self._connection.send_bytes(order)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         return self
+
+    def _listen(self) -> None:
+        """Take in what it says: a message of which only a part ever comes keeps this thread, and no other."""
+        while True:
+            try:
+                self._heard.put(self._connection.recv())
+            except (EOFError, OSError):
+                self._heard.put(None)
+                return
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -68,7 +82,6 @@ class DriverProcess:
         """End it, and whatever is left of its session."""
         if kind is None and self._order.address is not None:
             self._code(_LEAVE_SECONDS)  # it leaves the cluster
-        self._connection.close()
         until = time.monotonic() + _END_SECONDS
         while (left := _session(self._process.pid)) and time.monotonic() < until:
             for pid in left:
@@ -78,6 +91,9 @@ class DriverProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait(_END_SECONDS)
+        self._listener.join(_END_SECONDS)
+        if not self._listener.is_alive():
+            self._connection.close()
 
     def hear(self, seconds: float) -> Said | None:
         """What it says next; None when it says nothing for so long.
@@ -86,11 +102,12 @@ class DriverProcess:
             EOFError: If it has ended.
         """
         try:
-            if not self._connection.poll(seconds):
-                return None
-            said: Said = self._connection.recv()
-        except ConnectionError as error:
-            raise EOFError from error
+            said = self._heard.get(timeout=seconds) if seconds else self._heard.get_nowait()
+        except queue.Empty:
+            return None
+        if said is None:
+            self._heard.put(None)
+            raise EOFError
         return said
 
     def stop(self, reason: str) -> None:

@@ -1,7 +1,7 @@
 """A folder that lives as long as a launch, for nobody else's eyes; those of launches that were killed are removed.
 
-A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The lock is held before
-it can be found, so no other launch takes a folder for one that was left behind.
+A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The folder has its name
+only once the lock is held, so one without a lock was left behind: a process of Ray that was dying has written into it.
 """
 
 import fcntl
@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "deltaspace-"
+_UNNAMED = "new-deltaspace-"
+_REMOVALS = 3
 _LOCK = "launch.lock"
 _FORGOTTEN_SECONDS = 24 * 3600.0
 _LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
@@ -27,14 +29,33 @@ def launch_folder() -> Iterator[Path]:
     parent = usual if len(str(usual)) <= _LONGEST_PARENT else Path("/tmp")
     for folder in parent.glob(f"{_PREFIX}*"):
         _remove_if_left(folder)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    for folder in parent.glob(f"{_UNNAMED}*"):
+        _remove_if_old(folder)
+    folder = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
     try:
-        with (folder / f"{_LOCK}.new").open("w") as file:
+        with (folder / _LOCK).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            (folder / f"{_LOCK}.new").rename(folder / _LOCK)
+            folder = folder.rename(parent / folder.name.replace(_UNNAMED, _PREFIX))
             yield folder
     finally:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a launch that ends, and what a process that is dying writes there meanwhile."""
+    for _ in range(_REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+
+
+def _remove_if_old(folder: Path) -> None:
+    """Remove a folder of this user whose launch was killed before it had a name."""
+    with suppress(OSError):
+        owner = folder.lstat()
+        is_old = time.time() - owner.st_mtime > _FORGOTTEN_SECONDS
+        if is_old and stat.S_ISDIR(owner.st_mode) and owner.st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_if_left(folder: Path) -> None:
@@ -44,9 +65,7 @@ def _remove_if_left(folder: Path) -> None:
         if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.geteuid():
             return
         if not (folder / _LOCK).is_symlink() and not (folder / _LOCK).exists():
-            # a process of Ray that was dying has written into a folder that was removed
-            if time.time() - owner.st_mtime > _FORGOTTEN_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             return
         # opened without waiting: a pipe in its place would wait for a writer
         lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

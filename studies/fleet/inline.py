@@ -1,19 +1,23 @@
 """One worker in this process: no Ray, no second process, nothing to wait for."""
 
 import os
+import threading
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
+from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker, crash_reason
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing, progress_before
 from studies.store.patience import Patience
 from trial_runner.requests import PackRunner
+
+_HOLDS_PER_LEASE = 6
 
 
 def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
@@ -22,7 +26,6 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
     See `studies.fleet.backend.Backend`.
     """
     cores = len(os.sched_getaffinity(0))
-    runner = factory(min(cores, asked_threads() or cores))
     shown = progress_before(plan)
 
     def tell(text: str) -> None:
@@ -43,6 +46,8 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         return keeper.is_drained
 
     try:
+        with _held(keeper, plan.lease_seconds):
+            runner = factory(min(cores, asked_threads() or cores))
         while not _work(keeper, plan, runner, options, should_leave=look):
             pass
         standing = keeper.standing()
@@ -51,6 +56,25 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         return standing
     finally:
         keeper.close()
+
+
+@contextmanager
+def _held(keeper: StudyKeeper, lease_seconds: float) -> Iterator[None]:
+    """Say that the study is being run while this process is busy with something else: a large backbone takes long."""
+    is_over = threading.Event()
+
+    def hold() -> None:
+        while not is_over.wait(lease_seconds / _HOLDS_PER_LEASE):
+            with suppress(StudiesError):  # the keeper says it again when it is asked
+                keeper.hold()
+
+    holding = threading.Thread(target=hold, daemon=True)
+    holding.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        holding.join()
 
 
 def _work(
@@ -75,7 +99,8 @@ def _work(
         runner=runner,
         slots=slots,
         fitting=fitting,
-        folder=plan.artefacts,
+        snapshot_seconds=options.snapshot_seconds,
+        files=FilesInFolder(runner, plan.artefacts),
         should_leave=should_leave,
     )
     try:

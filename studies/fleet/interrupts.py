@@ -1,12 +1,23 @@
-"""Ctrl-C and SIGTERM as a wish to stop cleanly; a second one stops at once."""
+"""Ctrl-C, SIGTERM and SIGUSR1 as a wish to stop cleanly; a second one stops at once.
+
+Batch systems send SIGUSR1 a while before they end a job. `timeout` and some shells send SIGTERM twice in one breath, to
+the process and to its group: that is one wish.
+"""
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Self
 
-_REASONS = {signal.SIGINT: "interrupted by Ctrl-C", signal.SIGTERM: "told to stop by SIGTERM"}
-_GRACE_SECONDS = {signal.SIGINT: 30.0, signal.SIGTERM: 6.0}  # container managers kill after 10 s
+_REASONS = {
+    signal.SIGINT: "interrupted by Ctrl-C",
+    signal.SIGTERM: "told to stop by SIGTERM",
+    signal.SIGUSR1: "told to stop by SIGUSR1",
+}
+# container managers kill 10 s after SIGTERM
+_GRACE_SECONDS = {signal.SIGINT: 30.0, signal.SIGTERM: 6.0, signal.SIGUSR1: 60.0}
+_ONE_BREATH_SECONDS = 1.0
 _LONGEST_GRACE_SECONDS = 120.0
 
 
@@ -22,6 +33,7 @@ class Interrupts:
         """Note nothing yet."""
         self.reason = ""
         self.grace_seconds = _LONGEST_GRACE_SECONDS
+        self._noted_at = 0.0
         self._earlier: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -46,6 +58,9 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.reason:
+            if time.monotonic() - self._noted_at < _ONE_BREATH_SECONDS:
+                return
             raise KeyboardInterrupt
+        self._noted_at = time.monotonic()
         self.reason = _REASONS[signal.Signals(number)]
         self.grace_seconds = _GRACE_SECONDS[signal.Signals(number)]

@@ -1,7 +1,7 @@
 """The keeper in a process of its own, and how workers reach it, also while it is being restarted."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,8 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
+from studies.fleet.nodes import CrewNodes
+from studies.keeping.artefacts import give_file, take_file
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
@@ -16,6 +18,9 @@ from studies.store.patience import Patience
 
 PULSE = "pulse"
 """Answered beside all other calls, also while the keeper waits for its database."""
+
+FILES = "files"
+"""Files of workers that do not see the study's folder are taken and given beside all other calls."""
 
 _PATIENCE_SECONDS = 60.0
 _LONGEST_CALL_SECONDS = 600.0
@@ -50,6 +55,7 @@ class KeeperActor:
         self._error: StudiesError | None = None
         self._waits_for = self._stop = ""
         self._crew: dict[str, Any] = {}
+        self._nodes = CrewNodes()
 
     def call(self, method: str, *arguments: object) -> Any:
         """Call a method of the keeper."""
@@ -66,11 +72,22 @@ class KeeperActor:
         return Pulse(waits_for=self._waits_for, crew=dict(self._crew))
 
     @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
-    def meet(self, worker: str, actor: Any) -> None:
-        """Know the actor of a worker, so that it can be ended when it falls silent."""
+    def meet(self, worker: str, actor: Any, node: str) -> None:
+        """Know the actor of a worker, so that it can be ended when it falls silent, and the node that it is on."""
+        self._nodes.meet(worker, node)
         place = worker.partition("/")[0]
         self._crew = {name: one for name, one in self._crew.items() if name.partition("/")[0] != place}
         self._crew[worker] = actor
+
+    @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
+    def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
+        """See `studies.fleet.trial_files.Carrier`."""
+        return str(take_file(self._plan.artefacts, trial, attempt, name, content))
+
+    @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
+    def give_file(self, path: str) -> bytes | None:
+        """See `studies.fleet.trial_files.Carrier`."""
+        return give_file(self._plan.artefacts, path)
 
     def _taken_over(self) -> StudyKeeper:
         """The study's keeper, unless another launch has taken it over since this one began."""
@@ -80,7 +97,7 @@ class KeeperActor:
         try:
             if ray.get_runtime_context().was_current_actor_reconstructed:
                 _refuse_stolen_study(self._plan, self._launch_name, patience)
-            return StudyKeeper(self._plan, name=self._launch_name, patience=patience)
+            return StudyKeeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
         except StudiesError as error:
             self._error = error
             raise
@@ -112,13 +129,31 @@ class KeeperClient:
         """Speak to an actor."""
         self._handle = handle
 
-    def meet(self, worker: str, actor: Any) -> None:
-        """See `KeeperActor.meet`. Nobody waits for it."""
-        self._handle.meet.remote(worker, actor)
+    def meet(self, worker: str) -> None:
+        """Tell it of the worker in this process; see `KeeperActor.meet`. Nobody waits for it."""
+        context = ray.get_runtime_context()
+        self._handle.meet.remote(worker, context.current_actor, context.get_node_id())
 
     def join(self, worker: str) -> None:
         """See `studies.keeping.messages.Keeper`."""
         self._call("join", worker)
+
+    def note(self, text: str) -> None:
+        """See `studies.keeping.keeper.StudyKeeper.note`."""
+        self._call("note", text)
+
+    def must_move(self, worker: str) -> bool:
+        """See `studies.keeping.keeper.StudyKeeper.must_move`."""
+        return bool(self._call("must_move", worker))
+
+    def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
+        """See `studies.fleet.trial_files.Carrier`."""
+        return str(self._asked(lambda: self._handle.take_file.remote(trial, attempt, name, content)))
+
+    def give_file(self, path: str) -> bytes | None:
+        """See `studies.fleet.trial_files.Carrier`."""
+        content: bytes | None = self._asked(lambda: self._handle.give_file.remote(path))
+        return content
 
     def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
         """See `studies.keeping.messages.Keeper`."""
@@ -142,7 +177,11 @@ class KeeperClient:
         self._call("halt", error)
 
     def _call(self, method: str, *arguments: object) -> Any:
-        """Call, and call again while the actor is being restarted.
+        """Call a method of the keeper that serves one call at a time."""
+        return self._asked(lambda: self._handle.call.remote(method, *arguments))
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Ask, and ask again while the actor is being restarted.
 
         Raises:
             StudiesError: What the keeper raised; or `LaunchError` if it does not answer or come back.
@@ -150,7 +189,7 @@ class KeeperClient:
         patience, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         while True:
             try:
-                return ray.get(self._handle.call.remote(method, *arguments), timeout=_LONGEST_CALL_SECONDS)
+                return ray.get(ask(), timeout=_LONGEST_CALL_SECONDS)
             except RayTaskError as error:
                 if isinstance(error.cause, StudiesError):
                     raise error.cause from None

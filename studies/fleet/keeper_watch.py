@@ -99,6 +99,11 @@ class KeeperWatch:
         self._replaced = 0
         self._has_answered = False
 
+    @property
+    def met(self) -> frozenset[str]:
+        """The workers that the keeper knows, the newest of each place."""
+        return frozenset(self._crew)
+
     def look(self) -> bool:
         """Ask again, and see to those who are silent; True when a new standing was heard.
 

@@ -9,7 +9,7 @@ import re
 import secrets
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +18,14 @@ from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_thre
 from studies.fleet.driver_messages import Ended, Order, Shown, Started
 from studies.fleet.driver_process import DriverProcess, is_alive
 from studies.fleet.folders import launch_folder
+from studies.fleet.trial_files import FolderMark
 from studies.keeping.listening import ListeningClock
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
 
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 300.0
+_CONNECT_SECONDS = 45.0
 _SILENCE_SECONDS = 30.0
 _REACH_SECONDS = 5.0
 _AGAIN = "Nothing is lost: launch again to continue."
@@ -36,6 +38,7 @@ _ENVIRONMENT = {
     "RAY_ENABLE_AUTO_CONNECT": "0",  # a Ray that was lost is not replaced by one that nobody asked for
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_AUTO_INIT": "1",
+    "TUNE_MAX_PENDING_TRIALS_PG": "1024",  # else workers would begin one after another
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "3600",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
@@ -44,7 +47,8 @@ _ENVIRONMENT = {
 def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
     address = _address()
-    with launch_folder() as folder:
+    mark = None if address is None else FolderMark.new(plan.artefacts)
+    with launch_folder() as folder, nullcontext() if mark is None else mark.laid():
         order = Order(
             plan=plan,
             factory=factory,
@@ -53,6 +57,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, wat
             asked_threads=asked_threads(),
             address=address,
             folder=folder,
+            mark=mark,
         )
         with DriverProcess(order, _environment(order)) as driver:
             return _Supervisor(driver, order, watch).run()
@@ -72,7 +77,12 @@ def _address() -> str | None:
                 "got RAY_AUTH_MODE=disabled. Unset it."
             )
         return None
-    found = re.fullmatch(r"(?:ray://)?(\[.+\]|[^:]+):(\d+)", address)
+    if "://" in address:
+        raise LaunchError(
+            f"RAY_ADDRESS must be HOST:PORT or auto, of a cluster that this machine is a node of; got {address}. "
+            "Launch on one of its nodes, as with 'ray job submit'."
+        )
+    found = re.fullmatch(r"(\[.+\]|[^:]+):(\d+)", address)
     if found:
         try:
             socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS).close()
@@ -114,6 +124,7 @@ class _Supervisor:
     def __init__(self, driver: DriverProcess, order: Order, watch: Watch) -> None:
         self._driver = driver
         self._plan = order.plan
+        self._address = order.address
         self._watch = watch
         self._clock = ListeningClock(order.plan.lease_seconds)
         self._heard_at = self._clock.look()
@@ -178,8 +189,10 @@ class _Supervisor:
     def _trouble(self) -> str:
         """What must not be while the driver runs; empty if all is well."""
         if self._processes is None:
-            late = time.monotonic() - self._began_at > _START_SECONDS
-            return f"it did not start within {_START_SECONDS:g} s" if late else ""
+            longest = _START_SECONDS if self._address is None else _CONNECT_SECONDS
+            if time.monotonic() - self._began_at < longest:
+                return ""
+            return self._not_joined() if self._address else f"it did not start within {longest:g} s"
         for name, pid in self._processes.items():
             if not is_alive(pid):
                 return f"its {name} was lost"
@@ -187,6 +200,12 @@ class _Supervisor:
         if self._clock.look() - self._heard_at > longest:
             return f"its driver was silent for {longest:g} s"
         return ""
+
+    def _not_joined(self) -> str:
+        return (
+            f"the cluster at {self._address} did not take this machine in within {_CONNECT_SECONDS:g} s (this machine "
+            "must be one of its nodes, by 'ray start', and have its token, by RAY_AUTH_TOKEN_PATH)"
+        )
 
     def _ended(self, ended: Ended) -> Standing:
         if ended.standing is not None:

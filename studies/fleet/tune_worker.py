@@ -3,6 +3,9 @@
 import threading
 import time
 import uuid
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -11,13 +14,37 @@ from ray.tune import Trainable
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
+from studies.fleet.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
 from studies.fleet.worker import PackWorker, crash_reason
 from studies.keeping.plan import StudyPlan
 from trial_runner.errors import RunnerError
-from trial_runner.requests import TrainingPlan
+from trial_runner.requests import PackRunner, TrainingPlan
 
 _STEP_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
+
+
+MOVES = "moves"
+"""In the last result of a worker that leaves because its node does: its place is given anew, on another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where a launch is, for its workers.
+
+    Attributes:
+        keeper: Name of the keeper's actor.
+        namespace: The actor's.
+        node: Where the launch and its keeper are, as Ray names it.
+        mark: Tells whether another node sees the study's folder; None where there is no other.
+        release: Version of deltaspace there.
+    """
+
+    keeper: str
+    namespace: str
+    node: str
+    mark: FolderMark | None
+    release: str = field(default_factory=lambda: version("deltaspace"))
 
 
 class PackTrainable(Trainable):  # type: ignore[misc]
@@ -34,9 +61,9 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         factory: RunnerFactory,
         slots: int,
         fitting: TrainingPlan | None,
+        snapshot_seconds: float,
         threads: int,
-        keeper: str,
-        namespace: str,
+        home: Home,
     ) -> None:
         """Join the keeper under a new incarnation of this place, then load what is needed."""
         self._worker: PackWorker | None = None
@@ -45,22 +72,27 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         self._is_leaving = threading.Event()
         self._is_closed = threading.Event()
         self._name = f"{config['place']}/{uuid.uuid4().hex[:8]}"
-        self._keeper = KeeperClient(ray.get_actor(keeper, namespace))
+        self._keeper = KeeperClient(ray.get_actor(home.keeper, home.namespace))
         try:
-            self._keeper.meet(self._name, ray.get_runtime_context().current_actor)
+            self._keeper.meet(self._name)
             self._keeper.join(self._name)
+            if (error := _other_release(home)) is not None:
+                self._keeper.halt(error)
+                return
             threading.Thread(target=self._beat, daemon=True).start()
+            runner = factory(threads)
             self._worker = PackWorker(
                 name=self._name,
                 keeper=self._keeper,
-                runner=factory(threads),
+                runner=runner,
                 slots=slots,
                 fitting=fitting,
-                folder=plan.artefacts,
+                files=self._files(runner, plan.artefacts, home),
+                snapshot_seconds=snapshot_seconds,
                 should_leave=self._is_leaving.is_set,
             )
         except RunnerError as error:
-            self._keeper.halt(LaunchError(str(error)))
+            self._halt(LaunchError(f"{error}{_elsewhere(home)}"))
         except StudiesError:
             # the keeper knows, and the launching process hears it from there
             return
@@ -79,7 +111,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         except Exception as error:
             self._crash(error)
             raise
-        return {"done": is_over}
+        return {"done": is_over, MOVES: is_over and self._must_move()}
 
     def save_checkpoint(self, checkpoint_dir: str) -> dict[str, Any]:
         """Nothing: the ledger has it."""
@@ -102,12 +134,25 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             if time.monotonic() - moved_at > self._stuck_seconds:
                 continue
             try:
-                self._keeper.meet(self._name, ray.get_runtime_context().current_actor)
+                self._keeper.meet(self._name)
                 if self._keeper.heartbeat(self._name):
                     self._is_leaving.set()
             except StudiesError:
                 self._is_leaving.set()
                 return
+
+    def _files(self, runner: PackRunner, folder: Path, home: Home) -> TrialFiles:
+        """The study's folder where it is seen from here, else files that go through the keeper."""
+        if home.mark is None or _node() == home.node or sees_folder(home.mark):
+            return FilesInFolder(runner, folder)
+        self._keeper.note(f"node {_address()} does not see {folder}: its files go through the launching machine")
+        return CarriedFiles(runner, self._keeper)
+
+    def _must_move(self) -> bool:
+        try:
+            return self._keeper.must_move(self._name)
+        except StudiesError:
+            return False
 
     def _halt(self, error: StudiesError) -> None:
         """End the launch; a keeper that raised the error itself knows it already."""
@@ -122,3 +167,26 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             self._keeper.crash(self._name, crash_reason(error))
         except StudiesError:
             return
+
+
+def _other_release(home: Home) -> LaunchError | None:
+    """What is wrong with the deltaspace of this node; None if it is that of the launch."""
+    here = version("deltaspace")
+    if here == home.release:
+        return None
+    return LaunchError(
+        f"every node must have deltaspace {home.release}, as the launch has; {_address()} has {here}. Install it there."
+    )
+
+
+def _elsewhere(home: Home) -> str:
+    """Where that was, if it was not on the launching machine."""
+    return "" if _node() == home.node else f" That was on node {_address()}."
+
+
+def _node() -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def _address() -> str:
+    return str(ray.util.get_node_ip_address())

@@ -1,13 +1,13 @@
 """A worker: fills the slots of a pack with leased trials, advances them, and hands in what they measure."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from search_space.errors import SearchSpaceError
 from studies.errors import LaunchError
-from studies.keeping.artefacts import describe_file, is_whole, make_attempt_folder
+from studies.fleet.trial_files import TrialFiles
 from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
@@ -53,29 +53,32 @@ class PackWorker:
         keeper: Keeper,
         runner: PackRunner,
         slots: int,
-        folder: Path,
+        files: TrialFiles,
         should_leave: Callable[[], bool],
         fitting: TrainingPlan | None = None,
+        snapshot_seconds: float = math.inf,
     ) -> None:
         """Open an empty pack.
 
         Args:
             name: ``place/incarnation``.
-            runner: Opens the pack and keeps snapshots.
+            runner: Opens the pack.
             slots: Trials side by side.
-            folder: The study's own, for snapshots.
+            files: Keeps snapshots.
             should_leave: Asked about twice a second while the pack trains.
             fitting: With a plan, fewer slots where memory does not hold so many trials of it.
+            snapshot_seconds: Between two measurements trials are snapshot so often.
         """
         self._name = name
         self._keeper = keeper
-        self._runner = runner
         self._pack = runner.open_pack(slots, fitting=fitting)
-        self._folder = folder
+        self._files = files
         self._should_leave = should_leave
         self._occupants: dict[int, _Occupant] = {}
         self._reports: list[Report] = []
         self._seconds_per_step = 0.0
+        self._snapshot_seconds = snapshot_seconds
+        self._snapshots_at = time.monotonic()
         self.moved_at = time.monotonic()
 
     def work(self, seconds: float | None = None) -> bool:
@@ -138,10 +141,11 @@ class PackWorker:
     def _restored(self, lease: Lease) -> tuple[int, int] | None:
         """Slot and step of a trial that goes on from a snapshot; None when no snapshot can be used."""
         for artefact in lease.snapshots:
-            if not is_whole(artefact):
+            snapshot = self._files.find(artefact)
+            if snapshot is None:
                 continue
             try:
-                return self._pack.restore(lease.request, self._runner.load(Path(artefact.path))), artefact.step
+                return self._pack.restore(lease.request, snapshot), artefact.step
             except SnapshotError:
                 continue
         return None
@@ -165,6 +169,18 @@ class PackWorker:
             steps -= chunk
             if not self._occupants or (steps > 0 and self._should_leave()):
                 return
+            if steps > 0 and time.monotonic() - self._snapshots_at >= self._snapshot_seconds:
+                self._secure()
+
+    def _secure(self) -> None:
+        """Hand in snapshots between two measurements that are far apart; no free slot is filled."""
+        reports = [
+            _report(occupant.request, artefact=self._save(slot, "snapshot"))
+            for slot, occupant in self._occupants.items()
+            if occupant.step > occupant.saved_step
+        ]
+        self._obey(self._keeper.exchange(self._name, reports, 0))
+        self._snapshots_at = time.monotonic()
 
     def _note(self, results: Sequence[SlotReading | Failure]) -> None:
         for result in results:
@@ -182,10 +198,10 @@ class PackWorker:
         occupant = self._occupants[slot]
         request = occupant.request
         try:
-            folder = make_attempt_folder(self._folder, request.trial, request.attempt)
-            path = self._runner.save(self._pack.snapshot(slot), folder)
+            snapshot = self._pack.snapshot(slot)
+            kept = self._files.keep(snapshot, attempt=request.attempt, kind=kind, step=occupant.step)
             occupant.saved_step = occupant.step
-            return describe_file(path, trial=request.trial, kind=kind, step=occupant.step)
+            return kept
         except OSError as error:
             raise LaunchError(
                 f"snapshots must be written; got: {error}. Free some space or choose another folder."

@@ -4,12 +4,16 @@ import hashlib
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
 from studies.store.belonging import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
 from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
+
+LAUNCH_MARK = ".launch-"
+"""Begins the names of files that a launch on a cluster leaves in the study's folder while it lasts."""
 
 
 def study_folder(root: Path, study: StudyRecord) -> Path:
@@ -65,6 +69,8 @@ def delete_study_folder(study: StudyRecord) -> list[str]:
                 shutil.rmtree(place, ignore_errors=True)
                 refused += [f"{place} cannot be deleted as a whole"] if place.exists() else []
         if not refused:
+            for left in folder.glob(f"{LAUNCH_MARK}*"):
+                left.unlink()
             (folder / MARKER).unlink()
             folder.rmdir()
     except (OSError, ValueError) as error:
@@ -96,6 +102,40 @@ def make_attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
     if path.resolve() != attempt_folder(folder.resolve(), trial, attempt):
         raise LaunchError(f"{path} must be a folder; a link leads to {path.resolve()}. Remove the link.")
     return path
+
+
+def take_file(folder: Path, trial: int, attempt: int, name: str, content: bytes) -> Path:
+    """Write a file of an attempt that was made on another machine, flushed to disk and read back; its path.
+
+    Raises:
+        LaunchError: If it cannot be written.
+    """
+    try:
+        if name in ("", "..") or Path(name).name != name:
+            raise OSError(f"{name!r} is no name of a file")
+        place = make_attempt_folder(folder, trial, attempt)
+        temporary = place / f"{name}.{uuid.uuid4().hex[:8]}.tmp"
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if temporary.read_bytes() != content:
+            raise OSError(f"{temporary} does not hold what was written")
+        return temporary.replace(place / name)
+    except OSError as error:
+        raise LaunchError(
+            f"snapshots must be written; got: {error}. Free some space or choose another folder."
+        ) from error
+
+
+def give_file(folder: Path, path: str) -> bytes | None:
+    """What a file of a study holds; None if it cannot be read, or lies elsewhere."""
+    given = Path(path)
+    try:
+        is_inside = given.is_absolute() and given.resolve().is_relative_to(folder.resolve())
+        return given.read_bytes() if is_inside else None
+    except (OSError, ValueError):
+        return None
 
 
 def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:

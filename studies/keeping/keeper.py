@@ -14,6 +14,7 @@ from studies.errors import LaunchError, StudiesError
 from studies.keeping.artefacts import delete_own_files, remove_orphans
 from studies.keeping.listening import ListeningClock
 from studies.keeping.losses import MAX_LOSSES, fail_the_lost, failure
+from studies.keeping.machines import Machines, OneMachine
 from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.pace import Pace
 from studies.keeping.plan import StudyPlan
@@ -27,7 +28,7 @@ from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
 from studies.store.belonging import is_own_file
-from studies.store.leases import LAID_ASIDE
+from studies.store.leases import LAID_ASIDE, MACHINE_LOST
 from studies.store.ledger import Ledger
 from studies.store.patience import Patience
 from studies.store.records import (
@@ -43,23 +44,32 @@ from trial_runner.tasks.measuring import PROXY_LOSS
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 MAX_CRASHES = 5
-"""A launch ends after so many crashes of workers in a row without a reading in between."""
+"""A launch ends after so many crashes of workers in a row without a reading, or losses of workers that load."""
 
 
 class StudyKeeper:
     """Keeps one study, from takeover to the end of a launch. Serves one call at a time."""
 
-    def __init__(self, plan: StudyPlan, *, name: str = "keeper", patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        plan: StudyPlan,
+        *,
+        name: str = "keeper",
+        patience: Patience | None = None,
+        machines: Machines = OneMachine(),  # noqa: B008 - a value
+    ) -> None:
         """Take the study over: fence earlier keepers, queue what they had running, rebuild what they knew.
 
         Args:
             name: Who takes it over, in the study's events.
             patience: For a database that is locked or away, now and later.
+            machines: Of the workers.
 
         Raises:
             StudiesError: If the study or its storage is not there.
         """
         self._plan = plan
+        self._machines = machines
         self._ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
         self._study = self._ledger.study(plan.study)
         self._epoch = self._ledger.take_over(self._study.id, name)
@@ -76,6 +86,7 @@ class StudyKeeper:
         self._drained = ""
         self._halted: StudiesError | None = None
         self._crashes = 0
+        self._unbegun = 0
         self._hold_again_at = 0.0
         self._silent: list[str] = []
         self._rebuild()
@@ -125,13 +136,16 @@ class StudyKeeper:
             replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
             if replaced is not None:
                 self._lose(replaced, f"replaced by {worker}")
+                self._count_unbegun(replaced)
 
     def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
         """Hand in reports, hear the verdicts and take new leases."""
         with self._serving():
             self._hear(worker)
+            self._roster.begin(worker)
+            self._unbegun = 0
             verdicts = tuple(self._settle(worker, report) for report in reports)
-            is_dismissed = bool(self._drained) or self._roster.is_replaced(worker)
+            is_dismissed = self._is_dismissed(worker)
             # the slot of a failed trial is among the free ones already
             failed = {report.trial for report in reports if report.failure is not None}
             freed = {verdict.trial for verdict in verdicts if verdict.decision is not Decision.GO_ON} - failed
@@ -142,7 +156,17 @@ class StudyKeeper:
         """Renew the worker's leases; True when it should lay its trials aside and leave."""
         with self._serving():
             self._hear(worker)
-            return bool(self._drained) or self._roster.is_replaced(worker)
+            return self._is_dismissed(worker)
+
+    def must_move(self, worker: str) -> bool:
+        """Whether a worker that was sent away is wanted elsewhere: its machine leaves, and the study goes on."""
+        with self._serving():
+            return self._machines.is_leaving(worker) and not self._drained and not self._is_done()
+
+    def note(self, text: str) -> None:
+        """Record something worth knowing of the machines."""
+        with self._serving():
+            self._record_event(EventKind.MACHINE, text)
 
     def leave(self, worker: str, reports: Sequence[Report]) -> None:
         """Hand in the last snapshots; every trial of the worker goes back in the queue."""
@@ -287,6 +311,25 @@ class StudyKeeper:
                 self._refused.add(path)
                 self._record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
 
+    def _is_dismissed(self, worker: str) -> bool:
+        """Whether a worker is to lay its trials aside and leave."""
+        return bool(self._drained) or self._roster.is_replaced(worker) or self._machines.is_leaving(worker)
+
+    def _count_unbegun(self, lost: str) -> None:
+        """Count the workers in a row that were lost before they took a trial.
+
+        Raises:
+            LaunchError: If they are too many.
+        """
+        if self._roster.has_begun(lost) or self._machines.is_gone(lost):
+            return
+        self._unbegun += 1
+        if self._unbegun >= MAX_CRASHES:
+            raise LaunchError(
+                f"workers must be able to load the backbone and the task; {self._unbegun} in a row were lost while "
+                "they did, perhaps for want of memory. Ask for fewer workers, or a smaller backbone."
+            )
+
     def _is_done(self) -> bool:
         is_full = self.proposer.next_number >= self._plan.target_trials or bool(self._upcoming.exhausted)
         return is_full and not self._roster.trials
@@ -307,10 +350,14 @@ class StudyKeeper:
             self._lose(worker, f"silent for {seconds:g} s")
 
     def _lose(self, worker: str, why: str) -> None:
-        """Take back what a worker holds; a trial that was lost too often fails."""
+        """Take back what a worker holds; a trial that was lost too often, not with its machine, fails."""
         self._roster.forget(worker)
         held = self._roster.held_by(worker)
-        for open_trial in held:
+        if held and self._machines.is_gone(worker):
+            why, to_blame = MACHINE_LOST, []
+        else:
+            to_blame = held
+        for open_trial in to_blame:
             open_trial.losses += 1
             if open_trial.losses >= MAX_LOSSES:
                 self._end(open_trial, failure(open_trial.losses, why), ())

@@ -73,6 +73,15 @@ def auto_or_count(value: object) -> object:
     return count
 
 
+def auto_or_one_gpu(value: object) -> object:
+    """``"auto"``, 0 or 1: models are not split over GPUs."""
+    if value == "auto":
+        return value
+    if value in (0, 1, "0", "1") and not isinstance(value, bool):
+        return int(str(value))
+    raise ValueError("must be auto, 0 or 1, since a worker has one GPU at most")
+
+
 def auto_count_or_none(value: object) -> object:
     """``"auto"``, a whole number from 1, or nothing."""
     return None if value is None else auto_or_count(value)

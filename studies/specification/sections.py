@@ -21,6 +21,7 @@ from studies.specification.fields import (
     auto_count_or_none,
     auto_count_or_zero,
     auto_or_count,
+    auto_or_one_gpu,
     score_first,
 )
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
@@ -139,6 +140,12 @@ class Fleet(Section):
         workers: ``auto`` is one per GPU, else one per core.
         pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
+        gpus: Of each worker, 0 or 1; ``auto`` is one where the machines have any. On a cluster that grows by what is
+            asked for, 1 asks for nodes with GPUs that are not there yet.
+        cpus: Cores of each worker; ``auto`` is as many as every worker can have.
+        accelerator: The kind of GPU that workers are placed on, as Ray names it (``ray status -v``); null for any.
+        snapshot_every: Seconds between two measurements after which trials are snapshot, so that no more is lost with
+            a machine; null for at measurements only.
         stuck_after: Seconds without any progress after which a worker is replaced, such as those in which a backbone is
             loaded or a validation split measured once; null for never.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
@@ -148,5 +155,9 @@ class Fleet(Section):
     workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     time_budget: Duration = None
+    gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
+    cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    accelerator: Text | None = None
+    snapshot_every: Duration = 600.0
     stuck_after: Duration = 3600.0
     artefacts: Text | None = None

@@ -6,7 +6,20 @@ Every function works inside a transaction of the caller, who holds the study's l
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, String, bindparam, cast, exists, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from studies.store.clock import WRITTEN_TIME
 from studies.store.keeping import add_event
@@ -15,6 +28,9 @@ from studies.store.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
 
 LAID_ASIDE = "laid aside"
 """Why an attempt ended that its worker gave back by itself: it speaks against no trial."""
+
+MACHINE_LOST = "its machine was lost"
+"""Why an attempt ended whose worker was lost with the machine: that speaks against no trial either."""
 
 _START = (
     update(TRIALS)
@@ -55,12 +71,12 @@ _QUEUE = (
     .where(TRIALS.c.id.in_(bindparam("ids", expanding=True)), TRIALS.c.state == TrialState.RUNNING.value)
     .values(state=TrialState.QUEUED.value)
 )
-_WAS_LAID_ASIDE = exists().where(
+_ENDED_AS = literal("attempt ") + cast(ATTEMPTS.c.attempt, String) + " on " + ATTEMPTS.c.worker
+_IS_BLAMELESS = exists().where(
     EVENTS.c.study_id == TRIALS.c.study_id,
     EVENTS.c.trial == TRIALS.c.number,
     EVENTS.c.kind == EventKind.LOST.value,
-    EVENTS.c.text
-    == literal("attempt ") + cast(ATTEMPTS.c.attempt, String) + " on " + ATTEMPTS.c.worker + f": {LAID_ASIDE}",
+    or_(*(EVENTS.c.text == _ENDED_AS + f": {why}" for why in (LAID_ASIDE, MACHINE_LOST))),
 )
 _LAST_THAT_READ = (
     select(func.coalesce(func.max(READINGS.c.attempt), 0))
@@ -76,7 +92,7 @@ _LOSSES = (
         TRIALS.c.state.in_([TrialState.QUEUED.value, TrialState.RUNNING.value]),
         ATTEMPTS.c.ending == "lost",
         ATTEMPTS.c.attempt >= _LAST_THAT_READ,
-        ~_WAS_LAID_ASIDE,
+        ~_IS_BLAMELESS,
     )
     .group_by(TRIALS.c.number)
 )

@@ -373,6 +373,7 @@ class EventKind(StrEnum):
     EXHAUSTED = "exhausted"
     LEFT_OUT = "left_out"
     UNDELETED = "undeleted"
+    MACHINE = "machine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

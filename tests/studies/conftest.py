@@ -11,6 +11,7 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.keeping.artefacts import study_folder
 from studies.keeping.keeper import StudyKeeper
+from studies.keeping.machines import Machines, OneMachine
 from studies.keeping.plan import StudyPlan
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, RungPlan
@@ -70,12 +71,12 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
 
 
 @pytest.fixture
-def keep() -> Iterator[Callable[[StudyPlan], StudyKeeper]]:
+def keep() -> Iterator[Callable[..., StudyKeeper]]:
     """Makes keepers, and closes them in the end."""
     keepers: list[StudyKeeper] = []
 
-    def make(plan: StudyPlan) -> StudyKeeper:
-        keepers.append(StudyKeeper(plan))
+    def make(plan: StudyPlan, machines: Machines = OneMachine()) -> StudyKeeper:  # noqa: B008 - a value
+        keepers.append(StudyKeeper(plan, machines=machines))
         return keepers[-1]
 
     yield make

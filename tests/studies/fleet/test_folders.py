@@ -56,10 +56,17 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
         assert linked.exists()
 
 
-def test_what_a_dying_ray_has_left_without_a_lock_is_removed_a_day_later(temporary_folder):
-    new, old = temporary_folder / "deltaspace-new", temporary_folder / "deltaspace-old"
+def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
+    left = temporary_folder / "deltaspace-left"
+    (left / "session").mkdir(parents=True)
+    with launch_folder():
+        assert not left.exists()
+
+
+def test_a_folder_that_has_no_name_yet_is_left_to_its_launch_for_a_day(temporary_folder):
+    new, old = temporary_folder / "new-deltaspace-new", temporary_folder / "new-deltaspace-old"
     for folder in (new, old):
-        (folder / "session").mkdir(parents=True)
+        folder.mkdir()
     os.utime(old, (0, 0))
     with launch_folder():
         assert (new.exists(), old.exists()) == (True, False)

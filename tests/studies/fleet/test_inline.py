@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from support import trivial_launch
-from support.trivial_runner import TrivialFactory, score_at
+from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from studies.errors import LaunchError
 from studies.launching import launch
@@ -75,3 +76,23 @@ def test_a_trial_that_kills_its_process_fails_alone_after_three_launches(tmp_pat
     assert [killed_launch(tmp_path, url, deadly=1) for _ in range(3)] == [9, 9, 9]
     assert launched(tmp_path, url, TrivialFactory(dies_at={1: 3}))
     assert_only_failed(url, 1, "the last: its launch ended with it")
+
+
+def test_a_study_is_held_while_its_backbone_is_being_loaded(tmp_path, url):
+    held_until = []
+
+    def load(threads: int) -> TrivialRunner:
+        """Takes as long as it takes until the hold was renewed."""
+        deadline = time.monotonic() + 60
+        while len(set(held_until)) < 2:
+            assert time.monotonic() < deadline
+            with Ledger.open(url, read_only=True) as ledger:
+                hold = ledger.holder(ledger.study("trivial").id)
+            assert hold is not None
+            held_until.append(hold.until)
+            time.sleep(0.05)
+        return TrivialRunner()
+
+    study = trivial_launch.specification(tmp_path / "artefacts", "inline", TRIALS)
+    assert launch(study, storage_url=url, factory=load, lease_seconds=1.5).finished
+    assert len(set(held_until)) == 2

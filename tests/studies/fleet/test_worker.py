@@ -7,6 +7,7 @@ import pytest
 from support.trivial_runner import TrivialRunner, score_at
 
 from studies.errors import LaunchError
+from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
@@ -25,7 +26,8 @@ def one_step_at_a_time(monkeypatch):
 
 def worker_of(keeper: StudyKeeper, plan: StudyPlan, runner: TrivialRunner, **given: object) -> PackWorker:
     settings: dict[str, object] = {"name": "w/1", "slots": 1, "should_leave": lambda: False} | given
-    return PackWorker(keeper=keeper, runner=runner, folder=plan.artefacts, **settings)  # type: ignore[arg-type]
+    files = FilesInFolder(runner, plan.artefacts)
+    return PackWorker(keeper=keeper, runner=runner, files=files, **settings)  # type: ignore[arg-type]
 
 
 def recorded(plan: StudyPlan) -> list[TrialRecord]:

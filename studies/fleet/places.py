@@ -1,0 +1,76 @@
+"""How a cluster is divided among workers: by nodes and GPUs, never a share that no node has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from studies.errors import LaunchError
+from studies.fleet.backend import FleetOptions
+from studies.fleet.nodes import Node
+
+_A_LITTLE = 0.001
+"""Of a kind of accelerator, as Ray counts kinds: enough to be placed on a node that has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What every worker is given.
+
+    Attributes:
+        cores: Of each; 0 where a node has GPUs and no cores to give.
+        gpus: Of each: one, or none.
+        accelerator: The kind of its GPU, as Ray names it; None for any.
+    """
+
+    cores: int
+    gpus: int
+    accelerator: str | None = None
+
+    @property
+    def bundle(self) -> dict[str, float]:
+        """The same as Ray asks for it."""
+        kind = {} if self.accelerator is None else {f"accelerator_type:{self.accelerator}": _A_LITTLE}
+        wanted = {"CPU": float(self.cores), "GPU": float(self.gpus), **kind}
+        return {name: count for name, count in wanted.items() if count}
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        kind = "" if self.accelerator is None else f" ({self.accelerator})"
+        gpu = f"a GPU{kind} and " if self.gpus else ""
+        return f"{gpu}{self.cores} core{'' if self.cores == 1 else 's'}"
+
+    def room(self, nodes: Sequence[Node]) -> int:
+        """How many workers nodes can hold."""
+        return sum(self._room_on(node) for node in nodes)
+
+    def _room_on(self, node: Node) -> int:
+        if self.accelerator is not None and self.accelerator not in node.accelerators:
+            return 0
+        wanted = ((self.cores, node.cpus), (self.gpus, node.gpus))
+        return min((has // needs for needs, has in wanted if needs), default=0)
+
+
+def share_of(nodes: Sequence[Node], options: FleetOptions, *, is_own: bool) -> Share:
+    """What every worker of a launch is given: a GPU where there is one, and as many cores as any node can give to all.
+
+    Args:
+        is_own: Whether nobody can add a node: what is not there now will never be.
+
+    Raises:
+        LaunchError: If there are fewer GPUs than workers, and always will be.
+    """
+    found = sum(node.gpus for node in nodes)
+    gpus = min(1, found) if options.gpus is None else options.gpus
+    if gpus and options.workers is not None and options.workers > found and (is_own or options.gpus is None):
+        raise LaunchError(
+            f"every worker has a GPU of its own; got {options.workers} workers and {found} GPUs. Ask for fewer."
+        )
+    if options.cpus is not None:
+        return Share(cores=options.cpus, gpus=gpus, accelerator=options.accelerator)
+    bare = Share(cores=0, gpus=gpus, accelerator=options.accelerator)
+    least = replace(bare, cores=1)
+    if gpus and bare.room(nodes) > least.room(nodes):
+        return bare
+    there = least.room(nodes) if options.workers is None else min(options.workers, least.room(nodes))
+    sizes = (replace(bare, cores=cores) for cores in range(max((node.cpus for node in nodes), default=1), 1, -1))
+    return next((share for share in sizes if share.room(nodes) >= max(1, there)), least)
