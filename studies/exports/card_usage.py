@@ -216,7 +216,7 @@ def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prom
 
 def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, *names: str) -> str:
     revision = "" if place.revision is None else f", revision={python(place.revision)}"
-    if place.backbone == _EMBEDDED:
+    if place.backbone == _EMBEDDED and kind != "merged":
         imports += "from trial_runner.backbones import embedded_folder\n"
     listed = sorted({auto_class, "AutoTokenizer", *names})
     return _LOAD[kind].format(

@@ -21,6 +21,8 @@ RUN = ("console", "python", "yaml")
 TASK = {"name": "docstrings"}
 SMALLER = {"trials": 12, "training": {"steps": 8, "batch_size": 8}, "pruning": {"first_rung_steps": 2}}
 """What a study file that is valid as it stands gets before it is launched, so that it takes seconds."""
+SETTINGS = ("trials=12", "training.steps=8", "training.batch_size=8", "pruning.first_rung_steps=4")
+"""The like for a study file that a command wrote."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class PageRun:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
         self._names: dict[str, object] = {"__name__": "page"}
+        self._written: set[str] = set()
 
     def run(self, block: Block) -> None:
         {"console": self._commands, "python": self._program, "yaml": self._study}[block.language](block)
@@ -77,6 +80,7 @@ class PageRun:
         path.write_text(yaml.safe_dump(given))
         read_specification(path)
         path.write_text(yaml.safe_dump(given | SMALLER))
+        self._written.add(str(path))
 
     def _commands(self, block: Block) -> None:
         for line in block.text.replace("\\\n", "").splitlines():
@@ -90,6 +94,10 @@ class PageRun:
             assert Path(program).name == "deltaspace", f"a console block runs make and deltaspace; got: {line}"
             if arguments[0] == "launch":
                 arguments += ["--set", "fleet.backend=inline"]
+                if Path(arguments[1]).is_file() and arguments[1] not in self._written:
+                    arguments += [word for setting in SETTINGS for word in ("--set", setting)]
+            if arguments[0] == "check":
+                arguments.append("--no-steps")
             if "--task" in arguments:  # the reader's own study of that name, which is small
                 arguments[arguments.index("--task") + 1] += ".yaml"
             assert main(arguments) == 0, f"{line}\n{self._capsys.readouterr().err}"

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from support.fresh_python import run_afresh
+from support.fresh_python import PACKAGES, run_afresh
 
 from deltaspace.commands.main import main
+from search_space.dimensions import StackKind
+from studies.exports.card_usage import Reading, classifying, place_of
 from studies.store.ledger import Ledger
 
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
@@ -220,6 +222,15 @@ def test_predict_reads_every_form_of_a_classification(run: Run, family: str) -> 
         for one, line in zip(ran.predicted(NEW, form), ours, strict=True):
             assert one["prediction"] == line["prediction"]
             assert one["scores"] == pytest.approx(line["scores"], abs=1e-5)
+
+
+def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path) -> None:
+    reading = Reading(stack=StackKind.ENCODER, columns=1, max_tokens=16)
+    needs = {}
+    for kind in ("deltaspace", "peft", "merged"):
+        lines = classifying(kind, place_of(kind, "embedded", tmp_path), reading, ("no", "yes"))
+        needs[kind] = [name for name in PACKAGES if name in lines]
+    assert needs == {"deltaspace": ["deltaspace", "trial_runner"], "peft": [], "merged": []}
 
 
 def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run: Run) -> None:

@@ -1,0 +1,50 @@
+"""The tutorial, from its table to predictions where this project is not installed, which are those made here."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support.fresh_python import run_afresh
+from support.pages import ROOT, PageRun, blocks_of
+
+import deltaspace
+
+PAGE = ROOT / "docs" / "tutorial.md"
+ROUNDING = 1e-3
+"""Of probabilities, of which a float32 sum of some thousand products keeps six digits whatever the machine."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+def test_a_table_becomes_predictions_of_stock_transformers_and_peft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
+    run = PageRun(capsys)
+    for block in blocks_of(PAGE):
+        if block.runs:
+            try:
+                run.run(block)
+            except (Exception, SystemExit) as error:
+                error.add_note(f"{PAGE.name}:{block.line}")
+                raise
+    lines = (tmp_path / "reviews.csv").read_text().splitlines()[1:41]
+    texts = [line.rpartition(",")[0].strip('"') * (1 + number % 3) for number, line in enumerate(lines)]
+    (alone,) = (block.text for block in blocks_of(PAGE) if block.file)
+    programs = [
+        (tmp_path, f"texts = {texts!r}\n{alone}\nscores = [one['score'] for one in scored]", ("answers", "scores"))
+    ]
+    for folder in ("merged", "adapter"):
+        (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / folder / "README.md").read_text(), re.DOTALL)
+        code = re.sub(r"^texts = .*$", lambda _: f"texts = {texts!r}", code, flags=re.MULTILINE)
+        scores = "\nscores = logits.softmax(dim=-1).amax(dim=-1)"
+        programs.append((tmp_path / folder, code + scores, ("answers", "scores")))
+    by_pipeline, by_card, by_peft = run_afresh(programs, tmp_path)
+    winner, merged, adapter = (deltaspace.predict(name, texts) for name in ("winner", "merged", "adapter"))
+    for ours, theirs in ((winner, by_pipeline), (winner, by_card), (merged, by_card), (adapter, by_peft)):
+        probabilities = ours.column("probability")
+        assert theirs["scores"] == pytest.approx(probabilities, abs=ROUNDING)
+        for label, other, sure in zip(ours.column("prediction"), theirs["answers"], probabilities, strict=True):
+            assert label == other or sure < 0.5 + ROUNDING
+        assert len(set(probabilities)) > len(texts) // 2
