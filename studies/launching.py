@@ -1,6 +1,7 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from studies.errors import (
     StorageError,
     StudiesError,
     StudyChangedError,
+    StudyHeldError,
     UnknownStudyError,
 )
 from studies.fleet import BACKENDS
@@ -26,9 +28,9 @@ from studies.fleet.runners import TorchRunnerFactory
 from studies.foresight.data import data_facts
 from studies.foresight.noise import noise_warning_of
 from studies.keeping.artefacts import study_folder
-from studies.keeping.occupying import occupied, replaceable
+from studies.keeping.occupying import current_holder, occupied, placed, replaceable
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Progress
+from studies.keeping.progress import Progress, Standing
 from studies.keeping.replicates import replicate_count
 from studies.observing import Observer as TrialObserver
 from studies.observing import Telling
@@ -36,6 +38,7 @@ from studies.outlook import outlook
 from studies.search.opening import Opening
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
+from studies.store.holding import LaunchName
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
 from studies.store.roles import superuser
@@ -47,6 +50,7 @@ from trial_runner.tasks.kind import Prepared
 Announce = Callable[[Sequence[str]], None]
 
 _MOST_NAMED = 10
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
+    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is used up, or the user interrupts it.
@@ -88,7 +93,9 @@ def launch(  # noqa: PLR0913 - one argument per wish
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         observers: Told of every trial and reading of this launch, see `studies.observing`.
-        take_over: Whether another launch that runs the study is to stop; else this one is refused.
+        take_over: Whether another launch that runs the study is to stop.
+        join: Whether this one works for another that runs the study, and runs it itself from when that one has ended.
+            With neither of the two it is refused.
 
     Raises:
         StudyHeldError: If another launch runs the study and is to go on.
@@ -98,7 +105,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     """
     storage_url = absolute_url(storage_url)
     specification = _as_begun(specification, storage_url)
-    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
+    instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
     config = config_of(specification.backbone)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
@@ -108,6 +115,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study = _create_or_continue(specification, ledger, shape)
+        study = placed(study, ledger) if join else study
         counts = ledger.state_counts(study.id)
         known = () if announce is None else (*_lost(ledger, study), *_role(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
@@ -123,13 +131,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if announce is not None:
         told = (*known, *_data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)
-    telling = Telling(study, storage_url, observers)
-    shown = telling.beside(observer or _look_away)
-    try:
-        result = run_fleet(specification, study, plan, factory=factory, observer=shown, instead_of=instead_of)
-    finally:
-        telling.end()
-    return replace(result, complaints=tuple(telling.complaints))
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    return run_fleet(specification, study, plan, wishes)
 
 
 def _lost(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
@@ -332,7 +335,12 @@ def _create_or_continue(specification: Specification, ledger: Ledger, shape: Bac
     try:
         study = ledger.study(specification.name)
     except UnknownStudyError:
-        return ledger.create_study(new_study(specification, shape))
+        try:
+            return ledger.create_study(new_study(specification, shape))
+        except StudiesError:
+            if all(other.name != specification.name for other in ledger.studies()):
+                raise
+            study = ledger.study(specification.name)  # another launch has just begun it
     _refuse_change(specification, study)
     return study
 
@@ -350,34 +358,64 @@ def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
     )
 
 
-def run_fleet(
-    specification: Specification,
-    study: StudyRecord,
-    plan: StudyPlan,
-    *,
-    factory: RunnerFactory | None = None,
-    observer: Observer | None = None,
-    instead_of: str | None = None,
-) -> LaunchResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a user wants of a launch beside what the study is.
+
+    Attributes:
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second; None for nobody.
+        observers: Told of every trial and reading.
+        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
+        join: Whether the workers work for another launch while one runs the study.
+    """
+
+    factory: RunnerFactory | None = None
+    observer: Observer | None = None
+    observers: Sequence[TrialObserver] = ()
+    instead_of: str | None = None
+    join: bool = False
+
+
+def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes) -> LaunchResult:
     """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
 
     Args:
         specification: Says what the workers load, how many there are and how long they may work.
         plan: What its keeper is told.
-        factory: Makes the workers' runners; None trains the study's task on its backbone.
-        observer: Shown the progress about twice a second.
-        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
 
     Raises:
         StudyHeldError: If another launch runs the study.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
-    ordered = factory or TorchRunnerFactory(
+    telling = Telling(study, plan.storage_url, wishes.observers)
+    with Interrupts() as interrupts:
+        budget = specification.fleet.time_budget
+        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, budget)
+        try:
+            standing = _run(specification, study, plan, wishes, watch)
+        finally:
+            telling.end()
+            _leave_whole(plan.storage_url)
+    if standing.halted is not None:
+        raise standing.halted
+    return LaunchResult(
+        study=study,
+        finished=standing.is_done,
+        reason=standing.summary,
+        is_interrupted=bool(interrupts.reason) and not standing.is_done,
+        complaints=tuple(telling.complaints),
+    )
+
+
+def _run(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes, watch: Watch) -> Standing:
+    """Run the study, or work for the launch that does until it has ended, and so on."""
+    fleet = specification.fleet
+    factory = wishes.factory or TorchRunnerFactory(
         backbone=specification.backbone,
         task=specification.task,
         precision=specification.training.precision,
     )
-    fleet = specification.fleet
     options = FleetOptions(
         workers=None if fleet.workers == "auto" else int(fleet.workers),
         pack=None if fleet.pack == "auto" else int(fleet.pack),
@@ -387,22 +425,21 @@ def run_fleet(
         accelerator=fleet.accelerator,
         snapshot_seconds=fleet.snapshot_every or math.inf,
     )
-    with Interrupts() as interrupts:
-        watch = Watch(observer or _look_away, interrupts, options.time_budget_seconds)
-        held = occupied(study, plan.storage_url, seconds=plan.lease_seconds, instead_of=instead_of)
+    backend = BACKENDS[fleet.backend]
+    while True:
         try:
-            with held as name:
-                standing = BACKENDS[fleet.backend](replace(plan, launch=name), ordered, options, watch)
-        finally:
-            _leave_whole(plan.storage_url)
-    if standing.halted is not None:
-        raise standing.halted
-    return LaunchResult(
-        study=study,
-        finished=standing.is_done,
-        reason=standing.summary,
-        is_interrupted=bool(interrupts.reason) and not standing.is_done,
-    )
+            with occupied(study, plan.storage_url, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+                return backend(replace(plan, launch=name), factory, options, watch)
+        except StudyHeldError:
+            if not wishes.join:
+                raise
+        other = current_holder(study, plan.storage_url)
+        name = str(LaunchName.of_this_process())
+        standing = backend(replace(plan, launch=name, has_joined=True), factory, options, watch)
+        if not standing.is_alone or watch.reason_to_stop():
+            return standing
+        while other is not None and current_holder(study, plan.storage_url) == other and not watch.reason_to_stop():
+            time.sleep(_LOOK_SECONDS)
 
 
 def _leave_whole(storage_url: str) -> None:

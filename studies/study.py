@@ -1,11 +1,12 @@
 """The handle of a study: what was found, and what can be done with it. Every question reads the storage anew."""
 
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     import pandas
 
     from studies.confirming.path import AblationResult
+    from studies.confirming.request import Request
     from studies.confirming.results import ConfirmationResult
     from studies.exports.exporting import Export, ExportKind
     from studies.exports.mending import Mended
     from studies.keeping.progress import Progress
+    from studies.observing import Observer as TrialObserver
     from studies.queries.discover import Answer
     from trial_runner.requests import Reading
 
@@ -325,7 +328,7 @@ class Study:
         with _opened(self.storage) as ledger:
             return discovered(knowledge_of(ledger, self.name, recorded_space, seed=seed), views)
 
-    def confirm(
+    def confirm(  # noqa: PLR0913 - one argument per wish
         self,
         *,
         top: int = 5,
@@ -334,6 +337,9 @@ class Study:
         name: str | None = None,
         size: str | None = None,
         progress: Observer | bool = True,
+        take_over: bool = False,
+        join: bool = False,
+        observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "ConfirmationResult":
         """Train the best trials and the baselines afresh, and measure them on test data, which the search never saw.
@@ -347,6 +353,10 @@ class Study:
             name: Of the confirmation; None is the study's with ``-confirm``.
             size: Most stored parameters of the best trials, such as ``0.1%`` of the backbone; None for any.
             progress: Called about twice a second; True shows a bar, False nothing.
+            take_over: Whether another launch that runs the confirmation is to stop.
+            join: Whether this one works for another launch that runs the confirmation, as of `deltaspace.launch`.
+            observers: Told of every trial and reading, as of `deltaspace.launch`; one that raises is
+                told nothing more, which is warned of.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
                 ``time_budget``.
 
@@ -355,18 +365,16 @@ class Study:
         """
         from studies.confirming.request import ConfirmationRequest
         from studies.confirming.results import confirmation_result
-        from studies.confirming.running import confirm
 
         points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
         request = ConfirmationRequest(
             study=self.name, top=top, seeds=seeds, against=points, name=name, size=size, fleet=fleet
         )
-        with observed(progress, self.view) as observer:
-            confirm(request, storage_url=self.storage, observer=observer)
+        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
         with _opened(self.storage) as ledger:
             return confirmation_result(ledger, request.confirmation)
 
-    def ablate(
+    def ablate(  # noqa: PLR0913 - one argument per wish
         self,
         trial: int | Literal["best"] = "best",
         *,
@@ -374,6 +382,9 @@ class Study:
         seeds: int = 8,
         name: str | None = None,
         progress: Observer | bool = True,
+        take_over: bool = False,
+        join: bool = False,
+        observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "AblationResult":
         """Train what lies between a published method and a trial, one difference after another, on test data.
@@ -387,6 +398,9 @@ class Study:
             seeds: How often each step is trained.
             name: Of the ablation; None is the study's with ``-ablate``.
             progress: As of `confirm`.
+            take_over: As of `confirm`.
+            join: As of `confirm`.
+            observers: As of `confirm`.
             **fleet: As of `confirm`.
 
         Raises:
@@ -395,14 +409,21 @@ class Study:
         """
         from studies.confirming.path import ablation_result
         from studies.confirming.request import AblationRequest
-        from studies.confirming.running import confirm
 
         point = PublishedPoint(against)
         request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
-        with observed(progress, self.view) as observer:
-            confirm(request, storage_url=self.storage, observer=observer)
+        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
         with _opened(self.storage) as ledger:
             return ablation_result(ledger, request.confirmation)
+
+    def _confirmed(self, request: "Request", progress: Observer | bool, **wishes: Any) -> None:
+        """Run what is asked to be trained again, as far as it comes."""
+        from studies.confirming.running import confirm
+
+        with observed(progress, self.view) as observer:
+            result = confirm(request, storage_url=self.storage, observer=observer, **wishes)
+        for complaint in result.complaints:
+            warnings.warn(complaint, stacklevel=3)
 
     def export(
         self,

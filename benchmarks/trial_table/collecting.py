@@ -14,7 +14,7 @@ from pathlib import Path
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
-from studies.launching import LaunchResult, label_count, new_study, run_fleet
+from studies.launching import LaunchResult, Wishes, label_count, new_study, run_fleet
 from studies.search.candidates import new_trial
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal
@@ -159,7 +159,7 @@ class Collection:
             artefacts=study_folder(self.setting.specification.artefact_folder(), study),
         )
         specification = begun_with.model_copy(update={"fleet": fleet})
-        return run_fleet(specification, study, plan, factory=self.factory, observer=self.observer)
+        return run_fleet(specification, study, plan, Wishes(factory=self.factory, observer=self.observer))
 
 
 def machine_facts(precision: str, commit: str | None) -> dict[str, str | None]:

@@ -6,7 +6,14 @@ from deltaspace.commands.completing import study_names
 from deltaspace.commands.confirm import fleet_options, launched
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import TrialNumber, json_option, published_point, storage_option, take_over_option
+from deltaspace.commands.options import (
+    IfRunning,
+    TrialNumber,
+    if_running_option,
+    json_option,
+    published_point,
+    storage_option,
+)
 from deltaspace.commands.saying import say
 from search_space.published.point import PublishedPoint
 
@@ -33,7 +40,7 @@ from search_space.published.point import PublishedPoint
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
 @fleet_options
 @storage_option
-@take_over_option
+@if_running_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -43,7 +50,7 @@ def command(  # noqa: PLR0913 - one argument per option
     seeds: int,
     name: str | None,
     storage: str,
-    take_over: bool,
+    if_running: IfRunning | None,
     quiet: bool,
     as_json: bool,
     **fleet: str | None,
@@ -68,7 +75,7 @@ def command(  # noqa: PLR0913 - one argument per option
         name=name,
         fleet={key: value for key, value in fleet.items() if value is not None},
     )
-    found = launched(request, storage, take_over=take_over, quiet=quiet)
+    found = launched(request, storage, if_running=if_running, quiet=quiet)
     report(found.study.name, storage, as_json=as_json)
     advice = "" if found.finished else " Call the command again to continue."
     say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)

@@ -10,11 +10,12 @@ from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
     Function,
+    IfRunning,
+    asked_if_running,
+    if_running_option,
     json_option,
-    may_take_over,
     size_option,
     storage_option,
-    take_over_option,
 )
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
@@ -89,7 +90,7 @@ def fleet_options(function: Function) -> Function:
 @size_option
 @fleet_options
 @storage_option
-@take_over_option
+@if_running_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -100,7 +101,7 @@ def command(  # noqa: PLR0913 - one argument per option
     name: str | None,
     size: str | None,
     storage: str,
-    take_over: bool,
+    if_running: IfRunning | None,
     quiet: bool,
     as_json: bool,
     **fleet: str | None,
@@ -131,19 +132,19 @@ def command(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
-    found = launched(request, storage, take_over=take_over, quiet=quiet)
+    found = launched(request, storage, if_running=if_running, quiet=quiet)
     _report(found, storage, as_json=as_json)
     return exit_code(found)
 
 
-def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
+def launched(request: "Request", storage: str, *, if_running: IfRunning | None, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
     from dashboards.terminal.watching import progress_view
     from studies.confirming.running import confirm
 
-    take_over = may_take_over(request.confirmation, storage, given=take_over)
+    wanted = asked_if_running(request.confirmation, storage, if_running)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        return confirm(request, storage_url=storage, observer=observe, take_over=take_over)
+        return confirm(request, storage_url=storage, observer=observe, take_over=wanted == "end", join=wanted == "join")
 
 
 def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:

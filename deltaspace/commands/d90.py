@@ -10,7 +10,14 @@ import click
 from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
+from deltaspace.commands.options import (
+    IfRunning,
+    asked_if_running,
+    if_running_option,
+    json_option,
+    set_option,
+    storage_option,
+)
 from deltaspace.commands.saying import say
 
 if TYPE_CHECKING:
@@ -81,7 +88,7 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
 )
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
 @storage_option
-@take_over_option
+@if_running_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(  # noqa: PLR0913 - one argument per option
@@ -93,7 +100,7 @@ def command(  # noqa: PLR0913 - one argument per option
     seeds: int,
     settings: tuple[str, ...],
     storage: str,
-    take_over: bool,
+    if_running: IfRunning | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -117,7 +124,7 @@ def command(  # noqa: PLR0913 - one argument per option
     sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
     attempts = range(1, seeds * tries + 1)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in attempts]
-    results = _launched(sweeps, storage, take_over=take_over, quiet=quiet)
+    results = _launched(sweeps, storage, if_running=if_running, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
         trials = [ledger.trials(result.study.id) for result in results]
         examples_measured = ledger.example_count(results[0].study.id)
@@ -150,16 +157,19 @@ def _noise(metric: str, examples_measured: int | None) -> "Callable[[float], flo
     return partial(smallest_difference, examples_measured)
 
 
-def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
+def _launched(
+    sweeps: "list[Specification]", storage: str, *, if_running: IfRunning | None, quiet: bool
+) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
     from dashboards.terminal.watching import progress_view
     from studies.launching import launch
 
     results: list[LaunchResult] = []
     for specification in sweeps:
-        wanted = may_take_over(specification.name, storage, given=take_over)
+        wanted = asked_if_running(specification.name, storage, if_running)
         with progress_view(sys.stderr, quiet=quiet) as observe:
-            results.append(launch(specification, storage_url=storage, observer=observe, take_over=wanted))
+            end, join = wanted == "end", wanted == "join"
+            results.append(launch(specification, storage_url=storage, observer=observe, take_over=end, join=join))
         if not results[-1].finished:
             break
     return results

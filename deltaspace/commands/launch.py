@@ -9,7 +9,14 @@ import click
 from deltaspace.commands.completing import study_files
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, may_take_over, set_option, storage_option, take_over_option
+from deltaspace.commands.options import (
+    IfRunning,
+    asked_if_running,
+    if_running_option,
+    json_option,
+    set_option,
+    storage_option,
+)
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
@@ -51,6 +58,7 @@ class _AppendedFile(click.File):
         "deltaspace launch docstrings",
         "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
         "deltaspace launch docstrings --quiet --log docstrings.jsonl",
+        "deltaspace launch docstrings --join --workers 2",
         "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
     ),
 )
@@ -70,7 +78,7 @@ class _AppendedFile(click.File):
 )
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @storage_option
-@take_over_option
+@if_running_option
 @click.option(
     "--observe",
     "observed",
@@ -91,7 +99,7 @@ def command(  # noqa: PLR0913 - one argument per option
     study: str,
     settings: tuple[str, ...],
     storage: str,
-    take_over: bool,
+    if_running: IfRunning | None,
     observed: tuple[str, ...],
     quiet: bool,
     log: TextIO | None,
@@ -119,7 +127,7 @@ def command(  # noqa: PLR0913 - one argument per option
     from studies.trackers import TRACKERS
 
     has_begun, events = False, EventLog(log)
-    take_over = may_take_over(specification.name, storage, given=take_over)
+    wanted = asked_if_running(specification.name, storage, if_running)
     with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
         def observe(progress: "Progress") -> None:
@@ -134,7 +142,8 @@ def command(  # noqa: PLR0913 - one argument per option
                 storage_url=storage,
                 observer=observe,
                 announce=None if quiet else announce,
-                take_over=take_over,
+                take_over=wanted == "end",
+                join=wanted == "join",
                 observers=[named_observer(name, TRACKERS) for name in observed],
             )
         except (SearchSpaceError, RunnerError, StudiesError) as error:

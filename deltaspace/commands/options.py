@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -112,16 +112,22 @@ class TrialNumber(click.ParamType[int | str]):
         return int(str(value))
 
 
-def take_over_option(function: Function) -> Function:
-    """``--take-over``: end another launch of the same study."""
-    text = "If another launch runs it, end that one; asked for on a terminal, refused elsewhere."
-    return click.option("--take-over", is_flag=True, help=text)(function)
+IfRunning = Literal["refuse", "end", "join"]
+"""What becomes of a command whose study another launch runs: it is refused, ends that one, or works for it."""
 
 
-def may_take_over(name: str, storage: str, *, given: bool) -> bool:
-    """Whether another launch that runs a study is to end: as the option says, else as the user says on a terminal."""
+def if_running_option(function: Function) -> Function:
+    """``--join`` and ``--take-over``: what happens if another launch runs the study."""
+    join = "If another launch runs it, work for that one, and go on alone when that one has ended."
+    end = "If another launch runs it, end that one. With neither, it is asked for on a terminal, refused elsewhere."
+    function = click.option("--take-over", "if_running", flag_value="end", help=end)(function)
+    return click.option("--join", "if_running", flag_value="join", help=join)(function)
+
+
+def asked_if_running(name: str, storage: str, given: IfRunning | None) -> IfRunning:
+    """What happens if another launch runs a study: as the option says, else as the user says on a terminal."""
     if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return given
+        return given or "refuse"
     from studies.errors import StudiesError
     from studies.keeping.occupying import running_launch
     from studies.store.ledger import Ledger
@@ -130,10 +136,12 @@ def may_take_over(name: str, storage: str, *, given: bool) -> bool:
         with Ledger.open(storage, read_only=True) as ledger:
             present = running_launch(name, ledger)
     except StudiesError:
-        return False  # said when it is opened for writing
+        return "refuse"  # said when it is opened for writing
     if present is None:
-        return False
-    return click.confirm(visible(f"'{name}' is run by {present.words}. End that launch and go on here?"), err=True)
+        return "refuse"
+    question = f"'{name}' is run by {present.words}. Join that launch, end it and go on here, or leave it alone?"
+    answers: dict[str, IfRunning] = {"join": "join", "end": "end", "leave": "refuse"}
+    return answers[click.prompt(visible(question), type=click.Choice(list(answers)), default="leave", err=True)]
 
 
 def set_option(help_text: str) -> Callable[[Function], Function]:

@@ -1,6 +1,6 @@
 """Runs a confirmation: a study of its own, whose trials are all there from the beginning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -13,9 +13,10 @@ from studies.confirming.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
-from studies.keeping.occupying import replaceable
+from studies.keeping.occupying import placed, replaceable
 from studies.keeping.plan import StudyPlan
-from studies.launching import LaunchResult, absolute_url, label_count, run_fleet
+from studies.launching import LaunchResult, Wishes, absolute_url, label_count, run_fleet
+from studies.observing import Observer as TrialObserver
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
 from studies.queries.fronts import parameters_of
@@ -38,7 +39,7 @@ from trial_runner.backbones import config_of
 _SEED_BITS = 31
 
 
-def confirm(
+def confirm(  # noqa: PLR0913 - one argument per wish
     request: Request,
     *,
     storage_url: str,
@@ -46,6 +47,8 @@ def confirm(
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
+    join: bool = False,
+    observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
 
@@ -58,6 +61,8 @@ def confirm(
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         take_over: As of `studies.launching.launch`.
+        join: As of `studies.launching.launch`.
+        observers: As of `studies.launching.launch`.
 
     Raises:
         StudiesError: If the study cannot be confirmed, or the launch cannot go on.
@@ -67,7 +72,7 @@ def confirm(
     with Ledger.open(storage_url, create=False) as ledger:
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
-        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
+        instead_of = None if join else replaceable(request.confirmation, ledger, take_over=take_over)
         if existing is not None and _is_finished(ledger, existing):
             total = sum(ledger.state_counts(existing.id).values())
             reason = f"already finished: all {total} trials have ended"
@@ -79,10 +84,12 @@ def confirm(
         if factory is None:
             label_count(specification)
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
+        study = placed(study, ledger) if join else study
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
-    return run_fleet(specification, study, plan, factory=factory, observer=observer, instead_of=instead_of)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    return run_fleet(specification, study, plan, wishes)
 
 
 def _searched(ledger: Ledger, name: str) -> StudyRecord:

@@ -3,21 +3,24 @@
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker, crash_reason
+from studies.keeping.answering import Answering
+from studies.keeping.beside import Beside
+from studies.keeping.joined import JoinedKeeper, open_keeper
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Standing, progress_before
+from studies.keeping.progress import Progress, Standing, progress_before
 from studies.store.patience import Patience
 from trial_runner.requests import PackRunner
 
-_HOLDS_PER_LEASE = 6
+_BEAT_SECONDS = 1.0
 
 
 def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
@@ -27,12 +30,18 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
     """
     cores = len(os.sched_getaffinity(0))
     shown = progress_before(plan)
+    one_at_a_time = threading.RLock()
+
+    def show(progress: Progress) -> None:
+        with one_at_a_time:
+            watch.show(progress)
 
     def tell(text: str) -> None:
-        watch.show(replace(shown, waits_for=text))
+        show(replace(shown, waits_for=text))
 
     patience = Patience(seconds=plan.patience_seconds, tell=tell, is_over=lambda: bool(watch.reason_to_stop()))
-    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}", patience=patience)
+    keeper = open_keeper(plan, name=f"inline {os.getpid()}", patience=patience)
+    presence = _Presence(keeper, plan.storage_url)
 
     def look() -> bool:
         nonlocal shown
@@ -42,43 +51,45 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
                 keeper.drain(reason)
             keeper.hold()
             shown = keeper.progress()
-            watch.show(shown)
+            show(shown)
         return keeper.is_drained
 
     try:
-        with _held(keeper, plan.lease_seconds):
+        with Beside(presence):
             runner = factory(min(cores, asked_threads() or cores))
-        while not _work(keeper, plan, runner, options, should_leave=look):
-            pass
+            while not _work(keeper, presence, plan, runner, options, should_leave=look):
+                pass
         standing = keeper.standing()
-        watch.show(standing.progress)
+        show(standing.progress)
         keeper.finish(standing.summary)
         return standing
     finally:
+        presence.close()
         keeper.close()
 
 
-@contextmanager
-def _held(keeper: StudyKeeper, lease_seconds: float) -> Iterator[None]:
-    """Say that the study is being run while this process is busy with something else: a large backbone takes long."""
-    is_over = threading.Event()
+class _Presence:
+    """While the worker of this process is busy, it is heard, the study is held, and who has joined is answered."""
 
-    def hold() -> None:
-        while not is_over.wait(lease_seconds / _HOLDS_PER_LEASE):
-            with suppress(StudiesError):  # the keeper says it again when it is asked
-                keeper.hold()
+    def __init__(self, keeper: StudyKeeper | JoinedKeeper, storage_url: str) -> None:
+        self.worker = ""
+        self._keeper = keeper
+        self._answering = Answering(keeper, storage_url) if isinstance(keeper, StudyKeeper) else None
 
-    holding = threading.Thread(target=hold, daemon=True)
-    holding.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        holding.join()
+    def __call__(self) -> float:
+        self._keeper.hold()
+        if self.worker:
+            self._keeper.heartbeat(self.worker)
+        return _BEAT_SECONDS if self._answering is None else self._answering()
+
+    def close(self) -> None:
+        if self._answering is not None:
+            self._answering.close()
 
 
 def _work(
-    keeper: StudyKeeper,
+    keeper: StudyKeeper | JoinedKeeper,
+    presence: _Presence,
     plan: StudyPlan,
     runner: PackRunner,
     options: FleetOptions,
@@ -103,6 +114,7 @@ def _work(
         files=FilesInFolder(runner, plan.artefacts),
         should_leave=should_leave,
     )
+    presence.worker = name
     try:
         worker.work()
     except StudiesError:
@@ -110,6 +122,9 @@ def _work(
             keeper.leave(name, ())
         raise
     except Exception as error:  # noqa: BLE001 - whatever one configuration raises ends no launch
+        presence.worker = ""
         keeper.crash(name, crash_reason(error))
         return False
+    finally:
+        presence.worker = ""
     return True

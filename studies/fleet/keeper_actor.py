@@ -10,7 +10,10 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.fleet.nodes import CrewNodes
+from studies.keeping.answering import Answering
 from studies.keeping.artefacts import give_file, take_file
+from studies.keeping.beside import Beside
+from studies.keeping.joined import JoinedKeeper, open_keeper
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
@@ -51,7 +54,7 @@ class KeeperActor:
         """Be there to answer; the study is taken over at the first call."""
         self._plan = plan
         self._launch_name = launch_name
-        self._keeper: StudyKeeper | None = None
+        self._keeper: StudyKeeper | JoinedKeeper | None = None
         self._error: StudiesError | None = None
         self._waits_for = self._stop = ""
         self._crew: dict[str, Any] = {}
@@ -89,15 +92,18 @@ class KeeperActor:
         """See `studies.fleet.trial_files.Carrier`."""
         return give_file(self._plan.artefacts, path)
 
-    def _taken_over(self) -> StudyKeeper:
+    def _taken_over(self) -> StudyKeeper | JoinedKeeper:
         """The study's keeper, unless another launch has taken it over since this one began."""
         if self._error is not None:
             raise self._error
         patience = Patience(seconds=self._plan.patience_seconds, tell=self._tell, is_over=lambda: bool(self._stop))
         try:
-            if ray.get_runtime_context().was_current_actor_reconstructed:
+            if ray.get_runtime_context().was_current_actor_reconstructed and not self._plan.has_joined:
                 _refuse_stolen_study(self._plan, self._launch_name, patience)
-            return StudyKeeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
+            keeper = open_keeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
+            if isinstance(keeper, StudyKeeper):
+                Beside(Answering(keeper, self._plan.storage_url)).start()
+            return keeper
         except StudiesError as error:
             self._error = error
             raise

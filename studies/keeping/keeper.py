@@ -5,13 +5,16 @@ takes it over later fences this one: its next write raises `FencedError` and cha
 """
 
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
 from studies.keeping.artefacts import delete_own_files, remove_orphans
+from studies.keeping.lending import lease_of
 from studies.keeping.listening import ListeningClock
 from studies.keeping.losses import MAX_LOSSES, fail_the_lost, failure
 from studies.keeping.machines import Machines, OneMachine
@@ -22,12 +25,12 @@ from studies.keeping.progress import Progress, RunningTrial, Standing
 from studies.keeping.roster import OpenTrial, Roster
 from studies.keeping.tally import Tally
 from studies.keeping.upcoming import Upcoming
-from studies.search.candidates import trial_request
 from studies.search.direct import Course
 from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
-from studies.store.belonging import is_own_file
+from studies.store.calls import WaitingCall
+from studies.store.clock import WRITTEN_TIME
 from studies.store.leases import LAID_ASIDE, MACHINE_LOST
 from studies.store.ledger import Ledger
 from studies.store.patience import Patience
@@ -36,6 +39,7 @@ from studies.store.records import (
     NewTrial,
     Outcome,
     ReadingRecord,
+    StudyRecord,
     TrialRecord,
     TrialState,
 )
@@ -48,7 +52,7 @@ MAX_CRASHES = 5
 
 
 class StudyKeeper:
-    """Keeps one study, from takeover to the end of a launch. Serves one call at a time."""
+    """Keeps one study, from takeover to the end of a launch. Serves one call at a time, from whichever thread."""
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class StudyKeeper:
         """
         self._plan = plan
         self._machines = machines
+        self._lock = threading.RLock()
         self._ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
         self._study = self._ledger.study(plan.study)
         self._epoch = self._ledger.take_over(self._study.id, name)
@@ -130,13 +135,28 @@ class StudyKeeper:
             outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
             self._tally.add(_open(trial, by_trial.get(trial.number, ())), outcome, is_here=False)
 
-    def join(self, worker: str) -> None:
-        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
+    @property
+    def study(self) -> StudyRecord:
+        """The study, as it was when it was taken over."""
+        return self._study
+
+    @property
+    def folder(self) -> Path:
+        """Where the study's files are."""
+        return self._plan.artefacts
+
+    def join(self, worker: str, *, is_own: bool = True) -> None:
+        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue.
+
+        Args:
+            is_own: False of the workers of a launch that has joined: if they cannot begin, that is its own affair.
+        """
         with self._serving():
             replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
             if replaced is not None:
                 self._lose(replaced, f"replaced by {worker}")
-                self._count_unbegun(replaced)
+                if is_own:
+                    self._count_unbegun(replaced)
 
     def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
         """Hand in reports, hear the verdicts and take new leases."""
@@ -182,11 +202,26 @@ class StudyKeeper:
     def crash(self, worker: str, text: str) -> None:
         """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
         with self._serving():
-            self._record_event(EventKind.CRASH, f"{worker}: {text}")
-            self._lose(worker, f"crashed: {text}")
+            self.dismiss(worker, text)
             self._crashes += 1
             if self._crashes >= MAX_CRASHES:
                 raise LaunchError(f"workers crashed {self._crashes} times in a row; the last said: {text}")
+
+    def dismiss(self, worker: str, text: str) -> None:
+        """A worker met an error that is nobody's trial's; of another launch, which counts by itself."""
+        with self._serving():
+            self._record_event(EventKind.CRASH, f"{worker}: {text}")
+            self._lose(worker, f"crashed: {text}")
+
+    def reply(self, call: WaitingCall, text: str) -> None:
+        """Answer a launch that has joined."""
+        with self._serving():
+            self._ledger.reply(self._study.id, self._epoch, call, text)
+
+    def forget_callers(self, age: timedelta) -> None:
+        """Forget launches that have joined, and asked nothing for so long."""
+        with self._serving():
+            self._ledger.forget_calls(self._study.id, self._epoch, WRITTEN_TIME.now() - age)
 
     def halt(self, error: StudiesError) -> None:
         """End the launch for a reason that no retry can mend."""
@@ -217,38 +252,40 @@ class StudyKeeper:
         Args:
             expected: Workers that an earlier keeper of the launch has known: those too may be silent.
         """
-        if self._halted is None:
-            self._roster.expect(expected, self._clock.look())
-            with self._serving():
-                self._tick()
-        return Standing(
-            progress=self.progress(),
-            is_done=self._is_done(),
-            exhausted=self._upcoming.exhausted,
-            drained=self._drained,
-            halted=self._halted,
-            silent=tuple(self._silent),
-        )
+        with self._lock:
+            if self._halted is None:
+                self._roster.expect(expected, self._clock.look())
+                with self._serving():
+                    self._tick()
+            return Standing(
+                progress=self.progress(),
+                is_done=self._is_done(),
+                exhausted=self._upcoming.exhausted,
+                drained=self._drained,
+                halted=self._halted,
+                silent=tuple(self._silent),
+            )
 
     def progress(self) -> Progress:
         """The study as it is now."""
-        elapsed = time.monotonic() - self._began_at
-        return Progress(
-            study=self._study.name,
-            metric=self._study.metric,
-            counts=dict(self._counts),
-            target_trials=self._plan.target_trials,
-            top=self._tally.top,
-            course=self._tally.course,
-            just_ended=self._tally.just_ended,
-            ended_here=self._tally.ended_here,
-            references=self._tally.references,
-            examples=self._plan.rungs.examples if self._study.metric == ACCURACY.name else None,
-            budget_parameters=self._study.budget_parameters,
-            seconds_elapsed=elapsed,
-            left=self._pace.left(time.monotonic(), self._steps_left()),
-            running=self._running(),
-        )
+        with self._lock:
+            elapsed = time.monotonic() - self._began_at
+            return Progress(
+                study=self._study.name,
+                metric=self._study.metric,
+                counts=dict(self._counts),
+                target_trials=self._plan.target_trials,
+                top=self._tally.top,
+                course=self._tally.course,
+                just_ended=self._tally.just_ended,
+                ended_here=self._tally.ended_here,
+                references=self._tally.references,
+                examples=self._plan.rungs.examples if self._study.metric == ACCURACY.name else None,
+                budget_parameters=self._study.budget_parameters,
+                seconds_elapsed=elapsed,
+                left=self._pace.left(time.monotonic(), self._steps_left()),
+                running=self._running(),
+            )
 
     def _running(self) -> tuple[RunningTrial, ...]:
         return tuple(
@@ -288,14 +325,15 @@ class StudyKeeper:
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """Refuse to go on after an error of the ledger: memory and ledger may then differ."""
-        if self._halted is not None:
-            raise self._halted
-        try:
-            yield
-        except StudiesError as error:
-            self.halt(error)
-            raise
+        """Let others wait. Refuse to go on after an error of the ledger: memory and ledger may then differ."""
+        with self._lock:
+            if self._halted is not None:
+                raise self._halted
+            try:
+                yield
+            except StudiesError as error:
+                self.halt(error)
+                raise
 
     def _record_event(self, kind: EventKind, text: str) -> None:
         self._ledger.record_event(self._study.id, kind, text, epoch=self._epoch)
@@ -504,13 +542,7 @@ class StudyKeeper:
         return self._lease(open_trial.trial, attempt.attempt)
 
     def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
-        request = trial_request(trial, attempt=attempt, plan=self._plan.training)
-        if attempt == 1:
-            return Lease(request=request)
-        artefacts = self._ledger.artefacts(self._study.id, trial.number)
-        own = [one for one in artefacts if one.kind == "snapshot" and is_own_file(self._study, one.path)]
-        snapshots = sorted(own, key=lambda one: -one.step)
-        return Lease(request=request, snapshots=tuple(snapshots))
+        return lease_of(self._ledger, self._study, trial, attempt=attempt, plan=self._plan.training)
 
 
 def _is_by_loss(readings: Sequence[ReadingRecord]) -> bool:

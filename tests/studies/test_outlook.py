@@ -87,7 +87,7 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None, constant_score=None)
     monkeypatch.setattr(launching, "prepared", lambda specification: task)
 
-    def run_fleet(specification: object, study: Any, plan: Any, **_: object) -> launching.LaunchResult:
+    def run_fleet(specification: object, study: Any, plan: Any, wishes: object) -> launching.LaunchResult:
         plans.append(plan)
         return launching.LaunchResult(study=study, finished=True, reason="nothing was run")
 

@@ -26,7 +26,7 @@ OPTIONS = {
     "raising": "",  # the trial that raises
     "diverging": "",  # the trial that meets what is not finite
     "lease": "20",  # seconds
-    "if_running": "",  # "take over" ends another launch
+    "if_running": "",  # "take over" ends another launch, "join" works for it
     "steps": "",  # a folder in which every step that is done leaves a byte
 }
 _FAULTY_STEP = 3
@@ -74,7 +74,8 @@ def main() -> None:
     )
     shared = {"storage_url": url, "observer": tell, "factory": factory, "lease_seconds": float(options["lease"])}
     shared["take_over"] = options["if_running"] == "take over"
-    result = launch(specification(Path(folder), backend, int(trials), **searched), **shared)
+    joins = {"join": options["if_running"] == "join"}
+    result = launch(specification(Path(folder), backend, int(trials), **searched), **shared, **joins)
     if options["confirm"] and result.finished:
         request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
         result = confirm(request, **shared)
