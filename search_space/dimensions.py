@@ -99,10 +99,16 @@ class Insertion(StrEnum):
 
 
 class NormPlacement(StrEnum):
-    """Where a block normalises: after the residual sum, or at the sublayer's input."""
+    """Where a block normalises: after the residual sum, at the sublayer's input, or what a sublayer adds to the sum."""
 
     POST = "post"
     PRE = "pre"
+    BRANCH = "branch"
+
+    @property
+    def words(self) -> str:
+        """As papers write it."""
+        return {"post": "post-LN", "pre": "pre-LN", "branch": "LN of what is added"}[self.value]
 
 
 class StackKind(StrEnum):

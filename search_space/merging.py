@@ -65,6 +65,6 @@ def is_linear(edit: Edit) -> bool:
 def reads_input(edit: Edit, shape: BackboneShape) -> bool:
     """Whether an edit reads what the linear layer reads that writes its port."""
     read = edit.read
-    if shape.norm is NormPlacement.POST and read is not None:
+    if shape.norm is not NormPlacement.PRE and read is not None:
         read = _STREAMS.get(read, read)
     return read is not None and read is _INPUTS.get(edit.write)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import NormPlacement, Port, Site
+from search_space.dimensions import Heads, NormPlacement, Port, Site
 from search_space.edit import Edit
 from search_space.ends import sublayers_of
 from search_space.forms import SizedForm
@@ -95,8 +95,20 @@ def _check_at_sublayers(edit: Edit, shape: BackboneShape) -> None:
         raise refusal("layers", f"{edit.layers} on {shape.family}", "Choose others.")
     if Port.G in (edit.write, edit.read) and not shape.gated_ffn:
         raise refusal("ports", f"g on {shape.family}, whose FFN has no gate projection", "Use u.")
+    _check_reachable(edit, shape)
     if edit.sized_form is not None:
         _check_widths(edit, edit.sized_form, shape, len(sublayers))
+
+
+def _check_reachable(edit: Edit, shape: BackboneShape) -> None:
+    for port in (edit.write, edit.read):
+        if port is not None and not shape.has(edit.site, port):
+            raise refusal("ports", f"{port} on {shape.family}, where nothing can reach it", "Use another port.")
+    inside = edit.gate.logits is not None or edit.heads is not Heads.SINGLE
+    if inside and not shape.has(edit.site, Port.HEAD):
+        raise refusal(
+            "ports", f"heads on {shape.family}, whose attention cannot be reached inside", "Use q, k, v or o."
+        )
 
 
 def _check_widths(edit: Edit, form: SizedForm, shape: BackboneShape, sublayers: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import NormPlacement, Port
+from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.words.ports import PORT_NAMES
@@ -148,7 +148,7 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Pic
     others = [edit for edit in rest if edit not in ffn]
     is_gated = shape.gated_ffn if shape is not None else any(Port.G in (edit.read, edit.write) for edit in ffn)
     places = {port: place for port, place in _FFN.items() if is_gated or port is not Port.G}
-    norm = "" if shape is None else "pre-LN" if shape.norm is NormPlacement.PRE else "post-LN"
+    norm = "" if shape is None else shape.norm.words
     return Picture(
         panels=(
             _panel("Attention", _ATTENTION, _FLOWS["attention"], attention, shape),

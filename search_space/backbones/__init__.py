@@ -6,11 +6,18 @@ from search_space.backbones.bart import BART
 from search_space.backbones.bert import BERT
 from search_space.backbones.distilbert import DISTILBERT
 from search_space.backbones.electra import ELECTRA
+from search_space.backbones.eurobert import EUROBERT
 from search_space.backbones.family import Family, PortLocation, PortTable
+from search_space.backbones.gemma import GEMMA, GEMMA2, GEMMA3
 from search_space.backbones.gpt2 import GPT2
+from search_space.backbones.like_llama import LIKE_LLAMA
 from search_space.backbones.llama import LLAMA
 from search_space.backbones.marian import MARIAN
 from search_space.backbones.mbart import MBART
+from search_space.backbones.mixtures import MIXTRAL, OLMOE, QWEN3_MOE
+from search_space.backbones.modernbert import MODERNBERT
+from search_space.backbones.olmo2 import OLMO2
+from search_space.backbones.phi3 import PHI3
 from search_space.backbones.qwen2 import QWEN2
 from search_space.backbones.qwen3 import QWEN3
 from search_space.backbones.refused import REFUSED
@@ -35,6 +42,17 @@ _FAMILIES = (
     LLAMA,
     QWEN2,
     QWEN3,
+    *LIKE_LLAMA,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    OLMO2,
+    PHI3,
+    QWEN3_MOE,
+    MIXTRAL,
+    OLMOE,
+    MODERNBERT,
+    EUROBERT,
 )
 
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}

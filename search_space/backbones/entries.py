@@ -70,10 +70,20 @@ class ConfigEntries:
             raise self._error(f"{first} and {second} of a {self.family} config must agree; got {value} and {other}.")
         return value
 
+    def same(self, name: str, value: int) -> None:
+        """Refuse a config in which a size is another one; a missing entry means it."""
+        if self.size_or(name, value) != value:
+            raise self._error(f"{name} of a {self.family} config must be {value}; got {self.entries[name]}.")
+
     def refuse_flag(self, name: str) -> None:
         """Refuse a config in which a flag is set that turns the model into one with other sublayers."""
         if self.flag(name, default=False):
             raise self._error(f"{name} of a {self.family} config must be false; got true.")
+
+    def refuse(self, name: str) -> None:
+        """Refuse a config in which an entry says anything but nothing: null, false, zero, or an empty list."""
+        if self.entries.get(name):
+            raise self._error(f"{name} of a {self.family} config must be null; got {self.entries[name]!r}.")
 
     def require_flag(self, name: str) -> None:
         """Refuse a config in which a flag that is true by default is not set."""

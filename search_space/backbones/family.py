@@ -10,21 +10,35 @@ from search_space.dimensions import Port, Site
 
 @dataclass(frozen=True, slots=True)
 class PortLocation:
-    """The place of a port: one side of a frozen module, or an equal slice of it.
+    """The place of a port: one side of a frozen module, or a slice of it.
 
     Attributes:
         module: Dotted path of the module, relative to its block; empty for the block itself.
         side: Whether the port is the module's (first) input or its output. Where a module returns a tuple, its
             output is the first entry.
         part: Index of the slice, from 0.
-        parts: Into how many equal slices the last axis of the tensor is cut, such as 3 where one module computes
-            queries, keys and values; 1 means the whole tensor.
+        shares: Relative widths of the slices that the last axis of the tensor is cut into, such as ``(1, 1, 1)`` where
+            one module computes queries, keys and values, or ``(4, 1, 1)`` where queries have four times the heads.
     """
 
     module: str
     side: Literal["input", "output"]
     part: int = 0
-    parts: int = 1
+    shares: tuple[int, ...] = (1,)
+
+    def sizes(self, width: int) -> list[int]:
+        """Widths of the slices of an axis of this width."""
+        return [width * share // sum(self.shares) for share in self.shares]
+
+    def whole(self, width: int) -> int:
+        """Width of the axis whose slice this is, if the slice is this wide."""
+        return width * sum(self.shares) // self.shares[self.part]
+
+    def columns(self, width: int) -> slice:
+        """The slice of an axis of this width."""
+        sizes = self.sizes(width)
+        start = sum(sizes[: self.part])
+        return slice(start, start + sizes[self.part])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

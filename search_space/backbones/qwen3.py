@@ -4,14 +4,22 @@ from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import Family
-from search_space.backbones.llama import ATTENTION_PORTS, SMALL_DECODER, gated_decoder_ports, gated_decoder_shape
+from search_space.backbones.llama import (
+    ATTENTION_PORTS,
+    SMALL_DECODER,
+    Parts,
+    gated_decoder_ports,
+    gated_decoder_shape,
+)
 from search_space.backbones.shape import BackboneShape
+
+_PARTS = Parts(query_norms="head")
 
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     entries = ConfigEntries("qwen3", config)
     biased_ports = ATTENTION_PORTS if entries.flag("attention_bias", default=False) else frozenset()
-    return gated_decoder_shape(entries, head_width=entries.size("head_dim"), biased_ports=biased_ports, head_norms=2)
+    return gated_decoder_shape(entries, head_width=entries.size("head_dim"), biased_ports=biased_ports, parts=_PARTS)
 
 
 QWEN3 = Family(

@@ -47,6 +47,9 @@ class BackboneShape:
             the untied language-model head of decoders.
         parameter_tensors: Parameter tensors of the frozen base model (tied ones once).
         embedding_width: Width of the embedded input where it differs from ``width``; None where it does not.
+        lacks: ``(site, port)`` pairs that are no tensors of this backbone, or that nothing outside can reach; sites
+            are ``attn`` and ``ffn``. Without the heads there are no prefixes, no gates of log-sum-exps and nothing
+            that works per head.
     """
 
     family: str
@@ -67,6 +70,7 @@ class BackboneShape:
     unused_parameters: int = 0
     parameter_tensors: int = 0
     embedding_width: int | None = None
+    lacks: frozenset[tuple[Site, Port]] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that the sizes can be those of a transformer."""
@@ -94,6 +98,10 @@ class BackboneShape:
     def key_value_width(self) -> int:
         """Width of k and of v."""
         return self.key_value_heads * self.head_width
+
+    def has(self, site: Site, port: Port) -> bool:
+        """Whether a port can be reached; of every attention kind what can be said of ``attn``."""
+        return (Site.ATTENTION if site.is_attention else site, port) not in self.lacks
 
     def heads(self, heads: Heads) -> int:
         """Number of blocks that ``heads`` stands for here."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
 from support.promises import build, check_everything, moved
-from support.tiny_backbones import BACKBONES, EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import BACKBONES, EVERY_FAMILY, Rig, parameters, rig_of, sites_of
 
 from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
@@ -21,7 +21,7 @@ from trial_runner.deltas.gates import GATE_DELTAS
 
 
 @pytest.fixture(
-    scope="module", params=parameters(*EVERY_BACKBONE, at_once=("roberta", "distilbert", "bart", "gpt2", "qwen3"))
+    scope="module", params=parameters(*EVERY_FAMILY, at_once=("roberta", "distilbert", "bart", "gpt2", "qwen3"))
 )
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
@@ -67,7 +67,7 @@ def hooks_of(model: torch.nn.Module) -> int:
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
-@pytest.mark.parametrize("name", parameters(*EVERY_BACKBONE))
+@pytest.mark.parametrize("name", parameters(*EVERY_FAMILY))
 def test_detaching_leaves_no_trace(name: str, tiny_backbone: Callable[[str], Path]) -> None:
     rig = rig_of(tiny_backbone(name))
     weights = {key: tensor.clone() for key, tensor in rig.backbone.model.state_dict().items()}

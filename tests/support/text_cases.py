@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from support.packing_cases import request_for
 from support.promises import moved
+from support.tiny_backbones import DECODERS, ENCODER_DECODERS
 
 from search_space.configuration import Configuration
 from search_space.published import published_method
@@ -22,7 +23,7 @@ from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding, Task, prepare_task
 
-WRITERS = ("bart", "mbart", "marian", "t5", "t5_gated", "gpt2", "llama", "qwen2", "qwen3")
+WRITERS = (*ENCODER_DECODERS, *DECODERS)
 METHODS = ("prefix_tuning", "mam_adapter", "lora_qv", "prompt_tuning", "ia3", "houlsby_adapter", "inducer")
 _SIZES = {"train": 20, "validation": 11, "test": 7}
 

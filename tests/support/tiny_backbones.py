@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from _pytest.mark import ParameterSet
+from support import rotation
 from torch import Tensor
 
 from search_space.backbones import FAMILIES
@@ -20,15 +21,42 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 
+_THROUGH_EVERYTHING = ("gemma2", "modernbert", "phi3")
+"""Families of which a run takes one through everything: sandwich norms, fused modules of an encoder, unequal slices."""
+
+_IN_TURN = (
+    "mistral",
+    "ministral3",
+    "granite",
+    "olmo",
+    "smollm3",
+    "seed_oss",
+    "helium",
+    "ernie4_5",
+    "stablelm",
+    "gemma",
+    "gemma3",
+    "olmo2",
+    "qwen3_moe",
+    "mixtral",
+    "olmoe",
+    "eurobert",
+)
+"""Families that are built of what the others are built of: a run takes one of them through the contract of edits."""
+
 BACKBONES: Mapping[str, tuple[str, ...]] = {family: (family,) for family in FAMILIES} | {"t5": ("t5", "t5_gated")}
 """Family to the tiny backbones that stand for it."""
 
-EVERY_BACKBONE = tuple(name for names in BACKBONES.values() for name in names)
+EVERY_BACKBONE = (
+    *(name for names in BACKBONES.values() for name in names if name not in (*_THROUGH_EVERYTHING, *_IN_TURN)),
+    *rotation.parts(_THROUGH_EVERYTHING),
+)
+EVERY_FAMILY = (*EVERY_BACKBONE, *rotation.parts(_IN_TURN))
 FEW_BACKBONES = ("roberta", "bart", "qwen3")
-DECODERS = ("gpt2", "llama", "qwen2", "qwen3")
+DECODERS = ("gpt2", "llama", "qwen2", "qwen3", *({"gemma2", "phi3"} & {*EVERY_BACKBONE}))
 ENCODER_DECODERS = ("bart", "mbart", "marian", "t5", "t5_gated")
 
-_LIKE_ANOTHER = ("bert", "electra", "mbart", "marian", "t5", "llama", "qwen2")
+_LIKE_ANOTHER = ("bert", "electra", "mbart", "marian", "t5", "llama", "qwen2", *_THROUGH_EVERYTHING, *_IN_TURN)
 _BATCH, _TOKENS, _ANSWER = 2, 5, 4
 _LENGTHS = (5, 3)
 _FIRST_WORD, _VOCABULARY = 6, 60
@@ -62,6 +90,11 @@ class Rig:
     attachment: Attachment
     inputs: Inputs
     frozen: Tensor
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether its attention looks no further than some tokens back."""
+        return getattr(self.backbone.model.config, "sliding_window", None) is not None
 
     @property
     def is_decoder(self) -> bool:

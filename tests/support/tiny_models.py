@@ -48,15 +48,15 @@ class TinyFamily:
     noise: float = 0.1
 
 
-def _of(family: Family) -> TinyFamily:
-    """The tiny backbone of a family that asks for nothing in particular: its example."""
+def _of(family: Family, **changed: object) -> TinyFamily:
+    """The tiny backbone of a family that asks for nothing in particular: its example, with some entries changed."""
     shape = shape_of({**family.example, "model_type": family.model_types[0]})
     tokens, language_model = {
         StackKind.ENCODER: ("bert", None),
         StackKind.ENCODER_DECODER: ("roberta", "Seq2SeqLM"),
         StackKind.DECODER: ("gpt2", "CausalLM"),
     }[shape.kind]
-    sizes = dict(family.example)
+    sizes = {**family.example, "initializer_range": 0.1, **changed}
     if "max_position_embeddings" in sizes:
         sizes["max_position_embeddings"] = 66
     return TinyFamily(family.model_types[0], tokens, (), sizes, language_model)
@@ -78,6 +78,7 @@ TINY_FAMILIES = {name: _of(family) for name, family in FAMILIES.items()} | {
     "gpt2": TinyFamily("gpt2", "gpt2", ("resid_pdrop", "embd_pdrop", "attn_pdrop"), _GPT2, "CausalLM"),
     "llama": TinyFamily("llama", "gpt2", ("attention_dropout",), _DECODER, "CausalLM"),
     "qwen2": TinyFamily("qwen2", "gpt2", ("attention_dropout",), _DECODER | {"tie_word_embeddings": True}, "CausalLM"),
+    "gemma2": _of(FAMILIES["gemma2"], sliding_window=60),  # room for prompts; Gemma 3 has short windows
     "qwen3": TinyFamily(
         "qwen3", "gpt2", ("attention_dropout",), _DECODER | {"head_dim": 6, "tie_word_embeddings": True}, "CausalLM"
     ),

@@ -85,10 +85,10 @@ class _Tap:
 
 
 def _on_part(location: PortLocation, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change one of several equal slices of the last axis; the tensor itself where nothing changes."""
-    if location.parts == 1:
+    """Change one of several slices of the last axis; the tensor itself where nothing changes."""
+    if len(location.shares) == 1:
         return change(tensor)
-    parts = list(tensor.chunk(location.parts, dim=-1))
+    parts = list(torch.split(tensor, location.sizes(tensor.shape[-1]), dim=-1))
     changed = change(parts[location.part])
     if changed is parts[location.part]:
         return tensor

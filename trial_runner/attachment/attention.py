@@ -4,6 +4,7 @@ It is registered with its mask function under `ATTENTION`; a backbone that is lo
 from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -12,10 +13,28 @@ from torch import Tensor, nn
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from trial_runner.errors import AttachError
 from trial_runner.stacking.dropout import current
 from trial_runner.stacking.prefix import Prefix
 
 ATTENTION = "deltaspace"
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "sliding_window",  # the mask holds it, and a mask that is left away hides nothing of it
+        "position_ids",
+        "cache_position",
+        "use_cache",
+        "deterministic",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "logits_to_keep",
+        "num_items_in_batch",
+        "return_dict",
+    }
+)
+"""Keywords of attention functions that change nothing of what is computed here."""
 
 
 class AttentionTap(Protocol):
@@ -29,7 +48,9 @@ class AttentionTap(Protocol):
         """Whether `edit_heads` needs the log-sum-exp of the logits."""
         ...
 
-    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+    def edit_heads(
+        self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
+    ) -> Tensor:
         """The head outputs with the edits that write them.
 
         Args:
@@ -37,6 +58,7 @@ class AttentionTap(Protocol):
             query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
             normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
             scaling: Factor of the logits.
+            softcap: What the logits are bent to stay below, before any mask; None where they are not.
         """
         ...
 
@@ -60,6 +82,23 @@ def register_attention() -> None:
     ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, sdpa_mask)
 
 
+def check_keywords(given: Mapping[str, object]) -> None:
+    """Refuse what would change attention and is not computed here; None, False and what changes nothing may pass.
+
+    Args:
+        given: Keywords that a model gives to an attention function, beyond those of `attend`.
+
+    Raises:
+        AttachError: If there is another one; it is named.
+    """
+    for name, value in given.items():
+        if value is not None and value is not False and name not in _WITHOUT_EFFECT:
+            raise AttachError(
+                f"attention must be what can be edited: masks, biases, soft-capping and windows; got {name}. "
+                "Use another backbone."
+            )
+
+
 def attend(  # noqa: PLR0913 - the signature is transformers'
     module: nn.Module,
     query: Tensor,
@@ -70,7 +109,8 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     dropout: float = 0.0,
     is_causal: bool | None = None,
     position_bias: Tensor | None = None,
-    **_: object,
+    softcap: float | None = None,
+    **others: object,
 ) -> tuple[Tensor, None]:
     """Attention of one module, with the edits that live inside it.
 
@@ -84,10 +124,16 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         dropout: Probability that a weight is dropped.
         is_causal: Whether a missing mask means a causal one; None asks the module.
         position_bias: ``(1 or B, H, T, S)``, added to the logits of the module's own keys (T5); None without one.
+        softcap: c of ``c tanh(logits / c)``, which the logits become before any mask (Gemma 2); None leaves them.
+        others: What models say beside; see `check_keywords`.
 
     Returns:
         ``(B, T, H, d_h)``, and no weights.
+
+    Raises:
+        AttachError: If it is asked for what is not computed here, such as sinks.
     """
+    check_keywords(others)
     tap = _taps.get(module)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
@@ -102,16 +148,16 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
     normaliser = None
     if tap is not None and tap.needs_normaliser():
-        logits = _logits(query, key, mask, scaling)
+        logits = _logits(query, key, mask, scaling, softcap)
         normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
         heads = _weigh(logits, value, dropout, before)
-    elif query.is_cuda and (not dropout or current() is None):
+    elif query.is_cuda and softcap is None and (not dropout or current() is None):
         heads = _fused(query, key, value, mask, scaling, dropout)
     else:
-        heads = _weigh(_logits(query, key, mask, scaling), value, dropout, before)
+        heads = _weigh(_logits(query, key, mask, scaling, softcap), value, dropout, before)
     heads = heads.transpose(1, 2)  # (B, T, H, d_h)
     if tap is not None:
-        heads = tap.edit_heads(heads, query.transpose(1, 2), normaliser, scaling)
+        heads = tap.edit_heads(heads, query.transpose(1, 2), normaliser, scaling, softcap)
     return heads.contiguous(), None
 
 
@@ -166,9 +212,14 @@ def _wide(logits: Tensor) -> torch.dtype:
     return torch.promote_types(logits.dtype, torch.float32)
 
 
-def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+def capped(logits: Tensor, softcap: float | None) -> Tensor:
+    """Logits that stay between ``-softcap`` and ``softcap``."""
+    return logits if softcap is None else softcap * torch.tanh(logits / softcap)
+
+
+def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, softcap: float | None) -> Tensor:
     """``(B, H, T, S)``, masked."""
-    logits = query @ key.transpose(-1, -2) * scaling
+    logits = capped(query @ key.transpose(-1, -2) * scaling, softcap)
     if mask is None:
         return logits
     if mask.dtype == torch.bool:

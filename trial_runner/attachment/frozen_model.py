@@ -72,23 +72,26 @@ class FrozenModel(Backbone):
         return self.pad_token_id if start is None else int(start)
 
     def check_prompt(self, deltas: DeltaSet, tokens: int) -> None:
-        """Refuse a prompt that leaves no positions for the longest row.
+        """Refuse a prompt that leaves no positions for the longest row, or that the end of it would not see.
+
+        Texts are written from rows that are padded between the prompt and the text, and windows count the padding.
 
         Args:
             deltas: With or without a prompt.
             tokens: Of the longest row.
 
         Raises:
-            AttachError: If the backbone is a decoder, where prompts take positions, and has too few.
+            AttachError: If the backbone is a decoder, where prompts take positions, and has too few or shorter windows.
         """
-        limit, prompt = self.position_limit_tokens, deltas.prompt
-        if prompt is None or limit is None or self.shape.kind is not StackKind.DECODER:
+        prompt, window = deltas.prompt, getattr(self.model.config, "sliding_window", None)
+        if prompt is None or self.shape.kind is not StackKind.DECODER:
             return
-        if prompt.length + tokens > limit:
-            raise AttachError(
-                f"a prompt and the longest text must be at most {limit} tokens together, the positions of the "
-                f"backbone; got {prompt.length} and {tokens}. Cut the texts by max_tokens."
-            )
+        for limit, of_what in ((self.position_limit_tokens, "positions"), (window, "windows")):
+            if limit is not None and prompt.length + tokens > limit:
+                raise AttachError(
+                    f"a prompt and the longest text must be at most {limit} tokens together, the {of_what} of the "
+                    f"backbone; got {prompt.length} and {tokens}. Cut the texts by max_tokens."
+                )
 
     def widest_bytes(self, examples: int, tokens: int) -> int:
         """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""

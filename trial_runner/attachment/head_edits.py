@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
+from trial_runner.attachment.attention import capped
 from trial_runner.errors import AttachError
 from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
 from trial_runner.stacking.prefix import Prefix
@@ -42,21 +43,23 @@ class HeadEdits:
         plan = self._plan()
         return plan is not None and any(not group.gate.is_prefix for group in plan.lse)
 
-    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+    def edit_heads(
+        self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
+    ) -> Tensor:
         """See `AttentionTap`."""
         plan = self._plan()
         if plan is None:
             return heads
         self._query, self._scaling = SlotRows(query, plan.slots), scaling
         if normaliser is not None:
-            heads = self._weigh(plan, heads, normaliser)
+            heads = self._weigh(plan, heads, normaliser, softcap)
         for one in (*plan.parallel.get(Port.HEAD, ()), *plan.sequential.get(Port.HEAD, ())):
             heads = self.compose(one, heads)
         if Port.HEAD in plan.reads:
             self._values[Port.HEAD] = SlotRows(heads, plan.slots)
         return heads
 
-    def _weigh(self, plan: PackedPlan, heads: Tensor, normaliser: Tensor) -> Tensor:
+    def _weigh(self, plan: PackedPlan, heads: Tensor, normaliser: Tensor, softcap: float | None) -> Tensor:
         """Find lambda of every edit with a gate of log-sum-exps; a convex inducer shrinks its heads by it."""
         query = self._query
         for group in plan.lse:
@@ -64,7 +67,7 @@ class HeadEdits:
                 continue
             mine = query.take(group.places)
             projected = _by_head(self._values[Port.Q].take(group.places), mine)
-            own = group.own_logits(mine, projected, self._scaling)  # (G, B, T, H)
+            own = capped(group.own_logits(mine, projected, self._scaling), softcap)  # (G, B, T, H)
             behind = SlotRows(normaliser, plan.slots).take(group.places)
             weight = torch.sigmoid(own - behind).unsqueeze(-1).to(heads.dtype)  # (G, B, T, H, 1)
             self._weights[group] = weight

@@ -1,8 +1,9 @@
 """Prompts on a frozen backbone: trained rows before the embedded input, as tokens of every layer.
 
 Encoders and encoder-decoders give prompts no position and no token type, and the real tokens keep theirs (released code
-of He et al. 2022); in decoders they take the first positions and the real tokens follow. The output of encoders and
-decoders has the rows of the real tokens only; a decoder that attends to an encoder sees the prompts' rows, too.
+of He et al. 2022); in decoders, and where positions are rotations, they take the first positions and the real tokens
+follow. The output of encoders and decoders has the rows of the real tokens only; a decoder that attends to an encoder
+sees the prompts' rows, too.
 """
 
 import inspect
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from search_space.backbones import PortTable
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import StackKind
+from search_space.dimensions import Positions, StackKind
 from trial_runner.stacking.dropout import current
 from trial_runner.stacking.packed_prompt import PackedPrompt
 
@@ -34,7 +35,7 @@ class PromptHooks:
     ) -> None:
         """Put the hooks on."""
         self._prompt = prompt
-        self._is_decoder = shape.kind is StackKind.DECODER
+        self._has_places = shape.kind is StackKind.DECODER or shape.positions is Positions.ROTARY
         self._embeddings = model.get_submodule(table.embeddings)
         self._rows_before = self._tokens = 0  # of the forward pass that is running
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
@@ -90,7 +91,7 @@ class PromptHooks:
             arguments["attention_mask"] = torch.ones((tokens.shape[0], seen), dtype=torch.long, device=rows.device)
         if arguments.get("attention_mask") is not None:
             arguments["attention_mask"] = _masked(prompt, arguments["attention_mask"])
-        if arguments.get("position_ids") is None and self._is_decoder and not prompt.is_even:
+        if arguments.get("position_ids") is None and self._has_places and not prompt.is_even:
             first = past - length if past else 0
             arguments["position_ids"] = torch.arange(first, first + tokens.shape[1], device=rows.device).unsqueeze(0)
         if arguments.get("position_ids") is not None:

@@ -170,7 +170,9 @@ def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementa
 
         try:
             config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
-            options = _without_pooler(config) if of_kind == "AutoModel" else {}
+            options: dict[str, Any] = _without_pooler(config) if of_kind == "AutoModel" else {}
+            if precision == "float64":
+                options["experts_implementation"] = "eager"  # the products of experts that are grouped are none of it
             model, report = getattr(transformers, of_kind).from_pretrained(
                 source,
                 dtype=getattr(torch, precision),

@@ -28,10 +28,9 @@ class LinearSlice:
         self._weight = weight.detach().T if isinstance(module, nn.Linear) else weight.detach()  # (D_in, all columns)
         bias = module.bias
         self._bias = bias.detach() if isinstance(bias, Tensor) else None
-        width = self._weight.shape[1] // location.parts
-        self._columns = slice(location.part * width, (location.part + 1) * width)
+        self._columns = location.columns(self._weight.shape[1])
         self.matrix = self._weight[:, self._columns].double()  # (D_in, D_out)
-        none = torch.zeros(width, dtype=torch.float64, device=weight.device)
+        none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=weight.device)
         self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
 
     def add(self, beside: Affine) -> None:

@@ -140,6 +140,9 @@ def write_peft(
         raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
     target = peft_target(shape.kind, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
+    if target is HEAD_ON_TOKENS and not _is_one_linear(model):
+        target = _BARE
+        model = _empty_model(target, backbone.name)
     modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
     kind = _kind(trained.configuration.edits[0], shape)
     match kind:
@@ -175,6 +178,12 @@ def _empty_model(target: PeftTarget, backbone: str) -> Any:
 
         config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
         return getattr(transformers, target.auto_class).from_config(config)
+
+
+def _is_one_linear(model: Any) -> bool:
+    """Whether nothing but a linear layer with a bias stands behind the base model; ModernBERT has another head."""
+    own = {name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")}
+    return any(own == {f"{name}.weight", f"{name}.bias"} for name in _HEADS)
 
 
 def _inside(model: Any) -> str:
@@ -279,9 +288,9 @@ def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
     """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
     down, up = _low_rank(place)
     dtype = next(place.delta.parameters()).dtype
-    width = up.shape[1]
-    wide = torch.zeros(place.location.parts * width, up.shape[0], dtype=torch.float64)
-    wide[place.location.part * width : (place.location.part + 1) * width] = (up / scale).T.cpu()
+    whole = place.location.whole(up.shape[1])
+    wide = torch.zeros(whole, up.shape[0], dtype=torch.float64)
+    wide[place.location.columns(whole)] = (up / scale).T.cpu()
     return down.T.to("cpu", dtype), wide.to(dtype)
 
 
@@ -289,12 +298,14 @@ def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     inputs: list[str] = []
     for path, some in _by_path(places).items():
-        vectors = torch.ones(some[0].location.parts, next(some[0].delta.parameters()).numel(), dtype=torch.float64)
+        first = next(some[0].delta.parameters())
+        whole = some[0].location.whole(first.numel()) if not some[0].is_input else first.numel()
+        vector = torch.ones(whole, dtype=torch.float64)
         for place in some:
             diagonal = place.delta.affine().diagonal
             if diagonal is not None:
-                vectors[0 if place.is_input else place.location.part] = diagonal.cpu()
-        vector = vectors.flatten().to(next(some[0].delta.parameters()).dtype)
+                vector[slice(None) if place.is_input else place.location.columns(whole)] = diagonal.cpu()
+        vector = vector.to(first.dtype)
         is_input = some[0].is_input
         tensors[f"{_PREFIX}{path}.ia3_l"] = vector.unsqueeze(0 if is_input else 1).contiguous()
         inputs += [path] if is_input else []

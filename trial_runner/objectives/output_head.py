@@ -5,6 +5,7 @@ Shapes: `N` places whose next token is known.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +41,11 @@ class OutputHead:
             ),
             None,
         )
-        is_scaled = getattr(model.config, "scale_decoder_outputs", False)  # of T5, where the two are tied
+        config: Any = model.config
+        is_scaled = getattr(config, "scale_decoder_outputs", False)  # of T5, where the two are tied
         self._scale = language_model.backbone.shape.width**-0.5 if is_scaled else 1.0
+        self._scale /= getattr(config, "logits_scaling", 1.0)  # of Granite
+        self._softcap: float | None = getattr(config, "final_logit_softcapping", None)  # of Gemma 2
 
     @contextmanager
     def tied(self) -> Iterator[None]:
@@ -73,11 +77,18 @@ class OutputHead:
             bias.flatten() if isinstance(bias, Tensor) else None,
             labels,
             label_smoothing=label_smoothing,
+            softcap=self._softcap,
         )
 
 
 def token_losses(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, *, label_smoothing: float = 0.0
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
 ) -> Tensor:
     """Cross-entropy of tokens, ``(N,)``, in at least float32; gradients recompute logits where they are many.
 
@@ -90,12 +101,14 @@ def token_losses(
         bias: ``(V,)``, or None.
         labels: ``(N,)``.
         label_smoothing: e, in [0, 1).
+        softcap: c of ``c tanh(logits / c)``, which the logits become; None leaves them.
     """
 
     def some(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
         logits = nn.functional.linear(hidden, weight)  # (N, V)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         logits = logits if bias is None else logits + bias
+        logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
         return nn.functional.cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
 
     size = max(1, _LOGITS_AT_ONCE // weight.shape[0])

@@ -1,6 +1,7 @@
 """Families against models of Transformers: parameters, biases, and where the ports are."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,7 +83,7 @@ class Wired:
         """What the frozen module that writes a port makes of a port it reads."""
         place = self.ports_of(sublayer)[write]
         made: Tensor = self.block(sublayer).get_submodule(place.module)(self.seen[sublayer, read])
-        return made.chunk(place.parts, dim=-1)[place.part]
+        return made[..., place.columns(made.shape[-1])]
 
 
 def build(name: str) -> Wired:
@@ -93,7 +94,8 @@ def build(name: str) -> Wired:
     entries = json.loads(config.to_json_string())
     shape, family = shape_of(entries), family_of(entries)
     models = AutoModelForCausalLM if shape.kind is StackKind.DECODER else AutoModel
-    model = models.from_config(config).eval().double().requires_grad_(False)
+    # the products of experts that are grouped are none of float64
+    model = models.from_config(config, experts_implementation="eager").eval().double().requires_grad_(False)
     for parameter in model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape)
     base = model.base_model if shape.kind is StackKind.DECODER else model
@@ -104,9 +106,11 @@ def build(name: str) -> Wired:
 def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wired:
     """The model of a name in ``CONFIGS`` after a forward pass in which everything was noted."""
     wired = build(request.param)
-    original = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    sdpa = ALL_ATTENTION_FUNCTIONS["sdpa"]
 
     def recording(module: nn.Module, *tensors: Tensor, **options: Any) -> tuple[Tensor, Tensor | None]:
+        is_own = wired.base.config._attn_implementation == "eager"
+        original = sys.modules[type(module).__module__].eager_attention_forward if is_own else sdpa
         heads, weights = original(module, *tensors, **options)
         wired.calls.append((module, tensors[:3], heads))
         return heads, weights
@@ -116,7 +120,7 @@ def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wi
             whole = inputs[0] if place.side == "input" else output
             whole = whole[0] if isinstance(whole, tuple) else whole
             assert key not in wired.seen
-            wired.seen[key] = whole.chunk(place.parts, dim=-1)[place.part]
+            wired.seen[key] = whole[..., place.columns(whole.shape[-1])]
 
         return hook
 
@@ -125,7 +129,8 @@ def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wi
         for port, place in wired.ports_of(sublayer).items():
             module = wired.block(sublayer).get_submodule(place.module)
             handles.append(module.register_forward_hook(note((sublayer, port), place)))
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", recording)
+    for name in ("sdpa", "eager"):
+        monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, name, recording)
     wired.run()
     for handle in handles:
         handle.remove()
@@ -163,6 +168,11 @@ def test_published_backbones_hold_as_much_as_their_models(backbone: str) -> None
     assert shape.parameter_tensors == len(frozen)
 
 
+def fused(path: str) -> int:
+    """Of how many ports a bias is: those of one module in a row."""
+    return 3 if path.endswith("c_attn.bias") else 2 if path.endswith("mlp.Wi.bias") else 1
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name: str) -> None:
     wired = build(name)
@@ -177,7 +187,7 @@ def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name: str) -> 
         size
         for path, bias in wired.model.named_parameters()
         if path.endswith("bias") and not path.startswith(elsewhere)
-        for size in ([shape.width] * 3 if path.endswith("c_attn.bias") else [bias.numel()])
+        for size in [bias.numel() // fused(path)] * fused(path)
     ]
     assert sorted(present) == sorted(expected)
 
@@ -208,9 +218,12 @@ def test_projections_read_and_write_the_ports_that_the_design_space_says(wired: 
 @every_config
 def test_the_hidden_units_are_those_after_the_activation(wired: Wired) -> None:
     config = wired.model.config
-    names = ("hidden_act", "activation", "activation_function", "dense_act_fn")
+    names = ("hidden_activation", "hidden_act", "activation", "activation_function", "dense_act_fn")
     activate = ACT2FN[next(getattr(config, name) for name in names if hasattr(config, name))]
     for sublayer in wired.shape.sublayers(Site.FFN):
+        if not wired.shape.has(Site.FFN, Port.U):
+            assert Port.M not in wired.ports_of(sublayer)
+            continue
         up = wired.seen[sublayer, Port.U]
         hidden = activate(wired.seen[sublayer, Port.G]) * up if wired.shape.gated_ffn else activate(up)
         torch.testing.assert_close(wired.seen[sublayer, Port.M], hidden)
@@ -225,10 +238,21 @@ def test_keys_and_values_come_from_the_stream_itself_or_at_cross_attention_from_
         torch.testing.assert_close(wired.seen[sublayer, Port.CTX], source)
 
 
+def behind(block: nn.Module, site: Site) -> nn.Module:
+    """What of a sublayer stands between its last port and the sum: nothing, or a norm."""
+    has_four = hasattr(block, "pre_feedforward_layernorm")
+    if site is Site.FFN:
+        return getattr(block, "post_feedforward_layernorm", nn.Identity())
+    is_last = has_four or hasattr(block, "post_feedforward_layernorm")
+    return block.get_submodule("post_attention_layernorm") if is_last else nn.Identity()
+
+
 @every_config
 def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
-    """Each sublayer adds to what it got; norms stand at its end (post-LN) or its start (pre-LN)."""
-    is_pre = wired.shape.norm is NormPlacement.PRE
+    """Each sublayer adds to what it got; norms stand at its end (post-LN), its start (pre-LN), or on what it adds."""
+    placement = wired.shape.norm
+    is_pre = placement is NormPlacement.PRE
+    factor = getattr(wired.model.config, "residual_multiplier", 1.0)
     order = list(Site).index
     for stack in wired.table.layers:
         own = [sublayer for sublayer in wired.sublayers if sublayer.stack == stack]
@@ -237,14 +261,16 @@ def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
             is_ffn = sublayer.site is Site.FFN
             seen = {port: wired.seen[sublayer, port] for port in wired.ports_of(sublayer)}
             got, reads = seen[Port.RES_F if is_ffn else Port.RES_IN], seen[Port.X_FFN if is_ffn else Port.X_ATTN]
-            total = got + seen[Port.F if is_ffn else Port.O]
+            added = behind(wired.block(sublayer), sublayer.site)(seen[Port.F if is_ffn else Port.O])
+            total = got + factor * added
             norm = wired.block(sublayer).get_submodule(wired.ports_of(sublayer)[Port.NORM].module)
             assert stream is None or torch.allclose(got, stream)
             torch.testing.assert_close(reads, norm(got) if is_pre else got)
-            torch.testing.assert_close(seen[Port.NORM], norm(got if is_pre else total))
+            of_branch = placement is NormPlacement.BRANCH
+            torch.testing.assert_close(seen[Port.NORM], added if of_branch else norm(got if is_pre else total))
             if is_ffn:
                 torch.testing.assert_close(seen[Port.SUM], total)
-            stream = total if is_pre else seen[Port.NORM]
+            stream = seen[Port.NORM] if placement is NormPlacement.POST else total
 
 
 @every_config
@@ -257,15 +283,18 @@ def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wir
         inputs, heads = by_module[id(module)]
         norms = {Port.Q: getattr(module, "q_norm", None), Port.K: getattr(module, "k_norm", None)}
         for port, given in zip((Port.Q, Port.K, Port.V), inputs, strict=True):
+            norm, whole = norms.get(port), wired.seen[sublayer, port]
+            is_of_all = norm is not None and norm.weight.numel() == whole.shape[-1]
+            whole = norm(whole) if norm is not None and is_of_all else whole
             # (B, T, H * D) -> (B, H, T, D)
-            split = wired.seen[sublayer, port].unflatten(-1, (-1, wired.shape.head_width)).transpose(1, 2)
-            norm = norms.get(port)
-            split = split if norm is None else norm(split)
+            split = whole.unflatten(-1, (-1, wired.shape.head_width)).transpose(1, 2)
+            split = split if norm is None or is_of_all else norm(split)
             # The first token's rotation turns by nothing.
             is_rotated = wired.shape.positions is Positions.ROTARY and port is not Port.V
             tokens = slice(0, 1) if is_rotated else slice(None)
             torch.testing.assert_close(given[:, :, tokens], split[:, :, tokens])
-            assert not is_rotated or not torch.allclose(given, split)
+            is_turned = is_rotated and getattr(module, "use_rope", True)
+            assert not is_turned or not torch.allclose(given, split)
         torch.testing.assert_close(heads.flatten(2), wired.seen[sublayer, Port.CONCAT])
 
 
@@ -278,6 +307,7 @@ def test_stack_norms_are_the_layer_norms_of_the_models_width_outside_the_blocks(
         for path, module in wired.base.named_modules()
         if isinstance(module, nn.LayerNorm)
         and module.normalized_shape == (wired.shape.width,)
+        and module.bias is not None
         and not path.startswith(blocks)
     }
     assert set(wired.table.stack_norms) == outside

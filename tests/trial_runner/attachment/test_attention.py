@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
+from trial_runner.errors import AttachError
 from trial_runner.stacking.prefix import Prefix
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
@@ -19,6 +20,7 @@ class Tap:
         self.normaliser: Tensor | None = None
         self.query: Tensor | None = None
         self.scaling: float | None = None
+        self.softcap: float | None = None
 
     def prefix(self) -> Prefix | None:
         if self._prefix is None:
@@ -29,7 +31,10 @@ class Tap:
     def needs_normaliser(self) -> bool:
         return self._asks
 
-    def edit_heads(self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float) -> Tensor:
+    def edit_heads(
+        self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
+    ) -> Tensor:
+        self.softcap = softcap
         self.normaliser, self.query, self.scaling = normaliser, query, scaling
         return heads
 
@@ -199,6 +204,44 @@ def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_mas
     )[0].transpose(1, 2)
     untap_attention(problem.module)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too() -> None:
+    """Gemma 2: ``c tanh(logits / c)``; what is hidden stays hidden."""
+    problem, cap = Problem(torch.float64), 0.7
+    group = HEADS // KV_HEADS
+    k, v, p_k, p_v = (
+        part.repeat_interleave(group, axis)
+        for part, axis in ((problem.k, 1), (problem.v, 1), (problem.p_k, 0), (problem.p_v, 0))
+    )
+    own, before = (cap * torch.tanh(problem.q @ keys.transpose(-1, -2) * WIDTH**-0.5 / cap) for keys in (k, p_k))
+    seen = torch.cat([before, own.masked_fill(~problem.mask, -torch.inf)], dim=-1)
+    weights = seen.softmax(-1)
+    expected = weights[..., :LENGTH] @ p_v + weights[..., LENGTH:] @ v
+    tap = Tap((problem.p_k, problem.p_v), asks=True)
+    tap_attention(problem.module, tap)
+    found = attend(problem.module, problem.q, problem.k, problem.v, problem.mask, softcap=cap)[0].transpose(1, 2)
+    untap_attention(problem.module)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert tap.normaliser is not None
+    torch.testing.assert_close(tap.normaliser, seen.logsumexp(-1).transpose(1, 2), rtol=0, atol=1e-12)
+    assert tap.softcap == cap
+    assert not torch.allclose(found, problem.concatenated(), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("keyword", ["s_aux", "indexer_mask", "cu_seq_lens_q"])
+def test_what_attention_does_not_compute_is_refused_by_name(keyword: str) -> None:
+    problem = Problem(torch.float64)
+    given = problem.q, problem.k, problem.v, problem.mask
+    attend(problem.module, *given, **{keyword: None})
+    with pytest.raises(AttachError, match=f"got {keyword}\\. Use another backbone"):
+        attend(problem.module, *given, **{keyword: torch.zeros(HEADS)})
+
+
+def test_a_window_is_the_masks_matter() -> None:
+    problem = Problem(torch.float64)
+    given = problem.q, problem.k, problem.v, problem.mask
+    assert torch.equal(attend(problem.module, *given, sliding_window=3)[0], attend(problem.module, *given)[0])
 
 
 def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys() -> None:

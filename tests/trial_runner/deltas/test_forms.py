@@ -109,7 +109,7 @@ def merged_outputs(rig: Rig, deltas: DeltaSet, port: Port, change: Callable[[nn.
             tensor = tensor.T  # other modules store (in, out)
         location = location_of(rig, sublayer, port)
         with torch.no_grad():
-            parameter.chunk(location.parts, dim=-1)[location.part].add_(tensor)
+            parameter[..., location.columns(parameter.shape[-1])].add_(tensor)
     return plain_outputs(rig, plain)
 
 
@@ -165,7 +165,8 @@ def seen_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Ten
     def at(sublayer: Sublayer, port: Port) -> Tensor:
         location = location_of(rig, sublayer, port)
         module = module_at(rig, rig.backbone.model, sublayer, port)
-        return seen[str(id(module)), location.side].chunk(location.parts, dim=-1)[location.part]
+        whole = seen[str(id(module)), location.side]
+        return whole[..., location.columns(whole.shape[-1])]
 
     return {one: (lambda port, one=one: at(one, port)) for one in sublayers}
 
@@ -181,7 +182,7 @@ def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tenso
     """What the frozen map into a port makes of a tensor, without the hooks."""
     location = location_of(rig, sublayer, port)
     out: Tensor = module_at(rig, rig.backbone.model, sublayer, port).forward(given)
-    return out.chunk(location.parts, dim=-1)[location.part]
+    return out[..., location.columns(out.shape[-1])]
 
 
 @pytest.mark.parametrize("gate", [Add(), FixedScale(value=3.0), LearnedScale()], ids=lambda gate: gate.name)
