@@ -22,11 +22,12 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import pack_size
-from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop
+from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop, not_taken_in
 from studies.fleet.growth import Failures, Growth
 from studies.fleet.keeper_actor import FILES, PULSE, KeeperActor
 from studies.fleet.keeper_watch import KeeperWatch
@@ -112,10 +113,19 @@ def _driven(order: Order, connection: Connection) -> Standing:
 
 
 def _start_ray(order: Order) -> dict[str, int]:
-    """A Ray of this launch's own, or the cluster at an address; the processes that it must not lose."""
+    """A Ray of this launch's own, or the cluster at an address; the processes that it must not lose.
+
+    Raises:
+        LaunchError: If that cluster does not take this machine in.
+    """
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
     if order.address is not None:
-        ray.init(order.address, **quiet)
+        try:
+            ray.init(order.address, **quiet)
+        except (ConnectionError, AuthenticationError) as error:
+            raise LaunchError(
+                f"Ray must run the workers; {not_taken_in(order.address)}. Nothing is lost: launch again to continue."
+            ) from error
         return {}
     ray.init(
         "local",

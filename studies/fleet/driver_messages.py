@@ -84,3 +84,11 @@ class Ended:
 
 
 Said = Started | Shown | Ended
+
+
+def not_taken_in(address: str) -> str:
+    """What is said of a cluster that this machine cannot work with, as half a sentence."""
+    return (
+        f"the cluster at {address} did not take this machine in (it must be one of its nodes, by 'ray start', and have "
+        "its token, by RAY_AUTH_TOKEN_PATH)"
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads
-from studies.fleet.driver_messages import Ended, Order, Shown, Started
+from studies.fleet.driver_messages import Ended, Order, Shown, Started, not_taken_in
 from studies.fleet.driver_process import DriverProcess, is_alive
 from studies.fleet.folders import launch_folder
 from studies.fleet.trial_files import FolderMark
@@ -192,7 +192,7 @@ class _Supervisor:
             longest = _START_SECONDS if self._address is None else _CONNECT_SECONDS
             if time.monotonic() - self._began_at < longest:
                 return ""
-            return self._not_joined() if self._address else f"it did not start within {longest:g} s"
+            return not_taken_in(self._address) if self._address else f"it did not start within {longest:g} s"
         for name, pid in self._processes.items():
             if not is_alive(pid):
                 return f"its {name} was lost"
@@ -200,12 +200,6 @@ class _Supervisor:
         if self._clock.look() - self._heard_at > longest:
             return f"its driver was silent for {longest:g} s"
         return ""
-
-    def _not_joined(self) -> str:
-        return (
-            f"the cluster at {self._address} did not take this machine in within {_CONNECT_SECONDS:g} s (this machine "
-            "must be one of its nodes, by 'ray start', and have its token, by RAY_AUTH_TOKEN_PATH)"
-        )
 
     def _ended(self, ended: Ended) -> Standing:
         if ended.standing is not None:

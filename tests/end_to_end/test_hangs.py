@@ -12,25 +12,38 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, children, finish, wait_for
+from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, children, wait_for
+from support.killed_study import finish as finish_launch
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Study]:
-    study = Study(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "artefacts", "ray", 14, 0.03, {"lease": "8"})
+    options = {"lease": "8", "brake": str(tmp_path / "brake")}
+    study = Study(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "artefacts", "ray", 14, 0.03, options)
     yield study
     study.stop()
 
 
 @pytest.fixture
 def running(study: Study) -> subprocess.Popen[str]:
-    """A launch of the study that has got somewhere."""
+    """A launch of the study that has got somewhere, and gets hardly further until `finish` lets it."""
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
+    brake(study).touch()
     assert process.poll() is None, study.said()
     return process
+
+
+def brake(study: Study) -> Path:
+    return Path(study.options["brake"])
+
+
+def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
+    """Let the study come to its end."""
+    brake(study).unlink(missing_ok=True)
+    finish_launch(study, process)
 
 
 def freeze(pid: int) -> int:

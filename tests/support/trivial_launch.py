@@ -28,12 +28,21 @@ OPTIONS = {
     "lease": "20",  # seconds
     "if_running": "",  # "take over" ends another launch, "join" works for it
     "steps": "",  # a folder in which every step that is done leaves a byte
+    "brake": "",  # a file; while it is there, the study does not come to its end
+    "workers": "2",
+    "gpus": "auto",
 }
 _FAULTY_STEP = 3
 
 
 def specification(
-    folder: Path, backend: str, trials: int, sampler: str = "tpe", replicates: str = "0", objective: str = ""
+    folder: Path,
+    backend: str,
+    trials: int,
+    sampler: str = "tpe",
+    replicates: str = "0",
+    objective: str = "",
+    **fleet: str,
 ) -> Specification:
     objectives = {"objectives": ["score", objective]} if objective else {}
     return specification_from_mapping(
@@ -51,7 +60,7 @@ def specification(
                 "replicates": replicates,
                 **objectives,
             },
-            "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder)},
+            "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder), **fleet},
         }
     )
 
@@ -62,20 +71,21 @@ def tell(progress: Progress) -> None:
 
 
 def main() -> None:
-    url, folder, backend, trials, step_seconds, *named = sys.argv[1:]
-    options = OPTIONS | dict(text.split("=", 1) for text in named)
-    searched = {key: options[key] for key in ("sampler", "replicates", "objective")}
+    url, folder, backend, trials, step_seconds, *given = sys.argv[1:]
+    options = OPTIONS | dict(text.split("=", 1) for text in given)
+    named = {key: options[key] for key in ("sampler", "replicates", "objective", "workers", "gpus")}
     factory = TrivialFactory(
         step_seconds=float(step_seconds),
         dies_at=_at(options["deadly"]),
         raises_at=_at(options["raising"]),
         fails_at=_at(options["diverging"]),
         steps_folder=options["steps"],
+        brake=options["brake"],
     )
     shared = {"storage_url": url, "observer": tell, "factory": factory, "lease_seconds": float(options["lease"])}
     shared["take_over"] = options["if_running"] == "take over"
     joins = {"join": options["if_running"] == "join"}
-    result = launch(specification(Path(folder), backend, int(trials), **searched), **shared, **joins)
+    result = launch(specification(Path(folder), backend, int(trials), **named), **shared, **joins)
     if options["confirm"] and result.finished:
         request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
         result = confirm(request, **shared)

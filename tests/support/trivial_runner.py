@@ -14,6 +14,8 @@ from pathlib import Path
 from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.requests import Failure, Pack, SlotReading, Snapshot, TrainingPlan, TrialRequest
 
+BRAKED_SECONDS = 0.5
+
 
 def quality(seed: int) -> float:
     """A number in [0, 1) that only the seed determines."""
@@ -162,6 +164,7 @@ class TrivialFactory:
         raises_at: At which step a trial raises.
         dies_at: At which step a trial ends its process.
         steps_folder: Where every step that is done leaves a byte, whatever kills its process; empty for nowhere.
+        brake: A file; while it is there, steps take so long that a study does not come to its end. Empty for none.
     """
 
     step_seconds: float = 0.0
@@ -169,6 +172,7 @@ class TrivialFactory:
     raises_at: Mapping[int, int] = field(default_factory=dict)
     dies_at: Mapping[int, int] = field(default_factory=dict)
     steps_folder: str = ""
+    brake: str = ""
 
     def __call__(self, threads: int) -> TrivialRunner:
         return TrivialRunner(step_seconds=self.step_seconds, fails_at=self.fails_at, on_step=self._on_step)
@@ -177,6 +181,8 @@ class TrivialFactory:
         if self.steps_folder:
             with Path(self.steps_folder, str(os.getpid())).open("ab") as file:
                 file.write(b".")
+        if self.brake and Path(self.brake).exists():
+            time.sleep(BRAKED_SECONDS)
         if self.raises_at.get(request.trial) == step:
             raise MemoryError(f"trial {request.trial} is too large")
         if self.dies_at.get(request.trial) == step:

@@ -1,0 +1,326 @@
+"""How large a fleet one keeper can serve: the real keeper and ledger, simulated workers, simulated time.
+
+    python benchmarks/fleet.py                          1, 8, 64 and 512 workers of 32 slots, SQLite and PostgreSQL
+    python benchmarks/fleet.py --workers 64 --slots 8 --sampler factored --seconds 120
+
+Every call that a worker would make is made, and takes the time that it really takes here; between two calls a worker
+trains for as long as it is said to, which is simulated. So an hour of 512 workers is as many seconds as its keeper is
+busy. What Ray adds to a call is measured once and added to each (``--call-ms`` gives it instead). Workers begin within
+the first interval; what is printed is from when all have had one interval on. Nothing is trained and no file written,
+but the keeper looks after each file as it does in a study.
+"""
+
+import argparse
+import heapq
+import json
+import math
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
+sys.path.insert(0, str(ROOT / "tests"))
+
+import studies.keeping.keeper as keeper_module  # noqa: E402
+import studies.keeping.listening as listening_module  # noqa: E402
+from search_space.backbones import shape_of  # noqa: E402
+from search_space.space.space import SearchSpace  # noqa: E402
+from studies.keeping.artefacts import attempt_folder  # noqa: E402
+from studies.keeping.keeper import StudyKeeper  # noqa: E402
+from studies.keeping.messages import Answer, Decision, Report  # noqa: E402
+from studies.keeping.plan import StudyPlan  # noqa: E402
+from studies.launching import new_study, plan_of  # noqa: E402
+from studies.specification import specification_from_mapping  # noqa: E402
+from studies.store.ledger import Ledger  # noqa: E402
+from studies.store.records import ArtefactRecord  # noqa: E402
+from trial_runner.requests import Reading, TrialRequest  # noqa: E402
+
+TRIALS = 1_000_000
+STEPS = 8
+BEAT_SECONDS = 1.0
+JITTER = 0.1
+AIM_IDLE = 0.02
+
+
+class SimulatedTime:
+    """Stands where the keeper has the module `time`."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the module has."""
+        return getattr(time, name)
+
+
+@dataclass
+class Worker:
+    """Slots with trials, each of which is measured at the same moment."""
+
+    name: str
+    slots: int
+    holds: dict[int, tuple[TrialRequest, int]] = field(default_factory=dict)
+    asked_at: float = 0.0
+
+    def reports(self, folder: Path) -> list[Report]:
+        """What all of its trials have measured since the last time."""
+        found = []
+        for request, done in self.holds.values():
+            step = request.plan.evaluate_at_steps[done]
+            quality = (request.seed * 2654435761 % 2**32) / 2**32
+            score = quality * (1 - 2.0**-step)
+            reading = Reading(
+                trial=request.trial,
+                step=step,
+                score=score,
+                metrics={"accuracy": score, "validation_loss": 1 - score},
+                train_loss=1 - score,
+                seconds=1.0,
+            )
+            kind = "delta" if step == request.plan.steps else "snapshot"
+            path = attempt_folder(folder, request.trial, request.attempt) / f"step-{step:06d}.safetensors"
+            file = ArtefactRecord(
+                trial=request.trial, kind=kind, step=step, path=str(path), sha256="0" * 64, size_bytes=1_000_000
+            )
+            found.append(Report(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
+        return found
+
+    def hear(self, answer: Answer) -> None:
+        """Go on, stop and begin as the keeper says."""
+        for verdict in answer.verdicts:
+            request, done = self.holds.pop(verdict.trial)
+            if verdict.decision is Decision.GO_ON:
+                self.holds[verdict.trial] = (request, done + 1)
+        for lease in answer.leases:
+            self.holds[lease.request.trial] = (lease.request, 0)
+
+
+@dataclass
+class Tally:
+    """What was seen after every worker had had its first interval.
+
+    Attributes:
+        waits: Of workers, seconds from each exchange to its answer.
+        busy: Seconds that the keeper served calls; of those, the ones of its processor; and seconds that passed.
+    """
+
+    waits: list[float] = field(default_factory=list)
+    readings: int = 0
+    begun: int = 0
+    busy: float = 0.0
+    processor: float = 0.0
+    passed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What is simulated."""
+
+    workers: int
+    slots: int
+    interval: float
+    call_seconds: float
+    intervals: int
+    real_seconds: float
+    by_processor: bool = False
+
+
+def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: SimulatedTime) -> tuple[Tally, bool]:
+    """Run a fleet; whether it came to its end in the time that there is."""
+    draws, order, tally = random.Random(0), count(), Tally()
+    crew = [Worker(f"worker-{number}/1", fleet.slots) for number in range(fleet.workers)]
+    calls = [(draws.uniform(0, fleet.interval), next(order), "join", worker) for worker in crew]
+    heapq.heapify(calls)
+    free_at, until = 0.0, (2 + fleet.intervals) * fleet.interval
+    measured_from = 2 * fleet.interval
+    stop_at = time.monotonic() + fleet.real_seconds
+    while calls[0][0] < until:
+        if time.monotonic() > stop_at:
+            return tally, False
+        arrived, _, what, worker = heapq.heappop(calls)
+        clock.now = max(arrived, free_at)
+        reports = worker.reports(plan.artefacts) if what == "exchange" else []
+        began, began_processor = time.perf_counter(), time.process_time()
+        if what == "join":
+            keeper.join(worker.name)
+        elif what == "beat":
+            keeper.heartbeat(worker.name)
+        else:
+            answer = keeper.exchange(worker.name, reports, worker.slots - len(worker.holds))
+        processor = time.process_time() - began_processor + fleet.call_seconds
+        took = processor if fleet.by_processor else time.perf_counter() - began + fleet.call_seconds
+        free_at = clock.now + took
+        if arrived > measured_from:
+            tally.busy, tally.processor = tally.busy + took, tally.processor + processor
+            tally.passed = free_at - measured_from
+        if what == "exchange":
+            worker.hear(answer)
+            if arrived > measured_from:
+                tally.waits.append(free_at - arrived)
+                tally.readings += len(reports)
+                tally.begun += len(answer.leases)
+            trains = fleet.interval * draws.uniform(1 - JITTER, 1 + JITTER)
+            heapq.heappush(calls, (free_at + trains, next(order), "exchange", worker))
+        elif what == "join":
+            heapq.heappush(calls, (free_at, next(order), "exchange", worker))
+            heapq.heappush(calls, (free_at + BEAT_SECONDS, next(order), "beat", worker))
+        else:
+            heapq.heappush(calls, (free_at + BEAT_SECONDS, next(order), "beat", worker))
+    return tally, True
+
+
+@contextmanager
+def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
+    """A new study and its keeper, who lives in simulated time."""
+    specification = specification_from_mapping(
+        {
+            "name": "fleet",
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": TRIALS,
+            "training": {"steps": STEPS},
+            "pruning": {"first_rung_steps": 1},
+            "search": {"sampler": sampler, "published": "none", "replicates": 0},
+            "fleet": {"artefacts": str(folder / "artefacts")},
+        }
+    )
+    shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
+    space = SearchSpace(shape=shape, budget=specification.parameter_budget().parameters(shape))
+    with Ledger.open(url) as ledger:
+        study = ledger.create_study(new_study(specification, shape))
+    plan = plan_of(specification, study, space, storage_url=url, labels=2, examples=1000)
+    for module in (keeper_module, listening_module):
+        module.time = clock  # type: ignore[attr-defined]
+    keeper = StudyKeeper(plan)
+    try:
+        yield keeper, plan
+    finally:
+        keeper.close()
+        for module in (keeper_module, listening_module):
+            module.time = time  # type: ignore[attr-defined]
+
+
+def call_seconds(calls: int = 2000) -> float:
+    """What a call of an actor costs the actor's process, by the calls that it serves in a second."""
+    import ray
+
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        actor: Any = ray.remote(num_cpus=0)(_Nothing).remote()
+        ray.get([actor.call.remote("exchange", ()) for _ in range(calls)])
+        began = time.perf_counter()
+        ray.get([actor.call.remote("exchange", ()) for _ in range(calls)])
+        return (time.perf_counter() - began) / calls
+    finally:
+        ray.shutdown()
+
+
+class _Nothing:
+    def call(self, method: str, *arguments: object) -> None:
+        """Do nothing."""
+
+
+HEAD = (
+    f"{'storage':<11}{'sampler':<10}{'workers':>7}{'slots':>6}{'exch./s':>9}{'most':>7}{'read./s':>9}{'new/s':>7}"
+    f"{'median':>10}{'p99':>10}{'keeper':>8}{'idle':>7}"
+)
+
+
+def line(storage: str, sampler: str, fleet: Fleet, tally: Tally, *, is_whole: bool) -> str:
+    """A fleet as it is printed."""
+    begin = f"{storage:<11}{sampler:<10}{fleet.workers:>7}{fleet.slots:>6}"
+    if not tally.waits:
+        return f"{begin}  not all had an interval after {fleet.real_seconds:g} s of the keeper: it cannot fill them"
+    waited = sum(tally.waits)
+    idle = waited / (waited + len(tally.waits) * fleet.interval)
+    quantiles = statistics.quantiles([*tally.waits, *tally.waits], n=100)
+    most = len(tally.waits) / tally.busy
+    verdict = "" if idle <= AIM_IDLE else "  > 2%"
+    cut = "" if is_whole else f"  (cut after {tally.passed:.0f} s)"
+    return (
+        f"{begin}{len(tally.waits) / tally.passed:>9.2f}{most:>7.1f}{tally.readings / tally.passed:>9.1f}"
+        f"{tally.begun / tally.passed:>7.1f}{1000 * quantiles[49]:>7.0f} ms{1000 * quantiles[98]:>7.0f} ms"
+        f"{tally.processor / tally.passed:>8.1%}{idle:>7.2%}{verdict}{cut}"
+    )
+
+
+@contextmanager
+def storages(names: Sequence[str], folder: Path) -> Iterator[Iterator[tuple[str, str]]]:
+    """Names and URLs of new databases, again and again one of each."""
+    server: Any = None
+    if "postgresql" in names:
+        from support.postgres import PostgresServer
+
+        server = PostgresServer()
+
+    def new() -> Iterator[tuple[str, str]]:
+        for number in count():
+            for name in names:
+                yield (
+                    name,
+                    f"sqlite:///{folder / f'{number}.db'}"
+                    if server is None or name == "sqlite"
+                    else server.url(server.new_database()),
+                )
+
+    try:
+        yield new()
+    finally:
+        if server is not None:
+            server.remove()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 8, 64, 512])
+    parser.add_argument("--slots", type=int, default=32, help="trials of a worker (default 32)")
+    parser.add_argument("--interval", type=float, default=60.0, help="seconds between two measurements (default 60)")
+    parser.add_argument("--intervals", type=int, default=3, help="how many are measured (default 3)")
+    parser.add_argument("--sampler", nargs="+", default=["random", "factored"])
+    parser.add_argument("--storage", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
+    parser.add_argument("--seconds", type=float, default=60.0, help="real seconds of each line at most (default 60)")
+    parser.add_argument(
+        "--by-processor",
+        action="store_true",
+        help="count only what the keeper's processor does, as where others use the machine; no waits for disks",
+    )
+    parser.add_argument("--call-ms", type=float, default=math.nan, help="what Ray adds to a call; else measured")
+    given = parser.parse_args()
+    call = call_seconds() if math.isnan(given.call_ms) else given.call_ms / 1000
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"a call of Ray: {1000 * call:.2f} ms; load of the machine {load}\n{HEAD}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="fleet-") as name, storages(given.storage, Path(name)) as new:
+        for sampler in given.sampler:
+            for workers in given.workers:
+                for _ in given.storage:
+                    storage, url = next(new)
+                    fleet = Fleet(
+                        workers,
+                        given.slots,
+                        given.interval,
+                        call,
+                        given.intervals,
+                        given.seconds,
+                        given.by_processor,
+                    )
+                    clock = SimulatedTime()
+                    with kept_study(url, Path(tempfile.mkdtemp(dir=name)), sampler, clock) as (keeper, plan):
+                        tally, is_whole = simulate(fleet, keeper, plan, clock)
+                    print(line(storage, sampler, fleet, tally, is_whole=is_whole), flush=True)
+
+
+if __name__ == "__main__":
+    main()

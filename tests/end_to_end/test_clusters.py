@@ -1,0 +1,144 @@
+"""Clusters of several nodes: one that dies, is drained, is added or has a disk of its own costs no trial.
+
+Every node is a ``ray start`` of its own, and dies as a machine dies: all of its processes at once.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster, has_own_disks
+from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
+
+from studies.store.ledger import Ledger
+from studies.store.records import AttemptRecord, EventRecord
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A head without a GPU, which is the launching machine; tests add what else they need."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Study]]:
+    """Makes studies that are launched on the cluster, with a file ``brake`` beside their folder."""
+    for name, value in cluster.settings.items():
+        monkeypatch.setenv(name, value)
+    studies: list[Study] = []
+
+    def make(trials: int, **options: str) -> Study:
+        folder = tmp_path / "artefacts"
+        folder.mkdir()
+        given = {"lease": "20", "brake": str(tmp_path / "brake"), **options}
+        studies.append(Study(f"sqlite:///{tmp_path / 'ledger.db'}", folder, "ray", trials, 0.01, given))
+        return studies[-1]
+
+    yield make
+    for study in studies:
+        study.stop()
+
+
+def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
+    """Attempts and events of a study."""
+    with Ledger.open(study.url, read_only=True) as ledger:
+        key = ledger.study("trivial").id
+        return ledger.attempts(key), ledger.events(key)
+
+
+def is_under_way(study: Study, workers: int) -> bool:
+    """Whether so many workers hold trials, each of which has a snapshot."""
+    if not study.recorded():
+        return False
+    with Ledger.open(study.url, read_only=True) as ledger:
+        key = ledger.study("trivial").id
+        held = [attempt for attempt in ledger.attempts(key) if attempt.ended_at is None]
+        kept = {artefact.trial for artefact in ledger.artefacts(key)}
+    return len({attempt.worker for attempt in held}) == workers and all(attempt.trial in kept for attempt in held)
+
+
+def test_trials_of_a_node_that_dies_go_on_elsewhere_and_a_new_node_is_used(cluster, new_study, tmp_path):
+    study = new_study(16, workers="auto")
+    (tmp_path / "brake").touch()
+    own_disk = has_own_disks()
+    doomed = cluster.add(hidden=study.folder if own_disk else None)
+    process = study.launch()
+    wait_for(lambda: is_under_way(study, 2), process, study)
+    doomed.kill()
+    wait_for(lambda: any("machine was lost" in event.text for event in recorded(study)[1]), process, study)
+    new = cluster.add()
+    wait_for(lambda: new.workers(), process, study)
+    (tmp_path / "brake").unlink()
+    finish(study, process)
+    check_at_rest(study)
+    attempts, events = recorded(study)
+    lost = [event.trial for event in events if "its machine was lost" in event.text]
+    assert lost
+    with Ledger.open(study.url, read_only=True) as ledger:
+        for trial in lost:  # what was measured before was not measured again: it went on from a snapshot
+            readings = ledger.readings(ledger.study("trivial").id, trial)
+            assert len({reading.attempt for reading in readings}) > 1
+    assert any("does not see" in event.text for event in events) == own_disk
+    assert len({attempt.worker for attempt in attempts}) >= 3
+
+
+def test_a_node_that_is_drained_lays_its_trials_aside(cluster, new_study, tmp_path):
+    study = new_study(10, workers="auto")
+    (tmp_path / "brake").touch()
+    leaving = cluster.any_other()
+    process = study.launch()
+    wait_for(lambda: is_under_way(study, 2), process, study)
+    cluster.drain(leaving)
+    wait_for(lambda: not leaving.workers(), process, study)
+    (tmp_path / "brake").unlink()
+    finish(study, process)
+    leaving.kill()
+    check_at_rest(study)
+    assert [event.text for event in recorded(study)[1] if event.kind == "lost"]
+    assert all("laid aside" in event.text for event in recorded(study)[1] if event.kind == "lost")
+
+
+def test_workers_are_where_the_gpus_are(cluster, new_study):
+    study = new_study(4, workers="auto")
+    has_gpu = cluster.add(gpus=1)
+    process = study.launch()
+    wait_for(lambda: has_gpu.workers(), process, study)
+    assert cluster.nodes[0].workers() == []
+    finish(study, process)
+    check_at_rest(study)
+    has_gpu.kill()
+
+
+def test_ctrl_c_ends_a_fleet_that_never_started_and_another_token_is_said_in_one_line(
+    cluster, new_study, tmp_path, monkeypatch
+):
+    study = new_study(6, gpus="1")
+    waiting = study.launch()
+    other_token = tmp_path / "other"
+    other_token.write_text("0" * 64)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(other_token))
+    stranger = Study(f"sqlite:///{tmp_path / 'other.db'}", tmp_path / "others" / "artefacts", "ray", 6)
+    stranger.folder.mkdir(parents=True)
+    refused = stranger.launch()
+    try:
+        wait_for(lambda: "0 ended, 0 running" in study.said(), waiting, study)
+        os.kill(waiting.pid, signal.SIGINT)
+        assert waiting.wait(PATIENCE_SECONDS) == 0
+        assert "False: stopped after 0 of 6 trials: interrupted by Ctrl-C" in study.said()
+        assert refused.wait(PATIENCE_SECONDS) == 1
+        said = stranger.said().splitlines()[-1]
+        assert said.startswith(
+            f"studies.errors.LaunchError: Ray must run the workers; the cluster at {cluster.address}"
+        )
+        assert "have its token" in said
+    finally:
+        stranger.stop()

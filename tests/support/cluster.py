@@ -1,0 +1,144 @@
+"""A Ray cluster of several nodes on this machine: each a ``ray start`` of its own that can be killed like a machine."""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.killed_study import TESTS, children
+
+_RAY = str(Path(sys.executable).with_name("ray"))
+_START_SECONDS = 120.0
+_LOOK_SECONDS = 0.1
+_QUICK_DEATH = {"health_check_period_ms": 500, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
+_SMALL = ["--disable-usage-stats", "--object-store-memory=80000000", "--block"]
+_READY = "This command will now block"
+
+
+def has_own_disks() -> bool:
+    """Whether nodes can have disks of their own here: file systems that only their processes see."""
+    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
+@dataclass
+class Node:
+    """One node, with all of its processes."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    is_plain: bool
+
+    @property
+    def pids(self) -> list[int]:
+        """Its processes."""
+        return [self.process.pid, *(pid for pid, _ in children(self.process.pid))]
+
+    def workers(self) -> list[int]:
+        """Process ids of the study's workers on it."""
+        found = children(self.process.pid)
+        return [pid for pid, command in found if command.startswith("ray::") and "Trainable" in command]
+
+    @property
+    def key(self) -> str:
+        """As Ray names it."""
+        command = next(command for _, command in children(self.process.pid) if "/raylet " in command)
+        return command.partition("--node_id=")[2].split()[0]
+
+    def kill(self) -> None:
+        """End it as a machine ends whose plug is pulled."""
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass
+class Cluster:
+    """Nodes that come and go; the first, the head, stays.
+
+    Attributes:
+        folder: For logs.
+        settings: Of the environment: the nodes have them, and a launch needs them.
+    """
+
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    address: str = ""
+
+    def start(self, *, cpus: int = 1) -> None:
+        """Start the head."""
+        token = self.folder / "token"
+        token.write_text(secrets.token_hex(32))
+        self.settings = {
+            "RAY_worker_niceness": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            **self.settings,
+        }
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        system = f"--system-config={json.dumps(_QUICK_DEATH)}"
+        self._add(["--head", f"--port={port}", "--include-dashboard=false", system], cpus=cpus)
+        self.settings["RAY_ADDRESS"] = self.address
+
+    def add(self, *, cpus: int = 1, gpus: int = 0, hidden: Path | None = None) -> Node:
+        """Start another node.
+
+        Args:
+            hidden: A folder in whose place the node sees an empty disk of its own.
+        """
+        return self._add([f"--address={self.address}"], cpus=cpus, gpus=gpus, hidden=hidden)
+
+    def any_other(self) -> Node:
+        """A node beside the head, without a GPU or a disk of its own; a new one only if there is none."""
+        left = [node for node in self.nodes[1:] if node.is_plain and node.process.poll() is None]
+        return left[0] if left else self.add()
+
+    def drain(self, node: Node, seconds: int = 300) -> None:
+        """Tell a node that its machine will leave."""
+        subprocess.run(
+            [
+                *(_RAY, "drain-node", f"--address={self.address}", f"--node-id={node.key}"),
+                *("--reason=DRAIN_NODE_REASON_PREEMPTION", "--reason-message=spot"),
+                f"--deadline-remaining-seconds={seconds}",
+            ],
+            env=os.environ | self.settings,
+            check=True,
+            capture_output=True,
+        )
+
+    def stop(self) -> None:
+        """Leave no process behind."""
+        for node in self.nodes:
+            node.kill()
+
+    def _add(self, arguments: list[str], *, cpus: int, gpus: int = 0, hidden: Path | None = None) -> Node:
+        command = [_RAY, "start", *arguments, *_SMALL]
+        command += [f"--num-cpus={cpus}", f"--num-gpus={gpus}", "--node-ip-address=127.0.0.1"]
+        if hidden is not None:
+            script = f'mount -t tmpfs none "{hidden}" && exec "$0" "$@"'
+            command = ["unshare", "--mount", "sh", "-c", script, *command]
+        log = self.folder / f"node-{len(self.nodes)}.log"
+        paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+        environment = os.environ | self.settings | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        environment.pop("RAY_ADDRESS", None)
+        with log.open("wb") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+        node = Node(process, log, is_plain=not gpus and hidden is None)
+        self.nodes.append(node)
+        until = time.monotonic() + _START_SECONDS
+        while _READY not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(_LOOK_SECONDS)
+        return node
