@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,10 @@ from trial_runner.backbones import (
 )
 from trial_runner.errors import RequestError
 from trial_runner.objectives import OBJECTIVES
-from trial_runner.packs.memory import available_bytes
+from trial_runner.packs.graphs import CudaRecorder, Recorder
+from trial_runner.packs.memory import slots_within
 from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.running_out import available_bytes
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
@@ -39,6 +40,11 @@ AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 
 _USABLE = 0.8
 """Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
+
+_PROBES = ("mam_adapter", "houlsby_adapter")
+_LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 100, 64, 8
+"""Far more than a trial takes: times the widest activation of each layer, for texts of up to so many tokens, whose
+attention is wider beyond; and times the backbone's weights."""
 
 _MOST_ON_GPU = 32
 _MOST_ON_CPU = 4
@@ -80,27 +86,48 @@ class TorchRunner:
             fitting: With a plan, fewer where memory does not hold so many trials of it.
             uses_graphs: Whether steps on a GPU are recorded as CUDA graphs, which changes nothing but their time.
         """
-        if not uses_graphs:
-            eager = replace(self._frozen, device=replace(self._frozen.device, uses_graphs=False))
-            return TrialPack(eager, self._objective, slots=slots)
+        recorder = CudaRecorder() if uses_graphs and self._frozen.device.device.type == "cuda" else None
         if fitting is None or slots == 1:
-            return TrialPack(self._frozen, self._objective, slots=slots)
-        memory = TrialPack(self._frozen, self._objective, slots=1).memory_of(self._probe(fitting))
-        free_bytes = int(_USABLE * available_bytes(self._frozen.device.device))
-        most = _MOST_ON_GPU if self._frozen.device.device.type == "cuda" else _MOST_ON_CPU
-        return TrialPack(self._frozen, self._objective, slots=min(slots, most, memory.slots_within(free_bytes)))
+            return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
+        device = self._frozen.device.device
+        wanted = min(slots, _MOST_ON_GPU if device.type == "cuda" else _MOST_ON_CPU)
+        free_bytes = int(_USABLE * available_bytes(device))
+        if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
+            wanted = min(wanted, self._fitting(fitting, free_bytes, recorder))
+        return TrialPack(self._frozen, self._objective, slots=wanted, recorder=recorder)
 
-    def _probe(self, plan: TrainingPlan) -> TrialRequest:
-        """A trial whose memory stands for that of others: most of it is what the frozen layers keep for gradients."""
+    def _fit_beyond_doubt(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
+        """Whether there is on a CPU so much memory that a plan, which takes a second, would tell nothing new."""
+        tokens = int(self._objective.lengths("train").max(initial=1))
+        widest = self._frozen.widest_bytes(slots * plan.batch_size, max(tokens, tokens**2 // _TOKENS_A_LAYER))
+        layers = self._frozen.shape.encoder_layers + self._frozen.shape.decoder_layers
+        weights = self._frozen.shape.parameters * self._frozen.device.dtype.itemsize
+        return widest > 0 and _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights < free_bytes
+
+    def _fitting(self, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
+        """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
+        pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
+        one, two = (pack.memory_of(*self._probes(plan, size)) for size in (1, 2))
+        slots = slots_within(free_bytes, one, two)
+        room = (free_bytes - slots * one.held_bytes) / max(1, slots * one.evaluation_bytes)
+        while room < 1 and self._frozen.evaluation.halve():
+            room *= 2
+        return slots
+
+    def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
+        """Trials whose memory stands for that of others: of unlike structures, which share no product of their own."""
         shape = self._frozen.shape
-        return TrialRequest(
-            trial=0,
-            attempt=1,
-            configuration=published_method("lora_qv").configuration(shape),
-            learning_rates=LearningRates(attention=0.0, ffn=0.0, head=0.0),
-            plan=plan,
-            seed=0,
-        )
+        return [
+            TrialRequest(
+                trial=number,
+                attempt=1,
+                configuration=published_method(_PROBES[number % len(_PROBES)]).configuration(shape),
+                learning_rates=LearningRates(attention=0.0, ffn=0.0, head=0.0),
+                plan=plan,
+                seed=0,
+            )
+            for number in range(count)
+        ]
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
         """Write a snapshot to a new file in ``folder``; return its path."""

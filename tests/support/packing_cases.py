@@ -51,6 +51,7 @@ def _task(name: str, *, longest: int) -> PreparedTask:
 
 
 TASK = _task("thirds", longest=6)
+LONG_TASK = _task("long-thirds", longest=40)
 EVEN_TASK = _task("even-thirds", longest=4)
 """All its examples are of one length: who else is in a pack does not change how long the rows are."""
 

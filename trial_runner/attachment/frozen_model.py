@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -20,7 +20,8 @@ from trial_runner.tasks import Batch
 
 CACHED_BYTES = 8 << 20
 """What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
-_EVALUATED, _EVALUATED_TOGETHER = 128, 1024
+_EVALUATED_AT_LEAST = 8
+"""On a CPU, whatever its cache holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +32,32 @@ class Device:
         device: Where its tensors are.
         dtype: Of deltas, heads and optimisers.
         autocast: A context of the precision of products.
-        uses_graphs: Whether training steps on a GPU are recorded and launched at once.
     """
 
     device: torch.device
     dtype: torch.dtype
     autocast: Callable[[], AbstractContextManager[Any]]
-    uses_graphs: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Evaluation:
+    """How much is evaluated in a pass.
+
+    Attributes:
+        examples: At most so many; fewer once memory ran out.
+        rows: At most so many of all slots together.
+    """
+
+    examples: int = 128
+    rows: int = 1024
+
+    def halve(self) -> bool:
+        """Evaluate half as much from now on; False where it is one example of a slot already."""
+        if self.examples == 1:
+            return False
+        self.examples //= 2
+        self.rows = max(1, self.rows // 2)
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,10 +66,12 @@ class FrozenModel(Backbone):
 
     Attributes:
         device: Where and how it computes.
+        evaluation: How much of it without gradients.
     """
 
     attachment: Attachment
     device: Device
+    evaluation: Evaluation = field(default_factory=Evaluation)
 
     @classmethod
     def of(cls, backbone: Backbone, device: Device) -> "FrozenModel":
@@ -105,9 +127,9 @@ class FrozenModel(Backbone):
         Args:
             slots: K.
         """
-        most = min(_EVALUATED, _EVALUATED_TOGETHER // slots)
+        most = max(1, min(self.evaluation.examples, self.evaluation.rows // slots))
         of_one = self.widest_bytes(slots, tokens)
-        return max(8, most if of_one == 0 else min(most, CACHED_BYTES // of_one))
+        return min(most, max(_EVALUATED_AT_LEAST, most if of_one == 0 else CACHED_BYTES // of_one))
 
     def hidden(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Last hidden states of the base model, ``(B, T, D)``; it keeps no keys and values for tokens to come."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.attachment.inputs import on_device
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.example_losses import ExampleLosses
@@ -80,7 +81,7 @@ class ClassificationObjective:
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """See `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
-        labels = torch.from_numpy(batch.labels).to(self._frozen.device.device)
+        labels = on_device(batch.labels, self._frozen.device.device)
         return TrainingBatch(tensors={**self._frozen.inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.attachment.inputs import on_device
 from trial_runner.backbones import Backbone, LanguageModel, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError
@@ -33,7 +34,7 @@ from trial_runner.tasks import (
     score_of,
 )
 
-_GPU_TOKENS = 8
+_GPU_TOKENS, _GPU_PLACES = 8, 256
 _PLACES, _TOKENS = "places", "tokens"
 
 
@@ -55,7 +56,9 @@ class LanguageModelObjective:
         self._frozen = frozen
         self._head = OutputHead(language_model)
         self._writer = Writer(language_model, task)
-        self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
+        is_gpu = frozen.device.device.type == "cuda"
+        self._multiple_of = _GPU_TOKENS if is_gpu else 1
+        self._fewest_places = _GPU_PLACES if is_gpu else 0
 
     @property
     def metric(self) -> str:
@@ -101,10 +104,9 @@ class LanguageModelObjective:
         return -metrics[PROXY_LOSS] if PROXY_LOSS in metrics else score_of(self.metric, metrics[self.metric])
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
-        """See `Objective`; only places with labels are computed to the end, so there are many shapes."""
-        return TrainingBatch(
-            tensors=self._tensors(self._batch(self._task.splits[split], indices)), has_fixed_shapes=False
-        )
+        """See `Objective`; only places with labels are computed to the end."""
+        tensors = self._tensors(self._batch(self._task.splits[split], indices))
+        return TrainingBatch(tensors=tensors, has_fixed_shapes=self._fewest_places > 0)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
@@ -134,19 +136,33 @@ class LanguageModelObjective:
             each = self._head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
         everywhere = hidden.shape[0] * hidden.shape[1]
         size = together.slots, hidden.shape[0] // together.slots, hidden.shape[1]
-        losses = each.new_zeros(everywhere).index_copy(0, places, each).view(size)
-        return losses, losses.new_zeros(everywhere).index_fill(0, places, 1).view(size)
+        counted = (tensors[_TOKENS] != IGNORED).to(each.dtype)
+        losses = each.new_zeros(everywhere).index_add(0, places, each).view(size)
+        return losses, losses.new_zeros(everywhere).index_add(0, places, counted).view(size)
 
     def _tensors(self, batch: TextBatch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with and where which tokens should come out, every row ``copies`` times."""
         device = self._frozen.device.device
-        labels = np.tile(batch.labels, (copies, 1))  # (K B, U)
+        labels = np.tile(batch.labels, (copies, 1)).ravel()  # (K B U,)
         known = np.flatnonzero(labels != IGNORED)
-        wanted = {_PLACES: known, _TOKENS: labels.flat[known]}
+        tokens = np.full(self._place_count(len(known)), IGNORED, dtype=labels.dtype)
+        tokens[: len(known)] = labels[known]
+        wanted = {_PLACES: np.resize(known, len(tokens)), _TOKENS: tokens}
         return {
             **self._inputs(batch, copies),
-            **{name: torch.from_numpy(each).to(device) for name, each in wanted.items()},
+            **{name: on_device(each, device) for name, each in wanted.items()},
         }
+
+    def _place_count(self, known: int) -> int:
+        """How many places are computed for so many that have labels: the others count nothing.
+
+        On a GPU there are few such numbers, so that most steps are of shapes that came before; at most an eighth is
+        wasted, or a few hundred.
+        """
+        if not self._fewest_places:
+            return known
+        step = max(self._fewest_places, (1 << known.bit_length()) // 16)
+        return -(-known // step) * step
 
     def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
         """See `Objective`."""
@@ -220,7 +236,7 @@ class LanguageModelObjective:
         if batch.decoder_input_ids is not None:
             named["decoder_input_ids"] = batch.decoder_input_ids
         device = self._frozen.device.device
-        return {name: torch.from_numpy(part).to(device).repeat(copies, 1) for name, part in named.items()}
+        return {name: on_device(part, device).repeat(copies, 1) for name, part in named.items()}
 
 
 def _by_length(lengths: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:

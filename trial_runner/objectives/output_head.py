@@ -115,5 +115,7 @@ def token_losses(
     if len(labels) <= size:
         return some(hidden, weight, labels)
     parts = zip(torch.split(hidden, size), torch.split(labels, size), strict=True)
-    losses = [checkpoint(some, rows, weight, tokens, use_reentrant=False) for rows, tokens in parts]
+    losses = [
+        checkpoint(some, rows, weight, tokens, use_reentrant=False, preserve_rng_state=False) for rows, tokens in parts
+    ]
     return torch.cat(losses)

@@ -2,14 +2,19 @@
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from trial_runner.packs.running_out import release_memory
+
 _LOGGER = logging.getLogger(__name__)
-_EAGER_STEPS = 3  # before one is recorded: libraries and caches are then set up
-_MOST_GRAPHS = 16  # of a lane; each keeps the memory of its step
+_WARM_STEPS = 3
+"""Run as they are before a worker's first recording: libraries and caches are then set up."""
+_MOST_GRAPHS = 16
+"""Of a lane; each keeps the memory of its step."""
 
 Tensors = Mapping[str, Tensor]
 
@@ -23,7 +28,7 @@ class Recorder(Protocol):
 
 
 class CudaRecorder:
-    """Records into CUDA graphs, which share one pool of memory."""
+    """Records into CUDA graphs, which share one pool of memory: no two run at once, and results are taken out."""
 
     def __init__(self) -> None:
         """Make the pool."""
@@ -35,6 +40,28 @@ class CudaRecorder:
         with torch.cuda.graph(graph, pool=self._pool):
             results = function()
         return graph.replay, results
+
+
+@dataclass(slots=True)
+class Recording:
+    """What the lanes of a worker share to record their steps.
+
+    Attributes:
+        recorder: None once steps turned out to be such as cannot be recorded, or their recordings not to fit.
+        run: Steps run as they are, of any lane.
+        recorded: Steps that were recorded.
+        replayed: Steps launched at once from an earlier recording.
+    """
+
+    recorder: Recorder | None
+    run: int = 0
+    recorded: int = 0
+    replayed: int = 0
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether libraries and caches are set up."""
+        return self.run >= _WARM_STEPS
 
 
 class _Recorded:
@@ -54,43 +81,57 @@ class _Recorded:
 class StepGraphs:
     """Runs a step, from a recording where there is one for inputs of these shapes.
 
-    The first few steps of each shape are run as they are. If a step cannot be recorded, none is any more, and all are
-    run as they are; that costs time and changes nothing.
+    The first step is run as it is, and so are a worker's first few; a shape that comes after them is recorded when it
+    comes first, which costs about as much as to run it. What cannot be recorded is run as it is; that costs time and
+    changes nothing.
 
     Args:
         step: Changes its slots in place; its results and all it launches depend on the inputs' values and on nothing
             else that changes from step to step.
-        recorder: Records it.
+        recording: Of the worker.
     """
 
-    def __init__(self, step: Callable[[Tensors], Tensors], recorder: Recorder) -> None:
+    def __init__(self, step: Callable[[Tensors], Tensors], recording: Recording) -> None:
         """Nothing is recorded yet."""
         self._step = step
-        self._recorder: Recorder | None = recorder
-        self._seen: dict[Hashable, int] = {}
+        self._recording = recording
+        self._has_run = False
         self._recorded: dict[Hashable, _Recorded] = {}
 
     def run(self, inputs: Tensors) -> Tensors:
         """One step."""
         shapes = tuple((name, tensor.shape, tensor.dtype) for name, tensor in inputs.items())
         recorded = self._recorded.get(shapes)
-        if recorded is None and self._is_due(shapes):
+        if recorded is not None:
+            self._recording.replayed += 1
+            return recorded.run(inputs)
+        if self._has_run and self._recording.is_warm and len(self._recorded) < _MOST_GRAPHS:
             recorded = self._record(shapes, inputs)
-        return self._step(inputs) if recorded is None else recorded.run(inputs)
-
-    def _is_due(self, shapes: Hashable) -> bool:
-        self._seen[shapes] = self._seen.get(shapes, 0) + 1
-        return self._seen[shapes] > _EAGER_STEPS and len(self._recorded) < _MOST_GRAPHS
+        if recorded is not None:
+            return recorded.run(inputs)
+        results = self._step(inputs)
+        self._has_run = True
+        self._recording.run += 1
+        return results
 
     def _record(self, shapes: Hashable, inputs: Tensors) -> _Recorded | None:
-        if self._recorder is None:
+        if self._recording.recorder is None:
             return None
+        if not self._recorded:
+            release_memory()  # what steps have left free is no part of the pool of the recordings
         try:
-            self._recorded[shapes] = _Recorded(self._recorder, self._step, inputs)
+            self._recorded[shapes] = _Recorded(self._recording.recorder, self._step, inputs)
         except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            _LOGGER.warning("training steps are launched one by one, because they cannot be recorded: %s", error)
-            self._recorder = None
+            self._recorded.clear()
+            self._give_up("the device has no memory to record them")
             return None
+        except RuntimeError as error:
+            self._give_up(f"they cannot be recorded: {error}")
+            return None
+        self._recording.recorded += 1
         return self._recorded[shapes]
+
+    def _give_up(self, why: str) -> None:
+        _LOGGER.warning("training steps are launched one by one, because %s", why)
+        self._recording.recorder = None
+        release_memory()

@@ -5,17 +5,19 @@ Shapes: `K` slots of the lane.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from trial_runner.attachment.inputs import on_device
 from trial_runner.objectives import Objective, TrainingBatch
-from trial_runner.packs.graphs import CudaRecorder, StepGraphs
+from trial_runner.packs.graphs import Recording, StepGraphs
 from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.seeds import derived_seed
@@ -40,12 +42,16 @@ class LaneFailure:
     reason: str
 
 
-def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot]) -> Pass:
-    """Slots as they can be computed together; what is stacked are copies."""
+def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool = False) -> Pass:
+    """Slots as they can be computed together; what is stacked are copies.
+
+    Args:
+        copies_all: Whether to copy what is alone of its kind, too.
+    """
     return Pass(
         frozen=frozen,
-        deltas=PackedDeltas([slot.deltas for slot in slots]),
-        heads=ModuleStack([slot.head for slot in slots], range(len(slots))),
+        deltas=PackedDeltas([slot.deltas for slot in slots], copies_all=copies_all),
+        heads=ModuleStack([slot.head for slot in slots], range(len(slots)), copies_one=copies_all),
         slots=len(slots),
     )
 
@@ -56,26 +62,54 @@ class Lane:
     A slot that is alone keeps its own parameters and `torch.optim.AdamW`. Those of several are copied into stacks, and
     `write_back` brings a slot up to date; until then its own parameters and moments are those of the last time.
 
+    A lane that records its steps computes with copies of everything, so that slots of the same layout can take the
+    places of those that have left: what recordings read stays where it is.
+
     Args:
         slots: By their number in the pack.
+        recording: Records steps; None runs them as they are. A change of the whole model is never recorded.
+
+    Attributes:
+        layout: Equal for lanes whose slots may take each other's places; None where none may.
     """
 
-    def __init__(self, slots: Mapping[int, TrialSlot], frozen: FrozenModel, objective: Objective) -> None:
+    def __init__(
+        self,
+        slots: Mapping[int, TrialSlot],
+        frozen: FrozenModel,
+        objective: Objective,
+        recording: Recording | None = None,
+    ) -> None:
         """Stack the slots."""
         self.slots = dict(slots)
         self._frozen = frozen
         self._objective = objective
         self._has_dropout = frozen.has_dropout
         self._trials = list(slots.values())
-        self.together = pass_of(frozen, self._trials)
+        is_recorded = recording is not None and all(slot.deltas.whole is None for slot in self._trials)
+        self.together = pass_of(frozen, self._trials, copies_all=is_recorded)
+        self.layout = self._layout() if is_recorded else None
         self._optimizer: PackAdamW | None = None
         self._graphs: StepGraphs | None = None
-        on_gpu = frozen.device.device.type == "cuda"
-        if len(self._trials) > 1 or (on_gpu and self.together.deltas.whole is None):
-            self._optimizer = self._new_optimizer()
+        if len(self._trials) > 1 or is_recorded:
+            self._optimizer = PackAdamW(self._owned(), self._rules())
             self._load_moments(self._optimizer)
-            self._graphs = self._new_graphs(self._optimizer) if on_gpu else None
+        if recording is not None and self._optimizer is not None:
+            self._graphs = self._new_graphs(self._optimizer, recording)
         self._unread: list[tuple[Tensor, Tensor]] = []
+
+    def _layout(self) -> Hashable:
+        deltas, heads = self.together.deltas.layout, self.together.heads.layout
+        return None if deltas is None or heads is None else (deltas, heads, self._trials[0].request.plan.batch_size)
+
+    def refill(self, other: "Lane") -> None:
+        """Take the slots of a lane of the same layout, which is not used any more."""
+        self.slots, self._trials = other.slots, other._trials
+        for held, new in zip(self._stacks, other._stacks, strict=True):
+            held.take(new)
+        if self._optimizer is not None:
+            self._optimizer.restart(self._rules())
+            self._load_moments(self._optimizer)
 
     def advance(self, steps: int) -> list[LaneFailure]:
         """Train every slot by some steps, none beyond its last one.
@@ -83,18 +117,35 @@ class Lane:
         A slot of several that fails stays in its place, so that the others compute what they would have computed.
         """
         failures: list[LaneFailure] = []
-        for _ in range(steps):
+        tables = None if self._optimizer is None else self._tables(steps)
+        for ahead in range(steps):
             began_at = time.perf_counter()
-            if self._optimizer is None:
+            if self._optimizer is None or tables is None:
                 failures.extend(self._step_alone())
             else:
-                self._step(self._optimizer)
+                self._step(self._optimizer, {name: table[ahead] for name, table in tables.items()})
             seconds = (time.perf_counter() - began_at) / len(self._trials)
             for slot in self._trials:
                 slot.seconds += seconds
             if failures:
                 break
         return [*failures, *self.read()]
+
+    def rehearse(self, steps: int) -> None:
+        """Compute steps whose results nobody reads, as a plan does with tensors without memory."""
+        for _ in range(steps):
+            if self._optimizer is None:
+                self._step_alone()
+            else:
+                self._step(self._optimizer, {name: table[0] for name, table in self._tables(1).items()})
+        self._unread.clear()
+
+    def _tables(self, steps: int) -> dict[str, Tensor]:
+        """What the next steps need to know of the slots, a row each: nothing of it is copied step by step."""
+        rates = [[slot.learning_rates(ahead) for slot in self._trials] for ahead in range(steps)]
+        keys = [self._keys(ahead) for ahead in range(steps)]
+        tables = {_RATES: np.array(rates, dtype=np.float64), _KEYS: np.stack(keys)}
+        return {name: on_device(table, self._frozen.device.device) for name, table in tables.items()}
 
     def write_back(self, number: int) -> None:
         """Bring a slot's own parameters and moments up to date."""
@@ -115,21 +166,24 @@ class Lane:
             self.write_back(number)
             slot.own_memory()
 
+    def forget(self) -> None:
+        """Let go of the slots of a lane that is kept to be filled again."""
+        self.slots, self._trials = {}, []
+
     def _step_alone(self) -> list[LaneFailure]:
         (number, slot), *_ = self.slots.items()
         batch = self._objective.batch("train", slot.examples())
-        with slot.training(), self._dropping(self._keys()):
+        keys = on_device(self._keys(), self._frozen.device.device)
+        with slot.training(), self._dropping(keys):
             losses = self._objective.losses(self.together, batch)
             reason = slot.update(losses[0])
         return [] if reason is None else [LaneFailure(slot=number, reason=reason)]
 
-    def _step(self, optimizer: PackAdamW) -> None:
+    def _step(self, optimizer: PackAdamW, row: Mapping[str, Tensor]) -> None:
         """One step of all slots, without waiting for the device."""
-        device = self._frozen.device.device
         indices = np.concatenate([slot.examples() for slot in self._trials])
         batch = self._objective.batch("train", indices)
-        rates = torch.tensor([slot.learning_rates() for slot in self._trials], dtype=torch.float64)
-        inputs = {**batch.tensors, _RATES: rates.to(device, non_blocking=True), _KEYS: self._keys()}
+        inputs = {**batch.tensors, **row}
         if self._graphs is None or not batch.has_fixed_shapes:
             done = self._computed(inputs, batch, optimizer)
         else:
@@ -167,10 +221,9 @@ class Lane:
                 break
         return failures
 
-    def _keys(self) -> Tensor:
-        """What each slot's dropout depends on at its step, ``(K,)``."""
-        seeds = [derived_seed(slot.request.seed, "dropout", slot.step) for slot in self._trials]
-        return torch.tensor(seeds, device=self._frozen.device.device)
+    def _keys(self, ahead: int = 0) -> NDArray[np.int64]:
+        """What each slot's dropout depends on some steps ahead, ``(K,)``."""
+        return np.array([derived_seed(slot.request.seed, "dropout", slot.step + ahead) for slot in self._trials])
 
     @contextmanager
     def _dropping(self, keys: Tensor) -> Iterator[None]:
@@ -185,20 +238,26 @@ class Lane:
         finally:
             self._frozen.model.eval()
 
-    def _new_graphs(self, optimizer: PackAdamW) -> StepGraphs | None:
+    def _new_graphs(self, optimizer: PackAdamW, recording: Recording) -> StepGraphs | None:
         """Recordings of the step, where batches come in few shapes."""
         empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
-        if not self._frozen.device.uses_graphs or not empty.has_fixed_shapes:
+        if not empty.has_fixed_shapes:
             return None
-        return StepGraphs(lambda inputs: self._computed(inputs, empty, optimizer), CudaRecorder())
+        return StepGraphs(lambda inputs: self._computed(inputs, empty, optimizer), recording)
 
-    def _new_optimizer(self) -> PackAdamW:
-        owned = [
+    @property
+    def _stacks(self) -> tuple[ModuleStack, ...]:
+        return (*self.together.deltas.stacks, self.together.heads)
+
+    def _owned(self) -> list[Owned]:
+        return [
             Owned(parameter=parameter, places=stack.places, side=self._side(stack))
-            for stack in (*self.together.deltas.stacks, self.together.heads)
+            for stack in self._stacks
             for parameter in stack.parameters.values()
         ]
-        rules = [
+
+    def _rules(self) -> list[SlotRule]:
+        return [
             SlotRule(
                 betas=slot.request.plan.betas,
                 weight_decays=(slot.request.plan.weight_decay,) * 3,
@@ -207,7 +266,6 @@ class Lane:
             )
             for slot in self._trials
         ]
-        return PackAdamW(owned, rules)
 
     def _side(self, stack: ModuleStack) -> int:
         if stack is self.together.heads:
@@ -227,6 +285,6 @@ class Lane:
                             part(held).copy_(value)
 
     def _stacks_of(self, place: int) -> Iterator[tuple[ModuleStack, int]]:
-        for stack in (*self.together.deltas.stacks, self.together.heads):
+        for stack in self._stacks:
             if place in stack.places:
                 yield stack, stack.places.index(place)

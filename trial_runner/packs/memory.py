@@ -1,106 +1,196 @@
-"""How much memory a pack takes, how many trials fit, and what is done when memory runs out."""
+"""How much memory a pack takes, planned before it is trained: its own steps, computed with tensors without memory.
 
-import gc
-import os
-from collections.abc import Iterator
+Nothing is computed and nothing tried out: every operation of a step says what it would return (PyTorch's fake
+tensors), and what is alive at a time is added up.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
-from trial_runner.packs.lane import pass_of
+from trial_runner.packs.graphs import Recording
+from trial_runner.packs.lane import Lane
+from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
 
-OUT_OF_MEMORY = (RuntimeError, MemoryError)
-"""What is raised when memory runs out; `is_out_of_memory` tells such an error from others of these kinds."""
-
-_CPU_ALLOCATOR = "can't allocate memory"
-_STATES = 4  # of every trained number: itself, its gradient and two moments
-_MARGIN = 1.3  # over what a step keeps for its gradients: what backward holds beside it
+_STEPS = 2  # the first makes the moments, the second has them
+_GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
+_MARGIN = 1.05  # for what kernels take by themselves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryModel:
-    """What a slot takes beside the backbone.
+class MemoryPlan:
+    """What slots that are computed together take beside the backbone.
 
     Attributes:
-        state_bytes: Deltas, head, gradients and optimiser of a slot.
-        activation_bytes: What a training step of a slot keeps until its gradients are computed.
+        held_bytes: Between steps: deltas, heads, gradients, moments and copies of the trials' own.
+        step_bytes: The most that a training step takes beside these.
+        evaluation_bytes: The most that an evaluation takes beside them.
+        is_recorded: Whether steps are recorded; recordings share memory among each other, and with nothing else.
     """
 
-    state_bytes: int
-    activation_bytes: int
+    held_bytes: int
+    step_bytes: int
+    evaluation_bytes: int
+    is_recorded: bool = False
+
+    def beside(self, other: "MemoryPlan") -> "MemoryPlan":
+        """Of both, computed one after the other."""
+        return MemoryPlan(
+            held_bytes=self.held_bytes + other.held_bytes,
+            step_bytes=max(self.step_bytes, other.step_bytes),
+            evaluation_bytes=max(self.evaluation_bytes, other.evaluation_bytes),
+            is_recorded=self.is_recorded,
+        )
 
     @property
-    def slot_bytes(self) -> float:
-        """Both, and what backward holds beside."""
-        return self.state_bytes + _MARGIN * self.activation_bytes
+    def peak_bytes(self) -> int:
+        """The most that is in use at a time."""
+        return self.held_bytes + int(_MARGIN * max(self.step_bytes, self.evaluation_bytes))
 
-    def slots_within(self, free_bytes: int) -> int:
-        """How many slots fit in memory that is free beside the backbone; at least 1."""
-        return max(1, int(free_bytes / self.slot_bytes))
+    @property
+    def slot_bytes(self) -> int:
+        """What must be free for it: recorded steps, and those that run as they are, have memory of their own."""
+        recorded = int(_MARGIN * self.step_bytes) if self.is_recorded else 0
+        return self.peak_bytes + recorded
 
 
-def measured_memory(frozen: FrozenModel, objective: Objective, slot: TrialSlot) -> MemoryModel:
-    """What a trial takes, from one forward pass over the longest training examples.
+def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
+    """How many slots fit in memory that is free beside the backbone; at least 1.
 
     Args:
-        slot: The trial; nothing of it changes.
+        free_bytes: The memory.
+        one: Plan of one slot.
+        two: Plan of two; each one more takes as much as the second.
     """
-    longest = np.argsort(objective.lengths("train"), kind="stable")[-slot.request.plan.batch_size :]
-    with saved_bytes([*frozen.model.parameters(), *slot.parameters]) as saved:
-        objective.losses(pass_of(frozen, [slot]), objective.batch("train", longest))
-    trained = sum(parameter.numel() * parameter.element_size() for parameter in slot.parameters)
-    return MemoryModel(
-        state_bytes=_STATES * trained,
-        activation_bytes=sum(saved.values()),
-    )
+    each = max(1, two.slot_bytes - one.slot_bytes)
+    return 1 + max(0, (free_bytes - one.slot_bytes) // each)
+
+
+def planned_memory(
+    frozen: FrozenModel, objective: Objective, slots: Sequence[TrialSlot], *, is_recorded: bool
+) -> MemoryPlan:
+    """What trials take that are computed in one pass, on the longest examples.
+
+    Args:
+        slots: The trials; they are used up.
+        is_recorded: Whether the device records steps.
+    """
+    order = _Longest(objective.lengths("train"), slots[0].request.plan.batch_size)
+    lengths = objective.lengths("validation")
+    with _counting(frozen) as counted:
+        mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
+        lane = Lane(mine, frozen, objective, Recording(recorder=None) if is_recorded else None)
+        lane.rehearse(_STEPS)
+        held = counted.held_bytes
+        step = counted.peak_bytes - held
+        counted.begin_anew()
+        rows = min(len(lengths), frozen.evaluated_together(len(slots), int(lengths.max(initial=1))))
+        longest = _Longest(lengths, rows).examples(0)
+        with torch.no_grad():
+            objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
+        evaluation = counted.peak_bytes - held
+    return MemoryPlan(held_bytes=held, step_bytes=step, evaluation_bytes=evaluation, is_recorded=is_recorded)
+
+
+def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -> TrialSlot:
+    """A trial whose numbers have no memory."""
+    for module in (slot.deltas, slot.head):
+        for part in module.modules():
+            for held in _tensors_of(part):
+                held.update({name: counted.without_memory(one) for name, one in held.items() if one is not None})
+    return TrialSlot(request=slot.request, deltas=slot.deltas, head=slot.head, order=order)
+
+
+class _Longest(ExampleOrder):
+    """The longest examples at every step, and the shortest one, so that rows are padded wherever any can be."""
+
+    def __init__(self, lengths: NDArray[Any], batch_size: int) -> None:
+        by_length = np.argsort(lengths, kind="stable").astype(np.int64)
+        self._chosen = np.resize(np.concatenate([by_length[:1], by_length[::-1]]), batch_size)
+
+    def examples(self, step: int) -> NDArray[np.int64]:
+        return self._chosen
+
+
+class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the memory that tensors would have, from their birth to their end."""
+
+    def __init__(self, fake: FakeTensorMode, block: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.held_bytes = self.peak_bytes = 0
+        self._fake = fake
+        self._block = block
+        self._alive: dict[int, ref[Any]] = {}
+
+    def begin_anew(self) -> None:
+        """Forget the peak so far."""
+        self.peak_bytes = self.held_bytes
+
+    def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
+        """A tensor like another, counted or not."""
+        made = self._fake.from_tensor(tensor)
+        self._note(made, counts=counts)
+        return made
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            # a loss is finite; a mask hides something
+            return False if args[0].dtype == torch.bool else 1.0
+        results = func(*args, **(kwargs or {}))
+        for one in tree_leaves(results):
+            if isinstance(one, Tensor):
+                self._note(one)
+        return results
+
+    def _note(self, tensor: Tensor, *, counts: bool = True) -> None:
+        storage = tensor.untyped_storage()
+        if id(storage) in self._alive:
+            return
+        size = -(-storage.nbytes() // self._block) * self._block if counts else 0
+        self._alive[id(storage)] = ref(storage, partial(self._end, id(storage), size))
+        self.held_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+
+    def _end(self, key: int, size: int, _: Any) -> None:
+        del self._alive[key]
+        self.held_bytes -= size
+
+
+def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a module holds itself, by name."""
+    return module._parameters, module._buffers
 
 
 @contextmanager
-def saved_bytes(known: list[Tensor]) -> Iterator[dict[int, int]]:
-    """Bytes of every tensor that passes within the block keep for their gradients, by the place of its memory.
-
-    Args:
-        known: Tensors that are there anyway.
-    """
-    held = {tensor.untyped_storage().data_ptr() for tensor in known}
-    saved: dict[int, int] = {}
-    kept: list[Tensor] = []
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in held:
-            saved[storage.data_ptr()] = storage.nbytes()
-            kept.append(tensor)  # so that no two tensors are at one place one after the other
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield saved
-    kept.clear()
-
-
-def available_bytes(device: torch.device) -> int:
-    """Memory that this process may take now: of the GPU, or of the machine, shared evenly among its cores' workers."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    free = int(facts["MemAvailable"].split()[0]) * 1024
-    return free * torch.get_num_threads() // max(1, len(os.sched_getaffinity(0)))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the device, or the machine, has no memory left."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or _CPU_ALLOCATOR in str(error)
-
-
-def release_memory() -> None:
-    """Give back what is held without need."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+def _counting(frozen: FrozenModel) -> Iterator[_Counted]:
+    """Compute without memory within the block, the backbone too, which does not count."""
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    counted = _Counted(fake, _GPU_BLOCK if frozen.device.device.type == "cuda" else 1)
+    own: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for module in frozen.model.modules():
+        for held in _tensors_of(module):
+            own.append((held, dict(held)))
+            new = {name: counted.without_memory(one, counts=False) for name, one in held.items() if one is not None}
+            held.update(new)
+    try:
+        with fake, counted:
+            yield counted
+    finally:
+        for held, before in own:
+            held.update(before)

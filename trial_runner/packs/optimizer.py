@@ -11,7 +11,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.errors import RequestError
@@ -133,9 +135,10 @@ class PackAdamW:
         self._gradient = torch.zeros_like(self._data)
         self._first_moment = torch.zeros_like(self._data)
         self._second_moment = torch.zeros_like(self._data)
-        owner = torch.cat([_owner_of_rows(one, self._sides) for one in ordered])
-        self._owner = owner.to(first.device)  # (N,) slot * S + side
-        self._rows_of = _rows_of(owner // self._sides, len(rules)).to(first.device)  # (K, most)
+        owner = np.concatenate([_owner_of_rows(one, self._sides) for one in ordered])
+        self._owner = torch.from_numpy(owner).to(first.device)  # (N,) slot * S + side
+        rows_of = _rows_of(owner // self._sides, len(rules))
+        self._rows_of = torch.from_numpy(rows_of).to(first.device)  # (K, most)
         most = len(self._data) if first.is_cuda else _CPU_BLOCK_ELEMENTS
         self._blocks = list(_blocks(ordered, most))
         self._held = {id(one.parameter): one.parameter for one in ordered}
@@ -149,21 +152,35 @@ class PackAdamW:
         vectors = (self._data, self._first_moment, self._second_moment)
         self._old = [[block.of(vector) for vector in vectors] for block in self._blocks]
         self._gradients = [block.of(self._gradient) for block in self._blocks]
-        self._read(rules)
+        self._betas, self._decays, self._clips, self.steps = self._columns_of(rules)
 
     def _view(self, parameter: nn.Parameter, vector: Tensor) -> Tensor:
         """A parameter's part of a vector, in its shape."""
         start = self._starts[id(parameter)]
         return vector[start : start + parameter.numel()].view(parameter.shape)
 
-    def _read(self, rules: Sequence[SlotRule]) -> None:
-        def column(values: Sequence[object]) -> Tensor:
-            return torch.tensor(values, dtype=torch.float64, device=self._data.device)
+    def _columns_of(self, rules: Sequence[SlotRule]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Betas ``(K, 2)``, weight decays ``(K, S)``, clips and steps ``(K,)``."""
+        columns: tuple[Sequence[object], ...] = (
+            [rule.betas for rule in rules],
+            [rule.weight_decays for rule in rules],
+            [rule.clip_norm for rule in rules],
+            [rule.steps for rule in rules],
+        )
+        betas, decays, clips, steps = (
+            torch.tensor(values, dtype=torch.float64, device=self._data.device) for values in columns
+        )
+        return betas, decays, clips, steps
 
-        self._betas = column([rule.betas for rule in rules])  # (K, 2)
-        self._decays = column([rule.weight_decays for rule in rules])  # (K, S)
-        self._clips = column([rule.clip_norm for rule in rules])  # (K,)
-        self.steps = column([rule.steps for rule in rules])  # (K,)
+    @torch.no_grad()
+    def restart(self, rules: Sequence[SlotRule]) -> None:
+        """Begin anew with other slots in the same places, whose parameters are in place: no tensor moves."""
+        for held, new in zip(
+            (self._betas, self._decays, self._clips, self.steps), self._columns_of(rules), strict=True
+        ):
+            held.copy_(new)
+        for vector in (self._gradient, self._first_moment, self._second_moment):
+            vector.zero_()
 
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
@@ -251,10 +268,10 @@ def _row_length(one: Owned) -> int:
     return next(length for length in _ROW_LENGTHS if segment % length == 0)
 
 
-def _owner_of_rows(one: Owned, sides: int) -> Tensor:
+def _owner_of_rows(one: Owned, sides: int) -> NDArray[np.int64]:
     """For each row of a parameter: slot * S + side."""
     rows = one.parameter.numel() // len(one.places) // _row_length(one)
-    return torch.tensor(one.places).mul(sides).add(one.side).repeat_interleave(rows)
+    return np.repeat(np.array(one.places, dtype=np.int64) * sides + one.side, rows)
 
 
 def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_Block]:
@@ -287,10 +304,11 @@ def _check(owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
             )
 
 
-def _rows_of(slot_of_row: Tensor, slots: int) -> Tensor:
+def _rows_of(slot_of_row: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
     """Numbers of each slot's rows, ``(K, most)``, padded with the number of rows."""
-    counts = torch.bincount(slot_of_row, minlength=slots)
-    padded = torch.full((slots, int(counts.max())), len(slot_of_row))
-    for slot, rows in enumerate(torch.split(torch.argsort(slot_of_row, stable=True), counts.tolist())):
+    counts = np.bincount(slot_of_row, minlength=slots)
+    padded = np.full((slots, int(counts.max())), len(slot_of_row), dtype=np.int64)
+    ends = np.cumsum(counts)[:-1]
+    for slot, rows in enumerate(np.split(np.argsort(slot_of_row, kind="stable"), ends)):
         padded[slot, : len(rows)] = rows
     return padded

@@ -8,6 +8,7 @@ trial in a pack is the trial alone, up to rounding.
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 from torch import Tensor
@@ -22,18 +23,17 @@ from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import Measured
 from trial_runner.objectives.robust import has_robust_prefix
+from trial_runner.packs.graphs import Recorder, Recording
 from trial_runner.packs.lane import Lane, LaneFailure, pass_of
-from trial_runner.packs.memory import (
-    OUT_OF_MEMORY,
-    MemoryModel,
-    is_out_of_memory,
-    measured_memory,
-    release_memory,
-)
+from trial_runner.packs.memory import MemoryPlan, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packs.running_out import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
+
+_MOST_KEPT = 4
+"""Layouts of lanes whose recordings are kept; each holds its parameters and moments."""
 
 _WIDE_BYTES = 1 << 20
 """On a CPU: from where on a slot's products are as fast alone."""
@@ -44,9 +44,13 @@ class TrialPack:
 
     Args:
         slots: How many trials the pack takes.
+        recorder: Records steps, to be launched at once where one of the same shapes comes again; None runs them as
+            they are. It changes nothing but their time.
     """
 
-    def __init__(self, frozen: FrozenModel, objective: Objective, *, slots: int) -> None:
+    def __init__(
+        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: Recorder | None = None
+    ) -> None:
         """Start empty."""
         if not slots >= 1:
             raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
@@ -54,6 +58,8 @@ class TrialPack:
         self._objective = objective
         self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
         self._lanes: list[Lane] = []
+        self._kept: dict[Hashable, Lane] = {}
+        self.recording = None if recorder is None else Recording(recorder=recorder)
         self._buckets: dict[int, LengthBuckets] = {}
         self.most_together = slots
         self._longest_tokens = int(objective.lengths("train").max(initial=0))
@@ -99,14 +105,26 @@ class TrialPack:
         self._slots[free] = self._new_slot(request)
         return free
 
-    def memory_of(self, request: TrialRequest) -> MemoryModel:
-        """What a trial would take; it is not admitted."""
-        return measured_memory(self._frozen, self._objective, self._new_slot(request))
+    def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
+        """What trials would take in this pack; they are not admitted."""
+        slots = dict(enumerate(map(self._new_slot, requests)))
+        is_recorded = self.recording is not None
+        plans = [
+            planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
+            for members in self._shared_out(slots)
+        ]
+        return reduce(MemoryPlan.beside, plans)
 
     def _new_slot(self, request: TrialRequest) -> TrialSlot:
+        deltas = self._deltas(request)
+        self._objective.check(deltas)
+        head = self._objective.head(seed=derived_seed(request.seed, "head"))
+        return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
+
+    def _deltas(self, request: TrialRequest) -> DeltaSet:
         device = self._frozen.device
         try:
-            deltas = DeltaSet(
+            return DeltaSet(
                 request.configuration,
                 self._frozen.shape,
                 seed=derived_seed(request.seed, "deltas"),
@@ -116,9 +134,6 @@ class TrialPack:
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
-        self._objective.check(deltas)
-        head = self._objective.head(seed=derived_seed(request.seed, "head"))
-        return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
     def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """Train every slot by up to ``steps`` steps; readings fall at the plans' evaluation steps.
@@ -202,13 +217,25 @@ class TrialPack:
 
     def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:
         """The lanes of the slots that train now; kept as they are while these are the same."""
-        wanted = [tuple(members) for members in self._shared_out(going)]
+        wanted = [tuple(self._in_order(members)) for members in self._shared_out(going)]
         if [tuple(lane.slots) for lane in self._lanes] != wanted:
             self._dissolve()
-            self._lanes = [
-                Lane({index: going[index] for index in members}, self._frozen, self._objective) for members in wanted
-            ]
+            for members in wanted:
+                self._lanes.append(self._lane({index: going[index] for index in members}))
         return self._lanes
+
+    def _in_order(self, members: list[int]) -> list[int]:
+        """Slots of a lane; where steps are recorded, those of like structures always stand alike."""
+        return members if self.recording is None else sorted(members, key=lambda index: self._held(index).structure)
+
+    def _lane(self, slots: Mapping[int, TrialSlot]) -> Lane:
+        """A lane of some slots, in the place of one of the same layout whose recordings are kept."""
+        lane = Lane(slots, self._frozen, self._objective, self.recording)
+        kept = self._kept.pop(lane.layout, None)
+        if kept is None:
+            return lane
+        kept.refill(lane)
+        return kept
 
     def _shared_out(self, slots: Mapping[int, TrialSlot]) -> Iterator[list[int]]:
         """Which slots are computed together.
@@ -233,9 +260,15 @@ class TrialPack:
             yield from (members[start : start + size] for start in range(0, len(members), size))
 
     def _dissolve(self) -> None:
+        """Let go of all lanes; those that others can fill again are kept, the latest few."""
         for lane in self._lanes:
             lane.close()
+            if lane.layout is not None:
+                lane.forget()
+                self._kept[lane.layout] = lane
         self._lanes = []
+        for layout in list(self._kept)[:-_MOST_KEPT]:
+            del self._kept[layout]
 
     def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
         """Train slots by some steps, with fewer in a pass where they do not fit together."""
@@ -265,6 +298,7 @@ class TrialPack:
         if not is_out_of_memory(error):
             raise error
         self._dissolve()
+        self._kept.clear()
         release_memory()
         if len(members) > 1:
             self.most_together = max(1, len(members) // 2)
@@ -286,11 +320,14 @@ class TrialPack:
         while due:
             members = next(iter(self._shared_out(due)))
             way = _way_of_measuring(due[members[0]])
-            members = [index for index in members if _way_of_measuring(due[index]) == way]
+            members = self._in_order([index for index in members if _way_of_measuring(due[index]) == way])
             try:
                 measured = self._metrics({index: due[index] for index in members}, *way)
             except OUT_OF_MEMORY as error:
                 measured = {}
+                if is_out_of_memory(error) and self._frozen.evaluation.halve():
+                    release_memory()
+                    continue
                 for failure in self._made_smaller(members, error):
                     del due[failure.slot]
                     results.append(self._drop(failure))

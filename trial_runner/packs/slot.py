@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from search_space.structure import structures
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import GATE_RATE_FACTOR
 from trial_runner.packs.order import ExampleOrder
@@ -82,6 +83,11 @@ class TrialSlot:
         self.deltas.eval()
 
     @property
+    def structure(self) -> str:
+        """Equal for trials of the same structures; any order of these is the same each time."""
+        return " ".join(sorted(map(repr, structures(self.request.configuration))))
+
+    @property
     def parameters(self) -> list[nn.Parameter]:
         """Everything that is trained."""
         return [*self.deltas.parameters(), *self.head.parameters()]
@@ -90,10 +96,10 @@ class TrialSlot:
         """Indices of the next batch, ``(B,)``."""
         return self.order.examples(self.step)
 
-    def learning_rates(self) -> tuple[float, float, float]:
-        """Of attention, FFN and head at the next step."""
+    def learning_rates(self, ahead: int = 0) -> tuple[float, float, float]:
+        """Of attention, FFN and head at the next step, or some steps ahead of it."""
         rates, plan = self.request.learning_rates, self.request.plan
-        factor = learning_rate_factor(self.step, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        factor = learning_rate_factor(self.step + ahead, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
         return (rates.attention or 0.0) * factor, (rates.ffn or 0.0) * factor, rates.head * factor
 
     @contextmanager

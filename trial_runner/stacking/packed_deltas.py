@@ -59,6 +59,7 @@ class Group:
         edit: That of the first slot; the others differ in width and fixed scale alone.
         gate: What its gate does.
         is_table: Whether their forms are tables of keys and values.
+        index: `places` on the device.
     """
 
     def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None) -> None:
@@ -71,7 +72,17 @@ class Group:
         self.places = stack.places
         self._slots = slots
         self._shared = shared
-        self._rows: Tensor | None = None
+        # made once, and of slots, not of rows: recordings of steps read it for as long as they live
+        held = stack.tensors if shared is None or stack.tensors else shared.stack.tensors
+        self.index = torch.tensor(stack.places, device=next(iter(held.values())).device)
+
+    @property
+    def layout(self) -> Hashable:
+        """See `PackedDeltas.layout`; of the group."""
+        module = self.stack.modules[0]
+        rows = None if self._shared is None or self._shared.rows is None else tuple(self._shared.rows.tolist())
+        lengths = tuple(self.lengths()) if self.gate.is_prefix else ()
+        return structure(module), self.stack.layout, rows, lengths  # type: ignore[arg-type]
 
     def spread(self, mine: Tensor) -> Tensor:
         """``(G, B, ...)`` to ``(K B, ...)``, zero in the rows of other slots."""
@@ -90,13 +101,6 @@ class Group:
         """See `PortDelta.delta`; everything is the group's, ``(G, B, ...)``, constants ``(G, D_out)``."""
         change: Tensor = self.stack.call(PortDelta.delta, z, weight, scaling, shared=self._shared)
         return change
-
-    def rows(self, examples: int, device: torch.device) -> Tensor:
-        """Which rows of a pass are the group's, ``(G B,)``, where each slot has so many."""
-        if self._rows is None or len(self._rows) != examples * len(self.places):
-            first = torch.tensor(self.places, device=device).unsqueeze(1) * examples
-            self._rows = (first + torch.arange(examples, device=device)).flatten()
-        return self._rows
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """See `PortDelta.own_logits`; of the group's rows, ``(G, B, ...)``."""
@@ -132,16 +136,21 @@ class Round:
         """
         if len(self.groups) == 1 and len(self.groups[0].places) == self.slots:
             return self.groups[0].compose(by_slots(h, self.slots), *arguments(self.groups[0])).flatten(0, 1)
-        examples, changed = h.shape[0] // self.slots, h
+        rows = by_slots(h, self.slots)  # (K, B, ...)
+        changed = rows
         for group in self.groups:
             change = group.delta(*arguments(group)).to(h.dtype)
-            shape = (len(group.places), examples, *h.shape[1:])
+            shape = (len(group.places), *rows.shape[1:])
             if change.dim() < len(shape):
                 change = change.reshape(len(group.places), *(1,) * (len(shape) - change.dim()), *change.shape[1:])
-            rows, change = group.rows(examples, h.device), change.expand(shape).flatten(0, 1)
+            change = change.expand(shape)
             # the first is out of place, and nobody else has seen what the others change
-            changed = h.index_add(0, rows, change) if changed is h else changed.index_add_(0, rows, change)
-        return changed
+            changed = (
+                rows.index_add(0, group.index, change)
+                if changed is rows
+                else changed.index_add_(0, group.index, change)
+            )
+        return changed.flatten(0, 1)
 
 
 @dataclass(slots=True)
@@ -164,6 +173,16 @@ class PackedPlan:
     lse: list[Group] = field(default_factory=list)
     _lengths: list[int] | None = None
     _visible: Tensor | None = None
+
+    @property
+    def layout(self) -> Hashable:
+        """See `PackedDeltas.layout`; of one sublayer."""
+        sides = tuple(
+            (port, tuple(tuple(group.layout for group in one.groups) for one in rounds))
+            for side in (self.parallel, self.sequential)
+            for port, rounds in side.items()
+        )
+        return len(self.parallel), sides, frozenset(self.reads), tuple(group.layout for group in self.lse)
 
     def touches(self, port: Port) -> bool:
         """Whether an edit writes the port."""
@@ -205,6 +224,7 @@ class PackedDeltas:
 
     Args:
         deltas: Of each slot; a change of the whole model only alone.
+        copies_all: Whether what is alone of its structure is copied as stacks are, and not used as it is.
 
     Attributes:
         plans: What is done at each sublayer.
@@ -213,19 +233,22 @@ class PackedDeltas:
         stacks: All that is trained, but a change of the whole model.
     """
 
-    def __init__(self, deltas: Sequence[DeltaSet]) -> None:
+    def __init__(self, deltas: Sequence[DeltaSet], *, copies_all: bool = False) -> None:
         """Group the edits."""
         if len(deltas) > 1 and any(one.whole is not None for one in deltas):
             raise AttachError("a change of the whole model must be alone in a pass; got other deltas beside it.")
         self.whole = deltas[0].whole
         self.stacks: list[ModuleStack] = []
         self._slots = len(deltas)
+        self._copies_all = copies_all
         self._lent: dict[int, tuple[ModuleStack, int]] = {}
         sublayers = list(dict.fromkeys(sublayer for one in deltas for sublayer in one.plans))
         by_slot = [[one.plans.get(sublayer, SublayerPlan()) for one in deltas] for sublayer in sublayers]
         self._stack_shared(deltas)
         prompts = [one.prompt for one in deltas]
-        self.prompt = PackedPrompt(prompts) if any(prompt is not None for prompt in prompts) else None
+        self.prompt = (
+            PackedPrompt(prompts, copies_all=copies_all) if any(prompt is not None for prompt in prompts) else None
+        )
         self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
         self.plans: dict[Sublayer, PackedPlan] = {
             sublayer: self._plan(plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
@@ -244,9 +267,23 @@ class PackedDeltas:
                 turns[kind] += 1
         for members in alike.values():
             places, modules = zip(*members.values(), strict=True)
-            stack = ModuleStack(modules, places, paddings(modules[0]))
-            self.stacks.append(stack)
+            stack = self._stack(modules, places)
             self._lent |= {id(module): (stack, row) for row, module in enumerate(modules)}
+
+    def _stack(self, modules: Sequence[nn.Module], places: Sequence[int]) -> ModuleStack:
+        stack = ModuleStack(modules, places, paddings(modules[0]), copies_one=self._copies_all)
+        self.stacks.append(stack)
+        return stack
+
+    @property
+    def layout(self) -> Hashable:
+        """Equal for deltas that launch the same on tensors of the same shapes; None where one is used as it is."""
+        stacks = tuple(stack.layout for stack in self.stacks)
+        if None in stacks or self.whole is not None:
+            return None
+        plans = tuple((sublayer, plan.layout) for sublayer, plan in self.plans.items())
+        lent = tuple(shared_structure(stack.modules[0]) for stack, _ in self._lent.values())  # type: ignore[arg-type]
+        return stacks, plans, lent, None if self.prompt is None else self.prompt.lengths
 
     def _plan(self, plans: Sequence[SublayerPlan]) -> PackedPlan:
         packed = PackedPlan(slots=self._slots)
@@ -278,8 +315,7 @@ class PackedDeltas:
 
     def _group(self, members: Sequence[tuple[int, PortDelta]]) -> Group:
         places, modules = zip(*members, strict=True)
-        stack = ModuleStack(modules, places, paddings(modules[0]))
-        self.stacks.append(stack)
+        stack = self._stack(modules, places)
         return Group(stack, self._slots, self._lending(modules))
 
     def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:

@@ -19,6 +19,7 @@ class PackedPrompt:
 
     Args:
         prompts: Of each slot; None for a slot without one.
+        copies_all: Whether to copy a plain table that is alone, too.
 
     Attributes:
         lengths: Rows of each slot's prompt.
@@ -26,7 +27,7 @@ class PackedPrompt:
         stacks: What is trained.
     """
 
-    def __init__(self, prompts: Sequence[PromptDelta | None]) -> None:
+    def __init__(self, prompts: Sequence[PromptDelta | None], *, copies_all: bool = False) -> None:
         """Stack plain tables; a prompt from an encoder is computed by itself."""
         self.lengths = tuple(0 if prompt is None else prompt.length for prompt in prompts)
         self.length = max(self.lengths)
@@ -35,7 +36,7 @@ class PackedPrompt:
         self.stacks = [ModuleStack([one], [place]) for place, one in encoded]
         if plain:
             places, modules = zip(*plain, strict=True)
-            self.stacks.append(ModuleStack(modules, places, paddings(modules[0])))
+            self.stacks.append(ModuleStack(modules, places, paddings(modules[0]), copies_one=copies_all))
         device = next(iter(self.stacks[0].parameters.values())).device
         self._lengths = torch.tensor(self.lengths, device=device)
         self._visible = last_rows(self.lengths, self.length, device)

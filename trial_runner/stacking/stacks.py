@@ -3,7 +3,7 @@
 Shapes: `G` modules of a stack.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,17 +33,27 @@ class ModuleStack:
         modules: Of one class and structure; only widths may differ.
         places: Slot of each among those of the pass.
         paddings: Of parameters and buffers that may differ in width, by name.
+        copies_one: Whether to copy a single module, too.
+
+    Attributes:
+        is_single: Whether it holds one module, as it is.
     """
 
     def __init__(
-        self, modules: Sequence[nn.Module], places: Sequence[int], paddings: Mapping[str, Padding] = _NO_PADDING
+        self,
+        modules: Sequence[nn.Module],
+        places: Sequence[int],
+        paddings: Mapping[str, Padding] = _NO_PADDING,
+        *,
+        copies_one: bool = False,
     ) -> None:
         """Stack."""
+        self.is_single = len(modules) == 1 and not copies_one
         self.modules = tuple(modules)
         self.places = tuple(places)
         self._paddings = paddings
         self._own = [dict(module.named_parameters()) for module in modules]
-        if len(modules) == 1:
+        if self.is_single:
             self.parameters = {name: parameter for name, parameter in self._own[0].items()}
             self._constants: dict[str, Tensor] = {}
             return
@@ -56,9 +66,17 @@ class ModuleStack:
         self._constants |= _real_rows(self._own, paddings)
 
     @property
-    def is_single(self) -> bool:
-        """Whether it holds one module, as it is."""
-        return len(self.modules) == 1
+    def layout(self) -> Hashable:
+        """Equal for stacks of the same places and shapes; None of one that holds a module as it is."""
+        shapes = tuple((name, tensor.shape, tensor.dtype) for name, tensor in self.tensors.items())
+        return None if self.is_single else (self.places, shapes)
+
+    @torch.no_grad()
+    def take(self, other: "ModuleStack") -> None:
+        """Hold the modules of a stack of the same layout, their numbers in the memory of those that were held."""
+        self.modules, self._own = other.modules, other._own
+        for name, tensor in self.tensors.items():
+            tensor.copy_(other.tensors[name])
 
     @property
     def tensors(self) -> dict[str, Tensor]:

@@ -3,20 +3,32 @@
 Graphs themselves need a GPU; what a GPU refuses to record is seen without one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from support.packing_cases import EVEN_TASK, TASK, WAITING, every_structure, request_for, runner_of
+from support.packing_cases import EVEN_TASK, TASK, WAITING, every_structure, request_for, runner_of, sized
+from support.packing_traces import train, worst
+from support.text_cases import WRITERS
+from support.text_cases import requests as text_requests
 from support.tiny_backbones import EVERY_BACKBONE, parameters
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from search_space.dimensions import Site
+from search_space.published import published_method
+from trial_runner.attachment.inputs import on_device
 from trial_runner.packs import lane
-from trial_runner.packs.graphs import StepGraphs
+from trial_runner.packs.graphs import Recording, StepGraphs
+from trial_runner.packs.pack import TrialPack
+from trial_runner.requests import SlotReading, TrialRequest
+from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask
 
 Tensors = Mapping[str, Tensor]
@@ -56,34 +68,45 @@ def batch(value: float, width: int = 4) -> Tensors:
 
 def test_steps_of_one_shape_are_recorded_once_and_run_on_their_own_inputs() -> None:
     recorder = Replayer()
-    graphs = StepGraphs(doubled, recorder)
+    recording = Recording(recorder=recorder)
+    graphs = StepGraphs(doubled, recording)
     found = [graphs.run(batch(value))["losses"] for value in range(8)]
     assert (recorder.recorded, recorder.replayed) == (1, 5)
+    assert (recording.run, recording.recorded, recording.replayed) == (3, 1, 4)
     assert [each.tolist() for each in found] == [[8.0 * value] * 3 for value in range(8)], "results must not be shared"
 
 
-def test_every_shape_has_a_recording_of_its_own() -> None:
+def test_every_shape_has_a_recording_of_its_own_from_its_first_step_on() -> None:
     recorder = Replayer()
-    graphs = StepGraphs(doubled, recorder)
+    recording = Recording(recorder=recorder)
+    graphs = StepGraphs(doubled, recording)
     for value in range(12):
         width = 4 + value % 2
         assert graphs.run(batch(value, width))["losses"].tolist() == [2.0 * value * width] * 3
-    assert recorder.recorded == 2
+    assert (recording.run, recording.recorded, recording.replayed) == (3, 2, 7)
 
 
-def test_what_cannot_be_recorded_is_run_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    graphs = StepGraphs(doubled, Replayer(RuntimeError("operation not permitted when stream is capturing")))
+def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker() -> None:
+    """What a pass makes when it is first computed must not be made while a step is recorded."""
+    recording = Recording(recorder=Replayer(), run=3)
+    graphs = StepGraphs(doubled, recording)
+    for value in range(4):
+        graphs.run(batch(value))
+    assert (recording.run, recording.recorded, recording.replayed) == (4, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("operation not permitted when stream is capturing"), torch.OutOfMemoryError("no memory")],
+    ids=["refused", "no_memory"],
+)
+def test_what_cannot_be_recorded_is_run_as_it_is(error: RuntimeError, caplog: pytest.LogCaptureFixture) -> None:
+    recording = Recording(recorder=Replayer(error))
+    graphs = StepGraphs(doubled, recording)
     found = [graphs.run(batch(value))["losses"].tolist() for value in range(8)]
     assert found == [[8.0 * value] * 3 for value in range(8)]
     assert len(caplog.records) == 1, "said once"
-
-
-def test_running_out_of_memory_is_the_pack_s_matter() -> None:
-    graphs = StepGraphs(doubled, Replayer(torch.OutOfMemoryError("no memory")))
-    for value in range(3):
-        graphs.run(batch(value))
-    with pytest.raises(torch.OutOfMemoryError):
-        graphs.run(batch(3))
+    assert recording.run == 8
 
 
 class Refused(TorchDispatchMode):
@@ -92,6 +115,8 @@ class Refused(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.found: set[str] = set()
+        self.read: list[StorageWeakRef] = []
+        self._made: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -102,15 +127,27 @@ class Refused(TorchDispatchMode):
         )
         if name in WAITING | FROM_THE_HOST or is_by_mask:
             self.found.add(name)
-        return func(*args, **(kwargs or {}))
+        self.read.extend(one for one in _storages((args, kwargs)) if one.cdata not in self._made)
+        results = func(*args, **(kwargs or {}))
+        self._made |= {one.cdata for one in _storages(results)} - {one.cdata for one in self.read}
+        return results
+
+
+def _storages(values: Any) -> list[StorageWeakRef]:
+    return [StorageWeakRef(one.untyped_storage()) for one in tree_leaves(values) if isinstance(one, Tensor)]
 
 
 class Watcher:
-    """Computes where a GPU would record, and as libraries then do; keeps what a GPU would refuse."""
+    """Computes where a GPU would record, and as libraries then do; keeps what a GPU would refuse.
+
+    Attributes:
+        read: Memory that what was recorded reads or writes and that was there before.
+    """
 
     def __init__(self) -> None:
         self.recorded = 0
         self.refused: set[str] = set()
+        self.read: list[StorageWeakRef] = []
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
         self.recorded += 1
@@ -118,6 +155,7 @@ class Watcher:
             patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
             results = function()
         self.refused |= refused.found
+        self.read.extend(refused.read)
         return lambda: None, results
 
 
@@ -137,34 +175,144 @@ def test_what_a_gpu_refuses_to_record_is_seen(function: Callable[[Tensor], Tenso
     assert watcher.refused == found
 
 
+def recorded_as_watched(runner: TorchRunner, requests: Sequence[TrialRequest], steps: int) -> tuple[TrialPack, Watcher]:
+    """A pack that was trained by some steps, with its watcher."""
+    watcher = Watcher()
+    pack = TrialPack(runner._frozen, runner._objective, slots=len(requests), recorder=watcher)
+    for request in requests:
+        pack.admit(request)
+    results = pack.advance(steps)
+    assert all(isinstance(result, SlotReading) for result in results), results
+    return pack, watcher
+
+
+def measured_at(request: TrialRequest, *steps: int) -> TrialRequest:
+    return replace(request, plan=replace(request.plan, steps=steps[-1], evaluate_at_steps=steps))
+
+
 @pytest.mark.parametrize(
-    ("task", "dropout", "steps"), [(TASK, 0.1, 16), (EVEN_TASK, 0.0, 4)], ids=["padded_with_dropout", "even"]
+    ("task", "dropout", "steps"), [(TASK, 0.1, 12), (EVEN_TASK, 0.0, 6)], ids=["padded_with_dropout", "even"]
 )
 @pytest.mark.parametrize("family", parameters(*EVERY_BACKBONE, at_once=("roberta",)))
-def test_every_step_could_be_recorded(
-    family: str,
-    task: PreparedTask,
-    dropout: float,
-    steps: int,
-    tiny_backbone: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
+    family: str, task: PreparedTask, dropout: float, steps: int, tiny_backbone: Callable[..., Path]
 ) -> None:
+    """Measured before the first recording and after it: a batch of another size must leave nothing behind."""
     runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
-    watcher = Watcher()
-    monkeypatch.setattr(lane, "CudaRecorder", lambda: watcher)
     requests = [
-        request_for(one, trial, steps=100)
+        measured_at(request_for(one, trial, steps=100), 3, 5, 100)
         for trial, one in enumerate(every_structure(runner.backbone.shape))
         if not any(edit.site is Site.GLOBAL for edit in one.edits)
     ]
-    pack = runner.open_pack(len(requests))
-    for request in requests:
-        pack.admit(request)
-    pack.advance(1)
-    lanes = [one for one in pack._lanes if one._optimizer is not None]
-    for one in lanes:
-        one._graphs = one._new_graphs(one._optimizer)
-    pack.advance(steps)
+    pack, watcher = recorded_as_watched(runner, requests, steps)
     runner.close()
-    assert watcher.recorded >= len(lanes) > 0, "a shape that came four times is recorded"
+    assert watcher.recorded >= len(pack._lanes) > 0
     assert not watcher.refused
+    assert len(watcher.read) > 100
+    assert not [one for one in watcher.read if one.expired()]
+
+
+@pytest.mark.parametrize("family", parameters(*WRITERS, at_once=("gpt2", "bart")))
+def test_every_step_of_a_trial_that_writes_could_be_recorded(family: str, new_text_runner: Callable[..., Any]) -> None:
+    runner = new_text_runner(family, dropout=0.1, precision="fp32", label_smoothing=0.1)
+    on_cpu = runner._objective.batch("train", np.arange(4)).tensors
+    assert not runner._objective.batch("train", np.arange(4)).has_fixed_shapes
+    runner._objective._fewest_places = 256
+    padded = runner._objective.batch("train", np.arange(4))
+    assert padded.has_fixed_shapes
+    assert len(padded.tensors["places"]) == 256 > len(on_cpu["places"])
+    requests = [measured_at(one, 3, 5, 100) for one in text_requests(runner)]
+    _, watcher = recorded_as_watched(runner, requests, 8)
+    assert watcher.recorded > 0
+    assert not watcher.refused
+    assert not [one for one in watcher.read if one.expired()]
+
+
+class Again:
+    """Records as a GPU does: nothing is computed then, and the same function is computed again at every replay."""
+
+    def __init__(self) -> None:
+        self.replayed = 0
+
+    def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
+        results: dict[str, Tensor] = {}
+
+        def replay() -> None:
+            self.replayed += 1
+            results.update(function())
+
+        return replay, results
+
+
+def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbone: Callable[..., Path]) -> None:
+    """The second trials of the same structures have other rates, seeds, scales and moments of their own."""
+    runner = runner_of(tiny_backbone("roberta", 0.1), task=EVEN_TASK)
+    structures = [
+        one for one in every_structure(runner.backbone.shape) if all(edit.site is not Site.GLOBAL for edit in one.edits)
+    ][::5]
+    firsts = [request_for(one, trial, steps=6) for trial, one in enumerate(structures)]
+    seconds = [request_for(one, len(firsts) + trial, steps=6) for trial, one in enumerate(structures)][::-1]
+    again = Again()
+    pack = TrialPack(runner._frozen, runner._objective, slots=len(firsts), recorder=again)
+    found = train(pack, firsts), train(pack, seconds)
+    assert pack.recording is not None
+    assert pack.recording.recorded < pack.recording.replayed
+    plain = [train(runner.open_pack(len(each)), each) for each in (firsts, seconds)]
+    runner.close()
+    for one, other, requests in zip(found, plain, (firsts, seconds), strict=True):
+        assert worst(one, other, requests).share <= 1e-9, worst(one, other, requests)
+
+
+def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone: Callable[..., Path]) -> None:
+    runner = runner_of(tiny_backbone("roberta"), precision="fp32", task=EVEN_TASK)
+    names = ("mam_adapter", "lora_qv", "ia3", "mam_adapter")
+    forms = [published_method(name).structure(runner.backbone.shape) for name in names]
+    requests = [measured_at(request_for(sized(one, 0), trial, steps=100), 4, 100) for trial, one in enumerate(forms)]
+    pack, watcher = recorded_as_watched(runner, requests, 8)
+    before = watcher.recorded
+    pack.evict(0)  # another with the same structures comes at another place
+    pack.evict(2)
+    for trial in (12, 10):
+        pack.admit(replace(requests[trial - 10], trial=trial, seed=trial))
+    pack.advance(3)
+    assert watcher.recorded == before, "the lane has the same layout"
+    assert not [one for one in watcher.read if one.expired()]
+    pack.evict(1)
+    pack.admit(request_for(sized(forms[1], 1), 20, steps=100))
+    pack.advance(6)
+    assert watcher.recorded > before, "a wider one is another layout"
+    runner.close()
+
+
+def test_what_is_known_of_many_steps_is_copied_once(
+    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of Python would wait for a GPU at every step."""
+    runner = runner_of(tiny_backbone("roberta", 0.1), precision="fp32", task=EVEN_TASK)
+    shape = runner.backbone.shape
+    pack = runner.open_pack(2)
+    for trial, name in enumerate(("lora_qv", "ia3")):
+        pack.admit(request_for(sized(published_method(name).structure(shape), 0), trial, steps=100))
+    pack.advance(1)
+    copied: list[tuple[int, ...]] = []
+    monkeypatch.setattr(
+        lane, "on_device", lambda values, device: copied.append(values.shape) or on_device(values, device)
+    )
+    monkeypatch.delattr(torch, "tensor")
+    pack.advance(4)
+    assert copied == [(4, 2, 3), (4, 2)], "rates and keys of all four steps"
+    runner.close()
+
+
+def test_a_gpu_is_given_pinned_memory_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    class Pinned:
+        def to(self, device: torch.device, **how: bool) -> str:
+            told.append((device.type, how))
+            return "there"
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: Pinned())
+    assert on_device(np.arange(3), torch.device("cuda")) == "there"  # type: ignore[comparison-overlap]
+    assert told == [("cuda", {"non_blocking": True})]
+    assert on_device(np.arange(3), torch.device("cpu")).tolist() == [0, 1, 2]
