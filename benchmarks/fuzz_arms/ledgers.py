@@ -1,18 +1,15 @@
 """A ledger that the tests have."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
-from studies.store.ledger import Ledger
+from support.earlier_ledger import Earlier
 
-_SCRIPT = Path(__file__).parents[2] / "tests" / "data" / "ledgers" / "version_3" / "ledger.sql"
+_WITH_ALL = 3
+"""The version of a ledger with a study that was killed, a finished one and its confirmation, and replicates."""
 
 
 def earlier_ledger(folder: Path) -> Path:
-    """A database with a study that was killed, a finished one and its confirmation, of this release's tables."""
-    file = folder / "ledger.db"
-    with closing(sqlite3.connect(file)) as link:
-        link.executescript(_SCRIPT.read_text().replace("@ARTEFACTS@", str(folder)))
-    Ledger.open(f"sqlite:///{file}").close()
-    return file
+    """A database of this release's tables that an earlier one has written."""
+    earlier = Earlier(folder, _WITH_ALL)
+    earlier.migrate()
+    return earlier.file

@@ -1,62 +1,26 @@
-"""A ledger that an earlier version wrote is opened, shown, continued, exported and verified by this one.
-
-``tests/data/ledgers/version_N`` was written by the last release whose tables were of version N: a study that was killed
-in the middle, a finished one, and a confirmation of it. Of version 2 one of the running trials has a snapshot, and the
-files of most others are gone, as they may be; of version 3 all files are gone. ``@ARTEFACTS@`` stands for their folder.
-"""
+"""A ledger that an earlier version wrote is opened, shown, continued, exported and verified by this one."""
 
 import json
-import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
+from support.earlier_ledger import VERSIONS, Earlier
 
-from deltaspace.commands.main import main
 from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS
 from studies.store.records import TrialState
 
-LEDGERS = Path(__file__).parents[1] / "data" / "ledgers"
-VERSIONS = (2, 3)
-ENDED = {2: {"complete": 1, "pruned": 8}, 3: {"complete": 2, "pruned": 14}}
-BEST = {2: [7, 0, 1], 3: [0, 1, 4]}
-
-
-class Earlier:
-    """A copy of the ledger in a folder of its own, still of its version."""
-
-    def __init__(self, folder: Path, version: int) -> None:
-        self.version, self.source = version, LEDGERS / f"version_{version}"
-        self.folder = folder
-        self.file = folder / "earlier.db"
-        self.artefacts = folder / "artefacts"
-        if (self.source / "artefacts").exists():
-            shutil.copytree(self.source / "artefacts", self.artefacts)
-        script = (self.source / "ledger.sql").read_text().replace("@ARTEFACTS@", str(self.artefacts))
-        with closing(sqlite3.connect(self.file)) as link:
-            link.executescript(script)
-
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self.file}"
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.file)) as link:
-            return list(link.execute(sql))
-
-    def call(self, *arguments: str) -> int:
-        return main([*arguments, "--storage", self.url])
-
-    def migrate(self) -> None:
-        Ledger.open(self.url).close()
-
-    def launch(self, study: str, *options: str) -> int:
-        settings = ["--set", f"fleet.artefacts={self.artefacts}", "--quiet", *options]
-        return self.call("launch", str(self.source / f"{study}.yaml"), *settings)
+ENDED = {
+    1: {"complete": 3, "pruned": 6},
+    2: {"complete": 1, "pruned": 8},
+    3: {"complete": 2, "pruned": 14},
+    4: {"complete": 2, "pruned": 12},
+}
+RUNNING = {1: [8], 2: [8, 10], 3: [16, 17], 4: [14]}
+WITH_SNAPSHOTS = {1: (12, 8, 2), 2: (12, 8, 1), 4: (20, 14, 1)}
+"""Trials of the study, which one goes on, and how many of its readings are of its first attempt."""
+BEST = {1: [4, 7, 0], 2: [7, 0, 1], 3: [0, 1, 4], 4: [1, 0, 7]}
 
 
 @pytest.fixture
@@ -86,12 +50,13 @@ def test_it_is_shown(earlier: Earlier, capsys: pytest.CaptureFixture[str]) -> No
     earlier.migrate()
     assert earlier.call("studies", "--json") == 0
     summaries = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
-    assert summaries["finished-confirm"]["confirms"] == "finished"
-    assert summaries["middle"]["counts"] == {"queued": 0, "running": 2, "failed": 0} | ENDED[earlier.version]
+    assert earlier.version == 1 or summaries["finished-confirm"]["confirms"] == "finished"
+    counts = {"queued": 0, "running": len(RUNNING[earlier.version]), "failed": 0} | ENDED[earlier.version]
+    assert summaries["middle"]["counts"] == counts
     assert earlier.call("show", "finished", "--json") == 0
     board = json.loads(capsys.readouterr().out)
     assert [row["number"] for row in board["rows"]][:3] == BEST[earlier.version]
-    pruned_first = {2: 8, 3: 1}[earlier.version]
+    pruned_first = {1: 1, 2: 8, 3: 1, 4: 1}[earlier.version]
     assert earlier.call("trial", "middle", str(pruned_first), "--json") == 0
     page = json.loads(capsys.readouterr().out)
     assert [(one["trial"], one["step"], one["rung"]) for one in page["readings"]] == [(pruned_first, 2, 0)]
@@ -109,9 +74,11 @@ def test_its_confirmation_is_read_and_not_repeated(earlier: Earlier, capsys: pyt
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("earlier", WITH_SNAPSHOTS, ids="version_{}".format, indirect=True)
 def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
     earlier: Earlier, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    all_trials, number, measured = WITH_SNAPSHOTS[earlier.version]
     kept = "SELECT number, state, score, steps, fingerprint, proposal " + OF_STUDY + "'middle' AND ended_at IS NOT NULL"
     before = earlier.rows(kept)
     assert earlier.launch("middle") == 0
@@ -119,12 +86,12 @@ def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
     with Ledger.open(earlier.url, read_only=True) as ledger:
         study = ledger.study("middle")
         trials = ledger.trials(study.id)
-        continued = ledger.readings(study.id, 8)
-    assert len(trials) == 12
+        continued = ledger.readings(study.id, number)
+    assert [trial.number for trial in trials] == list(range(all_trials))
     assert all(trial.state.is_terminal for trial in trials)
-    assert trials[8].attempt == 2
-    assert continued[0].attempt == 1
-    assert study.specification["search"]["sampler"] == "tpe"
+    assert trials[number].attempt == 2
+    assert [one.attempt for one in continued] == [1] * measured + [2] * (len(continued) - measured)
+    assert study.specification["search"]["sampler"] == ("factored" if earlier.version == 4 else "tpe")
     capsys.readouterr()
     optuna_file = earlier.folder / "optuna.db"
     assert earlier.call("export", "middle", str(optuna_file), "--format", "optuna") == 0
