@@ -7,15 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the collection of cycles: a third of the time in which 20,000 trials are read and ranked.
-
-    What is there afterwards is no longer looked through, either; it is for programs that are about to end.
-    """
+    """Pause the collection of cycles: a third of the time in which 20,000 trials are read and ranked."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
-            gc.freeze()
             gc.enable()

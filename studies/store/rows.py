@@ -26,7 +26,6 @@ from studies.store.tables import READINGS, TRIALS
 
 _SITES = ("attention", "ffn")
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
-_FORM = _DIMENSIONS.index("form")
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
@@ -45,12 +44,6 @@ def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
     return [
         TRIALS.c.number.label(name) if name == "trial" and "trial_id" in table.c else table.c[name] for name in names
     ]
-
-
-READING_COLUMNS = tuple(columns_of(ReadingRecord, READINGS))
-"""What `reading_from_row` reads, in this order."""
-
-_READING = tuple(field.name for field in fields(ReadingRecord))
 
 
 def clean(text: str) -> str:
@@ -101,7 +94,8 @@ def trial_from_row(row: Row[Any]) -> TrialRecord:
 
 
 def _site(values: Sequence[Any]) -> SiteDimensions | None:
-    return None if values[_FORM] is None else SiteDimensions(**dict(zip(_DIMENSIONS, values, strict=True)))
+    named = dict(zip(_DIMENSIONS, values, strict=True))
+    return None if named["form"] is None else SiteDimensions(**named)
 
 
 def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
@@ -118,9 +112,6 @@ def examples_to_row(examples: ExampleRecord, trial_id: int) -> dict[str, Any]:
 
 
 def reading_from_row(row: Row[Any]) -> ReadingRecord:
-    """A row of `READING_COLUMNS`; a metric of null is NaN."""
-    values = dict(zip(_READING, row, strict=True))
-    metrics = values["metrics"]
-    if None in metrics.values():
-        values["metrics"] = {name: math.nan if value is None else value for name, value in metrics.items()}
-    return ReadingRecord(**values)
+    """A row of ``readings`` with the trial's number; a metric of null is NaN."""
+    metrics = {name: math.nan if value is None else value for name, value in row.metrics.items()}
+    return ReadingRecord(**{**row._mapping, "metrics": metrics})

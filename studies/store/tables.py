@@ -65,7 +65,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         parsed = datetime.fromisoformat(value) if isinstance(value, str) else cast(datetime, value)
-        return parsed if parsed.tzinfo is UTC else parsed.astimezone(UTC)
+        return parsed.astimezone(UTC)
 
 
 class Base(DeclarativeBase):

@@ -1,5 +1,6 @@
 """Files that cannot be deleted: said, left, and no error."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from support.ordinary_user import as_ordinary_user
 
 from studies.errors import LaunchError
-from studies.keeping.artefacts import attempt_folder, delete_files, make_attempt_folder
+from studies.keeping.artefacts import attempt_folder, delete_files, describe_file, is_whole, make_attempt_folder
 
 
 @pytest.fixture
@@ -44,6 +45,15 @@ def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_wr
     files[0].parent.chmod(0o755)
     assert delete_files(files) == {}
     assert not files[0].exists()
+
+
+@pytest.mark.parametrize("planted", [os.mkfifo, os.mkdir])
+def test_what_lies_in_the_place_of_a_snapshot_is_not_whole_and_not_waited_for(files, planted):
+    snapshot = describe_file(files[0], trial=0, kind="snapshot", step=4)
+    assert is_whole(snapshot)
+    files[0].unlink()
+    planted(files[0])
+    assert not is_whole(snapshot)
 
 
 @pytest.mark.parametrize("planted", ["trial-3", "trial-3/attempt-1"])

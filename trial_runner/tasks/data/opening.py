@@ -40,10 +40,10 @@ def opened_rows(files: tuple[Path, ...], split: str) -> "Iterator[Dataset]":
             for file in files:
                 check_encoding(file)
             dataset = _loaded(files, reader, cache)
-        except (OSError, EOFError, ValueError, zlib.error, gzip.BadGzipFile, DatasetsError) as error:
+        except (OSError, EOFError, ValueError, StopIteration, zlib.error, gzip.BadGzipFile, DatasetsError) as error:
             if isinstance(error, TaskError):
                 raise
-            if _NO_ROWS in str(error):
+            if _NO_ROWS in str(error) or isinstance(error, StopIteration):  # of blank lines ``datasets`` makes nothing
                 raise TaskError(f"split {split!r} must hold at least one example; {first.name} has none.") from error
             raise TaskError(f"{where} must be readable as {reader}; {one_line(error)}") from error
         yield dataset

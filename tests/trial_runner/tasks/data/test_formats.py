@@ -137,6 +137,7 @@ REFUSED = {
     "no header": ("train.tsv", b"0\tfine\n1\tbad\n", r"must name its columns, each once; got '0', 'fine'\. Put a line"),
     "a name twice": ("train.csv", b"text,text\na,b\n", r"each once; got 'text', 'text'"),
     "empty": ("train.csv", b"", r"at least one example; train\.csv is empty"),
+    "blank lines": ("train.jsonl", b"\n\n  \n", r"at least one example; train\.jsonl has none"),
 }
 
 
