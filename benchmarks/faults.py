@@ -1,6 +1,6 @@
-"""Kills: studies of trivial trials lose their launch, workers and keeper, and what became of them is counted.
+"""Faults: studies of trivial trials lose processes, databases and files, and what became of them is counted.
 
-    python benchmarks/faults.py                       all of it; about an hour on two cores, most of it waiting
+    python benchmarks/faults.py                       all of it; about two hours on two cores, most of it waiting
     python benchmarks/faults.py --scenario F1 F2      some of it
     python benchmarks/faults.py --kills 2             so many kills of each kind of study; without Ray 5 times as many
     python benchmarks/faults.py --results FILE        continues what the file holds, and adds to it
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
     sys.path.insert(0, str(folder))
 
+from fault_arms import databases, inputs, launches, parts, trials  # noqa: E402
 from fault_arms.bench import Case, Outcome, Scenario, new_bench  # noqa: E402
 from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E402
 
@@ -39,6 +40,25 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F1", "launch killed", kill_cases(LAUNCHES, kills)),
         Scenario("F2", "worker killed", kill_cases(WORKERS, kills)),
         Scenario("F3", "keeper killed", kill_cases(KEEPERS, kills)),
+        Scenario("F4", "raylet or GCS killed", parts.LOST),
+        Scenario("F5", "worker, keeper or driver stopped", parts.HUNG),
+        Scenario("F6", "PostgreSQL restarted", databases.RESTARTED),
+        Scenario("F7", "PostgreSQL away", databases.AWAY),
+        Scenario("F8", "SQLite locked", databases.LOCKED),
+        Scenario("F9", "SQLite's disk full", databases.FULL),
+        Scenario("F10", "SQLite's file deleted or replaced", databases.GONE),
+        Scenario("F11", "NaN in a trial", trials.DIVERGING),
+        Scenario("F12", "out of memory in and of a trial", trials.MEMORY),
+        Scenario("F13", "snapshots damaged in seven ways", trials.SNAPSHOTS),
+        Scenario("F14", "two launches and more", launches.TWO),
+        Scenario("F15", "study file or weights changed", launches.CHANGED),
+        Scenario("F16", "clock set forth and back", launches.CLOCKS),
+        Scenario("F17", "malformed data", inputs.DATA),
+        Scenario("F18", "signals", parts.SIGNALS),
+        Scenario("F19", "ledger of a newer or an older release", databases.VERSIONS),
+        Scenario("F20", "node lost", (), lacks="two nodes"),
+        Scenario("F21", "GPU memory of dead workers", (), lacks="a GPU"),
+        Scenario("F22", "dashboard under load", inputs.DASHBOARD),
     )
 
 
@@ -71,6 +91,8 @@ def table(matrix: Sequence[Scenario], found: dict[tuple[str, str], Outcome]) -> 
         outcomes = [found[one.name, case.name] for case in one.cases if (one.name, case.name) in found]
         if outcomes:
             yield _line(one, outcomes)
+        elif one.lacks:
+            yield f"{one.name:4} {one.what:<42} needs {one.lacks}"
         yield from (f"       ! {o.case}: {problem}" for o in outcomes for problem in o.violations)
 
 
@@ -97,7 +119,7 @@ def main() -> int:
     matrix = [one for one in scenarios(given.kills) if not given.scenario or one.name in given.scenario]
     if given.list:
         for one in matrix:
-            print(f"{one.name:4} {one.what}: {len(one.cases)} cases")
+            print(f"{one.name:4} {one.what}: {f'needs {one.lacks}' if one.lacks else f'{len(one.cases)} cases'}")
         return 0
     found = read_results(given.results)
     for one in matrix:

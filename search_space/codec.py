@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 from search_space.configuration import Configuration
@@ -124,15 +123,9 @@ def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     if not isinstance(name, str) or name not in kinds:
         raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(kinds)}; got {name!r}.")
     kind = kinds[name]
-    types = _types_of(kind)
+    types = {field.name: field.type for field in fields(kind)}
     _check_fields(kind.name, data, ("name", *types))
     return kind(**{each: _read(data[each], expected) for each, expected in types.items()})
-
-
-@cache
-def _types_of(kind: Any) -> Mapping[str, Any]:
-    """Fields with their types."""
-    return {field.name: field.type for field in fields(kind)}
 
 
 def _read(stored: Any, expected: Any) -> Any:

@@ -2,12 +2,13 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from support.killed_study import Study
+from support.killed_study import PATIENCE_SECONDS, Launch, Study
 from support.postgres import PostgresServer
 
 from fault_arms.forked import start_forked
@@ -63,11 +64,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A fault, and the studies that meet it."""
+    """A fault, and the studies that meet it.
+
+    Attributes:
+        lacks: What this machine must have for it and has not; empty where nothing is lacking.
+    """
 
     name: str
     what: str
     cases: tuple[Case, ...]
+    lacks: str = ""
 
 
 @dataclass
@@ -144,3 +150,34 @@ def judged(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
         steps=steps,
         repeated=done - steps,
     )
+
+
+def met(
+    study: Study, seconds: Sequence[float], wrong: Sequence[str] = (), *, times: int = 0, given_up: int = 0
+) -> Outcome:
+    """What became of a study that has met a fault and has come to its end.
+
+    Args:
+        seconds: From each fault until the study went on, or the launch had ended.
+        wrong: What else is not as it must be.
+        times: How often the fault was there, if not once for each of the seconds.
+        given_up: Trials that must have failed because they were lost too often.
+    """
+    found = judged(study, study.trials, given_up=given_up)
+    violations = (*found.violations, *wrong)
+    return replace(found, times=times or len(seconds), seconds=tuple(seconds), violations=violations)
+
+
+def seconds_to_end(process: Launch, began_at: float | None = None) -> float:
+    """How long a launch takes to end by itself."""
+    began_at = time.monotonic() if began_at is None else began_at
+    process.wait(PATIENCE_SECONDS)
+    return time.monotonic() - began_at
+
+
+def not_refused(study: Study, *says: str, launch: int = -1) -> list[str]:
+    """What is wrong with how a launch has ended that must end with one line of ours."""
+    lines = study.said(launch).splitlines() or [""]
+    line, code = lines[-1], study.launches[launch].poll()
+    is_ours = line.startswith("studies.errors.") and all(text in line for text in says)
+    return [] if code == 1 and is_ours else [f"a launch must end with {' … '.join(says)!r}; it said {line!r} ({code})"]

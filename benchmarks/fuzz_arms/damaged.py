@@ -76,6 +76,7 @@ class Snapshots:
         self.file = folder / "damaged.safetensors"
 
     def __call__(self, draw: random.Random) -> None:
+        self.file.unlink(missing_ok=True)  # to write over a file waits for the disk
         self.file.write_bytes(damaged_bytes(self.content, draw, within=draw.choice((None, 8, 4000, 4000))))
         with contextlib.suppress(RunnerError, SearchSpaceError):
             trained_delta(load_snapshot(self.file), self.rig.backbone.shape, frozen=self.rig.weights())
@@ -89,6 +90,7 @@ class Databases:
         self.file = folder / "damaged.db"
 
     def __call__(self, draw: random.Random) -> None:
+        self.file.unlink(missing_ok=True)
         self.file.write_bytes(damaged_bytes(self.content, draw))
         words = draw.choice(_QUESTIONS)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:

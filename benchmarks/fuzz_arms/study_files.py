@@ -21,6 +21,7 @@ class StudyFiles:
 
     def __call__(self, draw: random.Random) -> None:
         text = damaged_text(draw.choice(self.texts), draw)
+        self.file.unlink(missing_ok=True)  # to write over a file waits for the disk
         self.file.write_text(text, encoding="utf-8", errors="surrogatepass" if draw.random() < 0.01 else "replace")
         overrides = [f"{draw.choice(_KEYS)}={draw.choice(NASTY)}" for _ in range(draw.randint(0, 1))]
         try:

@@ -58,6 +58,7 @@ def _show_rows(study: str, top: int, storage: str, columns: str | None, form: st
 
 def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
     from dashboards.terminal.tables import leaderboard_table
+    from deltaspace.commands.ablate import report
     from deltaspace.commands.output import echo_json, show
     from studies.confirming.path import is_ablation
     from studies.queries.leaderboard import leaderboard
@@ -66,8 +67,6 @@ def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
     with Ledger.open(storage, read_only=True) as ledger:
         board = None if is_ablation(ledger, study) else leaderboard(ledger, study, top=top)
     if board is None:
-        from deltaspace.commands.ablate import report
-
         report(study, storage, as_json=as_json)
     elif as_json:
         echo_json(board)

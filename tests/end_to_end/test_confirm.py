@@ -54,14 +54,12 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Search:
     return launch
 
 
-def confirmed(
-    url: str, capsys: pytest.CaptureFixture[str], *arguments: str, name: str = "letters-confirm"
-) -> dict[str, object]:
+def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
     capsys.readouterr()
     assert main(["confirm", "letters", "--json", "--quiet", *arguments]) == 0, capsys.readouterr().err
     found: dict[str, object] = json.loads(capsys.readouterr().out)
     with Ledger.open(url, read_only=True) as ledger:
-        study = ledger.study(name)
+        study = ledger.study("letters-confirm")
         assert violations(ledger, study.id, rung_steps=()) == []
         trials = ledger.trials(study.id)
     assert all(trial.state is TrialState.COMPLETE for trial in trials), [trial.reason for trial in trials]
@@ -89,41 +87,6 @@ def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(
     assert any(0 < score < 1 for score in scores)
     baselines = [one["label"] for one in result["contenders"][1:] if one["baselines"]]
     assert [one["baseline"] for one in result["comparisons"]] == baselines
-
-
-def test_the_best_that_is_small_enough_is_confirmed_beside_baselines(
-    search: Search, tiny_backbone: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_letters(tmp_path / "letters")
-    url = search(
-        backbone=str(tiny_backbone("roberta")),
-        task={"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
-        budget=300,
-        training={"steps": 3, "batch_size": 8, "precision": "fp32"},
-        search={"sampler": "random", "published": ["lora_qv"], "objectives": ["score", "parameters"]},
-    )
-    with Ledger.open(url, read_only=True) as ledger:
-        trials = ledger.trials(ledger.study("letters").id, states={TrialState.COMPLETE})
-    smallest, *sizes = sorted({trial.stored_parameters for trial in trials})
-    assert sizes
-    ranked = sorted(trials, key=lambda trial: (-(trial.score or 0.0), trial.number))
-    # less than the best of all has, unless that is the smallest
-    most = max(
-        [smallest, *(one.stored_parameters for one in trials if one.stored_parameters < ranked[0].stored_parameters)]
-    )
-    best = next(trial for trial in ranked if trial.stored_parameters <= most)
-    name = f"letters-confirm-within-{most}"
-    asked = ("--top", "1", "--seeds", "2", "--against", "lora_qv")
-    found = confirmed(url, capsys, *asked, "--size", f"{most:,}", name=name)
-    result = found["confirmation"]
-    assert isinstance(result, dict)
-    assert result["name"] == name
-    tops = [one for one in result["contenders"] if one["is_top"]]
-    assert [(one["trial"], one["stored_parameters"]) for one in tops] == [(best.number, best.stored_parameters)]
-    assert [one["baselines"] for one in result["contenders"] if one["baselines"]] == [["lora_qv"]]
-    assert all(len(one["scores"]) == 2 for one in result["contenders"])
-    assert main(["confirm", "letters", *asked, "--size", str(smallest - 1)]) == 1
-    assert f"the smallest has {smallest:,}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

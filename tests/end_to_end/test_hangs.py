@@ -6,14 +6,14 @@ A process that is stopped (SIGSTOP) is one that hangs: it neither answers nor di
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, children, wait_for
+from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, wait_for
 from support.killed_study import finish as finish_launch
+from support.ray_parts import driver, everybody, freeze, is_gone, left, named
 
 pytestmark = pytest.mark.slow
 
@@ -46,30 +46,10 @@ def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
     finish_launch(study, process)
 
 
-def freeze(pid: int) -> int:
-    os.kill(pid, signal.SIGSTOP)
-    return pid
-
-
-def named(process: subprocess.Popen[str], name: str) -> int:
-    """The process id of a part of Ray."""
-    return next(pid for pid, command in children(process.pid) if f"/{name} " in command)
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 def ends(process: subprocess.Popen[str], study: Study, pids: list[int]) -> int:
     """The exit code of a launch that ends with all that it had started."""
     code = process.wait(PATIENCE_SECONDS)
-    until = time.monotonic() + 10
-    while not all(map(is_gone, pids)):
-        assert time.monotonic() < until, f"left: {[pid for pid in pids if not is_gone(pid)]}"
-        time.sleep(0.05)
+    assert left(pids) == []
     assert "Traceback" not in study.said()
     return code
 
@@ -90,22 +70,21 @@ def test_a_keeper_that_hangs_is_replaced(study, running):
 
 @pytest.mark.parametrize("hung", ["worker", "keeper", "driver"])
 def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
-    everybody = [pid for pid, _ in children(running.pid)]
-    driver = next(pid for pid, command in children(running.pid) if "studies.fleet.driver" in command)
-    freeze(driver if hung == "driver" else actors(running, hung, study)[0])
+    started = everybody(running)
+    freeze(driver(running) if hung == "driver" else actors(running, hung, study)[0])
     os.killpg(running.pid, signal.SIGTERM)
-    assert ends(running, study, everybody) == 0
+    assert ends(running, study, started) == 0
     assert "told to stop by SIGTERM" in study.said()
     finish(study)
     check_at_rest(study)
 
 
 def test_sigterm_to_all_processes_at_once_ends_a_launch_that_can_be_continued(study, running):
-    everybody = [pid for pid, _ in children(running.pid)]
-    for pid in [running.pid, *everybody]:
+    started = everybody(running)
+    for pid in [running.pid, *started]:
         with suppress(ProcessLookupError):  # it has ended with one that was told before
             os.kill(pid, signal.SIGTERM)
-    assert ends(running, study, everybody) == 0
+    assert ends(running, study, started) == 0
     assert "told to stop by SIGTERM" in study.said()
     finish(study)
     check_at_rest(study)
@@ -113,17 +92,13 @@ def test_sigterm_to_all_processes_at_once_ends_a_launch_that_can_be_continued(st
 
 @pytest.mark.parametrize("lost", ["raylet", "gcs_server"])
 def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
-    everybody = [pid for pid, _ in children(running.pid)]
+    started = everybody(running)
     os.kill(named(running, lost), signal.SIGKILL)
     assert running.wait(PATIENCE_SECONDS) == 1
     # where the machine is slow, the driver may have noticed it before and be gone too
     said = [line for line in study.said().splitlines() if " ended, " not in line][-1]
     assert said.startswith("studies.errors.LaunchError: Ray must ")
     assert said.endswith("Nothing is lost: launch again to continue.")
-    wait_for_all: Callable[[], bool] = lambda: all(map(is_gone, everybody))  # noqa: E731
-    until = time.monotonic() + 10
-    while not wait_for_all():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    assert left(started) == []
     finish(study)
     check_at_rest(study)

@@ -4,15 +4,20 @@ Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [KEY=VAL
 """
 
 import sys
+import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
+from sqlalchemy import Engine, event
 from support.trivial_runner import TrivialFactory
 
 from studies.confirming.request import ConfirmationRequest
 from studies.confirming.running import confirm
 from studies.keeping.progress import Progress
 from studies.launching import launch
+from studies.search import proposer
 from studies.specification import Specification, specification_from_mapping
+from studies.store import clock
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 STEPS = 16
@@ -27,6 +32,8 @@ OPTIONS = {
     "diverging": "",  # the trial that meets what is not finite
     "lease": "20",  # seconds
     "if_running": "",  # "take over" ends another launch, "join" works for it
+    "pages": "",  # a database file may have no more, as if its disk were full
+    "clock": "",  # seconds by which the wall clock is set, again and again
     "steps": "",  # a folder in which every step that is done leaves a byte
     "brake": "",  # a file; while it is there, the study does not come to its end
     "workers": "2",
@@ -74,6 +81,10 @@ def main() -> None:
     url, folder, backend, trials, step_seconds, *given = sys.argv[1:]
     options = OPTIONS | dict(text.split("=", 1) for text in given)
     named = {key: options[key] for key in ("sampler", "replicates", "objective", "workers", "gpus")}
+    if options["pages"]:
+        event.listen(Engine, "connect", lambda link, _: link.execute(f"PRAGMA max_page_count = {options['pages']}"))
+    if options["clock"]:
+        set_clock(float(options["clock"]))
     factory = TrivialFactory(
         step_seconds=float(step_seconds),
         dies_at=_at(options["deadly"]),
@@ -90,6 +101,24 @@ def main() -> None:
         request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
         result = confirm(request, **shared)
     sys.stdout.write(f"{result.finished}: {result.reason}\n")
+
+
+class RestlessClock(datetime):
+    """A wall clock that somebody sets and sets back every second."""
+
+    by = timedelta()
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return datetime.now(tz) + cls.by * (int(time.monotonic()) % 2)
+
+
+def set_clock(seconds: float) -> None:
+    """Set the wall clock of this process."""
+    RestlessClock.by = timedelta(seconds=seconds)
+    for module in (clock, proposer):
+        module.datetime = RestlessClock  # type: ignore[attr-defined]
+    clock.WRITTEN_TIME.__init__()  # type: ignore[misc]  # as in a process that begins
 
 
 def _at(trial: str) -> dict[int, int]:

@@ -1,9 +1,8 @@
 """A trial as a row of JSON: what tables, filters and plots of all trials need of it."""
 
 from dataclasses import fields
-from operator import attrgetter
 
-from dashboards.web.encoding import row_to_json
+from dashboards.web.encoding import to_json
 from studies.store.records import SiteDimensions, TrialRecord
 
 _SIDES = ("attention", "ffn")
@@ -28,12 +27,10 @@ COLUMNS = (*_PLAIN, "ended_at", *(f"{side}_{name}" for side in _SIDES for name i
 """What a row holds, in this order; times are seconds since 1970."""
 
 
-_plain_of, _dimensions_of = attrgetter(*_PLAIN), attrgetter(*_DIMENSIONS)
-_NOTHING = (None,) * len(_DIMENSIONS)
-
-
 def encoded(trial: TrialRecord) -> bytes:
     """The row of a trial."""
-    ended = None if trial.ended_at is None else round(trial.ended_at.timestamp())
-    attention, ffn = (_NOTHING if site is None else _dimensions_of(site) for site in (trial.attention, trial.ffn))
-    return row_to_json((*_plain_of(trial), ended, *attention, *ffn))
+    row: list[object] = [getattr(trial, name) for name in _PLAIN]
+    row.append(None if trial.ended_at is None else round(trial.ended_at.timestamp()))
+    for site in (trial.attention, trial.ffn):
+        row += [None] * len(_DIMENSIONS) if site is None else [getattr(site, name) for name in _DIMENSIONS]
+    return to_json(row)

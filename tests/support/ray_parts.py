@@ -1,0 +1,48 @@
+"""Processes of a launch with Ray: which one is what, and whether any is left."""
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from support.killed_study import Launch, children
+
+_LEAVING_SECONDS = 10
+_LOOK_SECONDS = 0.05
+
+
+def everybody(launch: Launch) -> list[int]:
+    """All that a launch has started and that has not ended."""
+    return [pid for pid, _ in children(launch.pid)]
+
+
+def named(launch: Launch, name: str) -> int:
+    """The process id of a part of Ray: ``raylet`` or ``gcs_server``."""
+    return next(pid for pid, command in children(launch.pid) if f"/{name} " in command)
+
+
+def driver(launch: Launch) -> int:
+    """The process id of what speaks with Ray for the launch."""
+    return next(pid for pid, command in children(launch.pid) if "studies.fleet.driver" in command)
+
+
+def freeze(pid: int) -> int:
+    """Stop a process so that it neither answers nor dies."""
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def left(pids: Iterable[int]) -> list[int]:
+    """Which processes are there still after a while in which they may leave."""
+    until, here = time.monotonic() + _LEAVING_SECONDS, list(pids)
+    while (here := [pid for pid in here if not is_gone(pid)]) and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+    return here

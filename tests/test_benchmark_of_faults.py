@@ -1,0 +1,92 @@
+"""The benchmarks of faults and of damage: what they count and print, and a small share of what they try."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support import rotation
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "explanation" / "ledger-and-crashes.md"
+SHARE = {"files": 60, "lines": 20, "exports": 15, "snapshots": 15, "databases": 10}
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a benchmark, or a module beside one."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return importlib.import_module
+
+
+def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benchmark) -> None:
+    matrix = benchmark("faults").scenarios(9)
+    assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 23)]
+    for one in matrix:
+        assert bool(one.cases) != bool(one.lacks), one.name
+        assert len({case.name for case in one.cases}) == len(one.cases)
+        assert f"\n| {one.name} |" in PAGE.read_text()
+
+
+def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark) -> None:
+    faults, bench = benchmark("faults"), benchmark("fault_arms.bench")
+    case = bench.Case("a case", lambda _: bench.Outcome())
+    matrix = [bench.Scenario("F1", "killed", (case,)), bench.Scenario("F21", "memory", (), lacks="a GPU")]
+    outcome = bench.Outcome(
+        scenario="F1", case="a case", times=3, lost=1, steps=200, repeated=10, seconds=(1.0, 2.0, 6.0)
+    )
+    found = {("F1", "a case"): replace(outcome, violations=("it broke",))}
+    lines = [line.split() for line in faults.table(matrix, found)]
+    assert lines[1] == ["F1", "killed", "3", "1", "0", "1", "5.0%", "2.0", "6.0"]
+    assert lines[2] == ["!", "a", "case:", "it", "broke"]
+    assert lines[3] == ["F21", "memory", "needs", "a", "GPU"]
+    assert not outcome.is_held
+    assert replace(outcome, lost=0).is_held
+
+
+def test_a_study_that_breaks_is_broken_whatever_it_raises(benchmark) -> None:
+    faults, bench = benchmark("faults"), benchmark("fault_arms.bench")
+
+    def run(_: object) -> None:
+        raise LookupError("two\nlines")
+
+    case = bench.Case("raises", run)
+    outcome = faults.run_case(bench.Scenario("F1", "killed", (case,)), case)
+    assert outcome.violations == ("LookupError: two lines",)
+    assert (outcome.scenario, outcome.case) == ("F1", "raises")
+
+
+@pytest.mark.slow
+def test_studies_meet_a_fault_as_the_benchmark_says(benchmark) -> None:
+    faults = benchmark("faults")
+    scenario = next(one for one in faults.scenarios(9) if one.name == "F13")
+    for case in rotation.parts(scenario.cases):
+        outcome = faults.run_case(scenario, case)
+        assert outcome.is_held, outcome
+        assert outcome.times >= 1
+
+
+@pytest.mark.parametrize("kind", SHARE)
+def test_damage_at_random_ends_in_words(kind, benchmark, tmp_path, monkeypatch, capsys) -> None:
+    fuzz = benchmark("fuzz")
+    monkeypatch.chdir(tmp_path)
+    make, _ = fuzz.KINDS[kind]
+    case = make(tmp_path)
+    capsys.readouterr()
+    for number in range(SHARE[kind]):
+        seed = f"{rotation.seed()}/{kind}/{number}"
+        assert fuzz.problem(case, seed) == "", f"seed {rotation.seed()}, case {number}"
+
+
+def test_what_is_looked_for_is_found(benchmark) -> None:
+    fuzz = benchmark("fuzz")
+
+    def raises(_: object) -> None:
+        raise RecursionError("too deep")
+
+    assert "RecursionError: too deep" in fuzz.problem(raises, "0")
+    assert fuzz.problem(lambda draw: draw.random(), "0") == ""
