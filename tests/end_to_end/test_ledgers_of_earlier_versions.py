@@ -20,7 +20,7 @@ ENDED = {
 RUNNING = {1: [8], 2: [8, 10], 3: [16, 17], 4: [14]}
 WITH_SNAPSHOTS = {1: (12, 8, 2), 2: (12, 8, 1), 4: (20, 14, 1)}
 """Trials of the study, which one goes on, and how many of its readings are of its first attempt."""
-BEST = {1: [4, 7, 0], 2: [7, 0, 1], 3: [0, 1, 4], 4: [1, 0, 7]}
+BEST = {1: [4, 7, 0], 2: [7, 0, 1], 3: [0, 1, 4], 4: [0, 1, 4]}
 
 
 @pytest.fixture
