@@ -109,6 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "deltaspace"
         advice = f"See '{where} --help'."
+        if error.ctx is not None:
+            error.ctx.close()  # a file that an option before the wrong one has opened
         return _fail(f"{_sentence(error.format_message())} {advice}", error.exit_code)
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)

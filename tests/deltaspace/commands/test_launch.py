@@ -1,5 +1,6 @@
 """``deltaspace launch``: overrides, exit codes, and what goes to stdout and stderr. Nothing is trained here."""
 
+import gc
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -175,3 +176,10 @@ def test_a_log_that_cannot_be_written_is_misuse(
     assert main(["launch", "docstrings", "--log", str(tmp_path / "nowhere" / "log.jsonl")]) == 2
     assert "No such file" in capsys.readouterr().err
     assert launched.given is None
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_log_is_closed_when_the_rest_of_the_line_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", "docstrings", "--log", str(tmp_path / "log.jsonl"), "more"]) == 2
+    assert "unexpected extra argument" in capsys.readouterr().err
+    gc.collect()  # says so where a file was not closed
