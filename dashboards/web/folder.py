@@ -30,7 +30,7 @@ def export_study(url: str, name: str, folder: Path) -> int:
     storage = WatchedStorage(url)
     try:
         study = storage.named(name)
-        study.refresh()
+        study.read_all()
         folder.mkdir(parents=True, exist_ok=True)
         return sum(_write(folder / place, content) for place, content in _files(storage, study)) + _copy(folder)
     finally:

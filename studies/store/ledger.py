@@ -34,6 +34,7 @@ from studies.store.records import (
     ReadingRecord,
     Settlement,
     StudyRecord,
+    Tally,
     TrialRecord,
     TrialState,
 )
@@ -151,6 +152,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     def state_counts(self, study_id: int) -> dict[TrialState, int]:
         """How many trials are in each state, zeros included."""
         return self._database.read(lambda link: looking.state_counts(link, study_id))
+
+    def tallies(self) -> dict[int, Tally]:
+        """The trials of every study that has any in a few numbers, by the study's key."""
+        return self._database.read(looking.tallies)
 
     def reading_count(self, study_id: int) -> int:
         """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""
@@ -407,6 +412,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     def trials(self, study_id: int, *, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
         """All trials, or those in some states, in the order of their numbers."""
         return self._database.read(lambda link: looking.trials(link, study_id, states))
+
+    def trials_from(self, study_id: int, first: int, end: int) -> list[TrialRecord]:
+        """Trials whose numbers are at least ``first`` and below ``end``, in their order."""
+        return self._database.read(lambda link: looking.trials_from(link, study_id, first, end))
 
     def attempts(self, study_id: int, number: int | None = None) -> list[AttemptRecord]:
         """Attempts at one trial or at all, in order."""

@@ -18,6 +18,7 @@ from studies.store.records import (
     ExampleRecord,
     ReadingRecord,
     StudyRecord,
+    Tally,
     TrialRecord,
     TrialState,
 )
@@ -42,10 +43,14 @@ _CONFIRMATION = (
 )
 _TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
 _TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
+_TRIALS_FROM = _TRIALS.where(TRIALS.c.number >= bindparam("first"), TRIALS.c.number < bindparam("end"))
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
+_TALLIES = select(
+    TRIALS.c.study_id, TRIALS.c.state, func.count(), func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)
+).group_by(TRIALS.c.study_id, TRIALS.c.state)
 _READING_COUNT = (
     select(func.count())
     .select_from(READINGS)
@@ -120,6 +125,21 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
     return {state: found.get(state.value, 0) for state in TrialState}
 
 
+def tallies(connection: Connection) -> dict[int, Tally]:
+    """The trials of every study that has any, by the study's key."""
+    rows = connection.execute(_TALLIES).all()
+    found = {}
+    for key in dict.fromkeys(row.study_id for row in rows):
+        own = [row[1:] for row in rows if row.study_id == key]
+        counts = {state: count for state, count, *_ in own}
+        found[key] = Tally(
+            counts={state: counts.get(state.value, 0) for state in TrialState},
+            best=max((score for *_, score, _ in own if score is not None), default=None),
+            ended_at=max((ended for *_, ended in own if ended is not None), default=None),
+        )
+    return found
+
+
 def reading_count(connection: Connection, study_id: int) -> int:
     """How many readings all trials have."""
     return int(connection.execute(_READING_COUNT, {"study_id": study_id}).scalar_one())
@@ -145,6 +165,12 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
         rows = connection.execute(_TRIALS, {"study_id": study_id})
     else:
         rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
+    return [trial_from_row(row) for row in rows]
+
+
+def trials_from(connection: Connection, study_id: int, first: int, end: int) -> list[TrialRecord]:
+    """Trials of a range of numbers."""
+    rows = connection.execute(_TRIALS_FROM, {"study_id": study_id, "first": first, "end": end})
     return [trial_from_row(row) for row in rows]
 
 

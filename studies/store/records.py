@@ -347,6 +347,21 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The trials of a study in a few numbers.
+
+    Attributes:
+        counts: How many are in each state, zeros included.
+        best: The highest final score; None before a trial is complete.
+        ended_at: When the last one ended; None before one has.
+    """
+
+    counts: Mapping[TrialState, int]
+    best: float | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """What became of an attempt's report. True exactly when it was accepted.
 

@@ -1,22 +1,25 @@
 """All studies of a storage."""
 
 from dashboards.web.pages.page import Asked, Page
-from dashboards.web.watching.study import WatchedStudy
 from studies.queries.summaries import task_name
-from studies.store.records import StudyKind, TrialState
+from studies.store.records import StudyKind, StudyRecord, Tally, TrialState
 
 
 def _studies(asked: Asked) -> object:
-    watched = asked.storage.studies()
-    names = {study.record.id: study.record.name for study in watched}
-    return {"storage": asked.storage.ledger.url, "studies": [_entry(study, names) for study in watched]}
+    """All studies, told by the database: no trial is read for it."""
+    ledger = asked.storage.ledger
+    records, tallies = asked.storage.records(), ledger.tallies()
+    names = {record.id: record.name for record in records}
+    return {
+        "storage": ledger.url,
+        "studies": [_entry(record, tallies.get(record.id, _NOTHING), names) for record in records],
+    }
 
 
-def _entry(study: WatchedStudy, names: dict[int, str]) -> dict[str, object]:
-    study.refresh()
-    record, trials = study.record, study.trials
-    complete = [trial.score for trial in trials if trial.score is not None and trial.state is TrialState.COMPLETE]
-    ended = [trial.ended_at for trial in trials if trial.ended_at is not None]
+_NOTHING = Tally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
+
+
+def _entry(record: StudyRecord, tally: Tally, names: dict[int, str]) -> dict[str, object]:
     planned = record.specification.get("trials")
     return {
         "id": record.id,
@@ -26,11 +29,11 @@ def _entry(study: WatchedStudy, names: dict[int, str]) -> dict[str, object]:
         "metric": record.metric,
         "budget_parameters": record.budget_parameters,
         "backbone_parameters": record.backbone_parameters,
-        "planned": planned if isinstance(planned, int) else len(trials),
-        "counts": study.counts(),
-        "best": max(complete, default=None),
+        "planned": planned if isinstance(planned, int) else sum(tally.counts.values()),
+        "counts": tally.counts,
+        "best": tally.best,
         "created_at": record.created_at,
-        "ended_at": max(ended, default=None),
+        "ended_at": tally.ended_at,
         "confirms": names.get(record.parent_id or -1) if record.kind is StudyKind.CONFIRMATION else None,
     }
 

@@ -20,7 +20,7 @@ _NEAREST = 3
 def _trial(asked: Asked) -> object:
     study = asked.study
     given = asked.given["*"]
-    study.refresh()
+    study.read_all()
     trials = study.trials
     if not (given.isdecimal() and len(given) < 16 and int(given) < len(trials)):
         raise UnknownTrialError(f"no trial {given!r}; the study holds {len(trials)}. Choose one of the leaderboard.")

@@ -25,6 +25,9 @@ REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
 """Errors that are meant for a user, so that their text is an answer."""
 
 _LEAST_SECONDS = 0.2
+_AT_ONCE = 3000
+"""Trials that one look reads at most, so that no answer waits for all of a large study; the next look goes on."""
+
 _ONE_BY_ONE = 50
 _ESTIMATED = 2000
 """Places up to which trials that are not complete are told their estimates; complete ones always are."""
@@ -70,6 +73,8 @@ class WatchedStudy:
         self._lock = threading.RLock()
         self._kept: list[_Kept] = []
         self._open: set[int] = set()
+        self._counts = dict.fromkeys(TrialState, 0)
+        self._is_whole = False
         self._version = 0
         self._read_at = float("-inf")
         self._curves: dict[int, tuple[int, tuple[ReadingRecord, ...]]] = {}
@@ -94,26 +99,39 @@ class WatchedStudy:
         return self._shape[0]
 
     def refresh(self) -> int:
-        """Read what may have changed, unless that was just done; returns the version, which grows with every change."""
+        """Read what may have changed, unless that was just done; returns the version, which grows with every change.
+
+        A study of many trials is not whole after the first time.
+        """
         with self._lock:
-            if time.monotonic() - self._read_at >= _LEAST_SECONDS:
+            if not self._is_whole or time.monotonic() - self._read_at >= _LEAST_SECONDS:
                 self._refresh()
                 self._read_at = time.monotonic()
             return self._version
 
+    def read_all(self) -> int:
+        """The same, until every trial has been read that there is."""
+        with self._lock:
+            version = self.refresh()
+            while not self._is_whole:
+                version = self.refresh()
+            return version
+
     def _refresh(self) -> None:
         key = self.record.id
-        total = sum(self.ledger.state_counts(key).values())
+        self._counts = self.ledger.state_counts(key)
+        total = sum(self._counts.values())
         still_open = {trial.number: trial for trial in self.ledger.trials(key, states=_OPEN)}
         known = len(self._kept)
-        asked = {*self._open, *range(known, total)} - still_open.keys()
+        end = min(total, known + _AT_ONCE)
+        asked = {*self._open, *range(known, end)} - still_open.keys()
         if len(asked) > _ONE_BY_ONE:
-            read = {trial.number: trial for trial in self.ledger.trials(key)}
+            read = still_open | {one.number: one for one in self.ledger.trials_from(key, min(asked), end)}
         else:
             read = still_open | {number: self.ledger.trial(key, number) for number in asked}
         # A trial that is newer than the count follows with the next look; numbers have no gaps.
         news = [read[number] for number in sorted(read) if number >= known or read[number] != self._kept[number].trial]
-        news = [trial for trial in news if trial.number < total]
+        news = [trial for trial in news if trial.number < end]
         if news:
             self._version += 1
         for trial in news:
@@ -123,13 +141,11 @@ class WatchedStudy:
             else:
                 self._kept.append(kept)
             (self._open.discard if trial.state.is_terminal else self._open.add)(trial.number)
+        self._is_whole = end == total
 
     def counts(self) -> dict[TrialState, int]:
-        """How many trials are in every state, as they were last read."""
-        found = dict.fromkeys(TrialState, 0)
-        for trial in self.trials:
-            found[trial.state] += 1
-        return found
+        """How many trials are in every state, those among them that have not been read yet."""
+        return dict(self._counts)
 
     def open_trials(self) -> list[TrialRecord]:
         """Those that are queued or running."""
@@ -166,7 +182,9 @@ class WatchedStudy:
 
     def ranking(self, *, wait: bool = False) -> Found[_Board] | None:
         """The newest ranking; None before there is one, unless it is to be waited for."""
-        version = self.refresh()
+        version = self.read_all() if wait else self.refresh()
+        if not self._is_whole:
+            return self._board.found
         ask = self._board.now if wait else self._board.ask
         return ask(version, lambda: self._ranked(self.trials))
 
@@ -196,9 +214,11 @@ class WatchedStudy:
         Args:
             state: Of what else it is about beside the study.
         """
-        version = self.refresh()
+        version = self.read_all() if wait else self.refresh()
         with self._lock:
             view = self._views.setdefault(name, Background(self.executor, REFUSALS))
+        if not self._is_whole:
+            return view.found
         return (view.now if wait else view.ask)((version, state), work)
 
     def news(self) -> dict[str, int]:

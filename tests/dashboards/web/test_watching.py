@@ -106,6 +106,43 @@ def test_many_changes_at_once_are_read_as_one(
     assert [one.step for one in study.curves([3])[3]] == [99]
 
 
+def test_a_large_study_is_read_in_parts_and_ranked_when_it_is_whole(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_AT_ONCE", 2)
+    monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)  # a study that is not whole is read on at once
+    keeper.begin(6)
+    for number in (0, 2, 3):
+        keeper.end(number, 0.5 + number / 10)
+    study = storage.study(keeper.key)
+    assert changed(study, 0) == (1, [0, 1])
+    assert study.counts() == keeper.ledger.state_counts(keeper.key)
+    assert study.ranking() is None
+    assert changed(study, 1) == (3, [2, 3, 4, 5])
+    assert study.refresh() == 3
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+    assert [trial.number for trial in study.open_trials()] == [1, 4, 5]
+    found = study.ranking(wait=True)
+    assert found is not None
+    assert found.value is not None
+    assert json.loads(found.value.encoded)["order"] == [3, 2, 0]
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 6, 7])
+def test_who_waits_is_told_of_the_whole_study(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(watching, "_AT_ONCE", at_once)
+    monkeypatch.setattr(watching, "_ONE_BY_ONE", 2)
+    keeper.begin(6)
+    keeper.end(5, 0.5)
+    study = storage.study(keeper.key)
+    assert study.view("all", lambda: len(study.trials), wait=True).value == 6  # type: ignore[union-attr]
+    keeper.end(0, 0.9)
+    study.read_all()
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+
+
 def test_ended_trials_are_not_read_again(
     keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from studies.errors import FencedError, StorageError, StudiesError, UnknownStudyError
 from studies.store import keeping
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
+from studies.store.records import Tally, TrialState
 
 IN_AN_HOUR = timedelta(hours=1)
 
@@ -122,6 +123,39 @@ def test_trials_can_be_asked_for_by_state(kept, values):
     assert kept.ledger.trials(kept.id, states=[]) == []
     counts = kept.ledger.state_counts(kept.id)
     assert counts == dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 3, TrialState.RUNNING: 1}
+
+
+def test_trials_can_be_asked_for_by_a_range_of_numbers(kept, values):
+    added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)])
+    assert kept.ledger.trials_from(kept.id, 1, 4) == added[1:4]
+    assert kept.ledger.trials_from(kept.id, 3, 99) == added[3:]
+    assert kept.ledger.trials_from(kept.id, 2, 2) == []
+
+
+def test_every_study_is_told_in_a_few_numbers(kept, values):
+    other = kept.ledger.create_study(values.study(name="other"))
+    assert kept.ledger.tallies() == {}
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)], worker="w")
+    epoch = kept.ledger.take_over(other.id, "another")
+    kept.ledger.add_trials(other.id, epoch, [values.trial(0)])
+    ends = ((0, 0.75, values.complete), (1, 0.5, values.complete), (2, 0.9, values.pruned))
+    for number, score, outcome in ends:
+        readings = [values.reading(number, 5, score=score)]
+        final = replace(outcome, score=score) if outcome.score else outcome
+        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final)
+    trials = kept.ledger.trials(kept.id)
+    assert kept.ledger.tallies() == {
+        kept.id: Tally(
+            counts=kept.ledger.state_counts(kept.id),
+            best=0.75,  # what was pruned has no final score
+            ended_at=max(trial.ended_at for trial in trials if trial.ended_at),
+        ),
+        other.id: Tally(
+            counts=dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 1},
+            best=None,
+            ended_at=None,
+        ),
+    }
 
 
 def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
