@@ -84,7 +84,7 @@ class _AppendedFile(click.File):
     "observed",
     metavar="NAME",
     multiple=True,
-    help="Tell tensorboard, or an Observer module:name, of every trial; repeatable.",
+    help="Tell tensorboard, mlflow, wandb, trackio or an Observer module:name of every trial; repeatable.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option(

@@ -6,5 +6,8 @@ own environment variables.
 
 TRACKERS = {
     "tensorboard": "studies.trackers.tensorboard:TensorBoard",
+    "mlflow": "studies.trackers.mlflow:MLflow",
+    "wandb": "studies.trackers.wandb:WeightsAndBiases",
+    "trackio": "studies.trackers.trackio:Trackio",
 }
 """Where each is at home, by the word of ``--observe``."""

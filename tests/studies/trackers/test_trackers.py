@@ -1,6 +1,7 @@
 """Trackers, each with its real package and without a network; one that is not installed is skipped, and said."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from studies.trackers import TRACKERS
 from studies.trackers import facts as tracker_facts
 
 TRIALS = 4
-PACKAGES = {"tensorboard": "tensorboardX"}
+PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb", "trackio": "trackio"}
 
 
 def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:
@@ -61,6 +62,60 @@ def test_tensorboard_has_a_run_per_trial_with_every_curve(tmp_path: Path, monkey
         expected = [(reading.step, pytest.approx(reading.score)) for reading in readings.get(trial.number, [])]
         assert points.get("score", []) == expected
         assert ("final_score" in points) == (trial.score is not None)
+
+
+def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    trials, readings = tracked("mlflow", tmp_path)
+    import mlflow
+
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment_by_name("trivial")
+    runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+    assert set(runs) == {f"trial-{trial.number}" for trial in trials}
+    for trial in trials:
+        run = runs[f"trial-{trial.number}"]
+        assert run.data.params["stored_parameters"] == str(trial.stored_parameters)
+        assert run.info.status == ("FAILED" if trial.state == "failed" else "FINISHED")
+        history = client.get_metric_history(run.info.run_id, "score")
+        expected = [(one.step, one.score) for one in readings.get(trial.number, [])]
+        assert [(point.step, point.value) for point in history] == expected
+
+
+def test_weights_and_biases_has_a_run_per_trial_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    trials, _ = tracked("wandb", tmp_path)
+    runs = list((tmp_path / "wandb").glob("offline-run-*"))
+    assert len(runs) == len(trials)
+    written = [file.read_bytes() for run in runs for file in run.glob("*.wandb")]
+    for trial in trials:
+        [own] = [content for content in written if f"trial-{trial.number}".encode() in content]
+        assert b"trivial" in own  # their group
+        assert b"train_loss" in own
+
+
+def test_trackio_has_a_run_per_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    trials, readings = tracked("trackio", tmp_path)
+    import sqlite3
+
+    [file] = (tmp_path / "trackio").glob("trivial*.db")
+    link = sqlite3.connect(file)
+    rows = link.execute("SELECT run_name, step, metrics FROM metrics ORDER BY run_name, step").fetchall()
+    link.close()
+    found: dict[str, list[tuple[int, float]]] = {}
+    for run, step, metrics in rows:
+        found.setdefault(run, []).append((step, json.loads(metrics)["score"]))
+    assert found == {
+        f"trial-{trial.number}": [(one.step, one.score) for one in readings[trial.number]]
+        for trial in trials
+        if trial.number in readings
+    }
 
 
 def test_a_tracker_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
