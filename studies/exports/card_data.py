@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LIBRARIES = {"peft": "peft", "merged": "transformers", "adapters": "adapter-transformers"}
 _PIPELINES = {
     "classification": "text-classification",
+    "regression": "text-classification",
     "summarisation": "summarization",
     "translation": "translation",
     "question_answering": "question-answering",

@@ -58,9 +58,11 @@ inputs = tokenizer(
 )
 {before}with torch.no_grad():
     {logits}
-labels = {labels}
-answers = [labels[index] for index in logits.argmax(dim=-1)]
+{answers}
 """
+_LABELS = """labels = {labels}
+answers = [labels[index] for index in logits.argmax(dim=-1)]"""
+_NUMBERS = "answers = logits.squeeze(-1).tolist()"
 _CUT = {
     StackKind.ENCODER_DECODER: """inputs = tokenizer(
     prompts, truncation=True, max_length={max_tokens}, padding=True, padding_side="right", return_tensors="pt"
@@ -153,7 +155,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
 
     Args:
         kind: ``deltaspace``, ``peft`` or ``merged``.
-        labels: Name of each class, by index.
+        labels: Name of each class, by index; one name is that of the number that a regression predicts.
     """
     auto_class, options, before, logits = "AutoModel", "", "", "logits = delta.logits(inputs)"
     imports = "import torch\n"
@@ -178,7 +180,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
         layout=layout,
         before=before,
         logits=logits,
-        labels=python(list(labels)),
+        answers=_NUMBERS if len(labels) == 1 else _LABELS.format(labels=python(list(labels))),
     )
     padded = "" if is_encoder else _PADDED
     return _load(kind, place, imports, auto_class, options) + padded + use

@@ -100,10 +100,15 @@ def _reading(source: Source, trained: "TrainedDelta") -> str:
     reading = reading_of(source.study, source.shape)
     side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
     cut = f"Texts are cut to {reading.max_tokens} tokens, as in training, and padded on the {side}."
-    labels = (
-        "" if trained.head is None else f" The labels are {', '.join(f'`{name}`' for name in trained.head.labels)}."
-    )
-    return f"In this folder; {cut[0].lower()}{cut[1:]}{labels}"
+    return f"In this folder; {cut[0].lower()}{cut[1:]}{_answers(trained)}"
+
+
+def _answers(trained: "TrainedDelta") -> str:
+    """What is predicted: one of several labels, or a number, which has one name."""
+    if trained.head is None:
+        return ""
+    names = ", ".join(f"`{name}`" for name in trained.head.labels)
+    return f" The labels are {names}." if len(trained.head.labels) > 1 else f" It predicts a number, {names}."
 
 
 def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:

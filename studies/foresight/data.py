@@ -36,7 +36,7 @@ class DataFacts:
         """One line of all of it."""
         sizes = ", ".join(f"{count:,} {split}" for split, count in self.examples.items())
         told = [f"{sizes} examples"]
-        if self.constant_score is not None:
+        if self.constant_score is not None and self.labels:
             count = len(next(iter(self.labels.values())))
             told.append(f"{count} labels, a constant prediction has {self.metric} {self.constant_score:.3f}")
         told += [text for text, is_much in self.cut_texts if is_much]
@@ -81,7 +81,7 @@ def data_facts(task: Prepared) -> DataFacts:
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
     said = {str(cut) for cut in task.cuts}
     labels = {}
-    if task.labels:
+    if len(task.labels) > 1:  # the one of a regression is the name of its numbers
         for name, split in splits.items():
             counts = np.bincount(split.labels, minlength=len(task.labels))
             labels[name] = dict(zip(task.labels, map(int, counts), strict=True))

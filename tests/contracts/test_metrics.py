@@ -29,6 +29,9 @@ def right(metric: Metric) -> Inputs:
     if metric.measures is Measures.CLASSES:
         labels = np.arange(12) % 3
         return labels, labels, 3
+    if metric.measures is Measures.NUMBERS:
+        numbers = np.arange(12) % 5 + 0.5
+        return numbers, numbers
     if metric.measures is Measures.TEXTS:
         texts = texts_of(0)
         return texts, [(text,) for text in texts]
@@ -40,6 +43,8 @@ def wrong(metric: Metric, seed: int) -> Inputs:
     draw = np.random.default_rng(seed)
     if metric.measures is Measures.CLASSES:
         return draw.integers(0, 3, 12), np.arange(12) % 3, 3
+    if metric.measures is Measures.NUMBERS:
+        return draw.normal(size=12), np.arange(12) % 5 + 0.5
     if metric.measures is Measures.TEXTS:
         references = texts_of(0)
         return texts_of(seed + 1), [(one, other) for one, other in zip(references, texts_of(99), strict=True)]
@@ -84,7 +89,7 @@ def test_the_order_of_the_examples_does_not_matter(name: str) -> None:
     predicted, true, *rest = wrong(metric, 7)
     order = np.random.default_rng(3).permutation(len(true))
     one = metric.compute(predicted, true, *rest)
-    if metric.measures is Measures.CLASSES:
+    if metric.measures in (Measures.CLASSES, Measures.NUMBERS):
         other = metric.compute(predicted[order], true[order], *rest)
     else:
         other = metric.compute([predicted[row] for row in order], [true[row] for row in order], *rest)

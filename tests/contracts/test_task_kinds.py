@@ -31,10 +31,10 @@ CASES = [
 
 
 def row_of(kind: TaskKind, split: str, number: int) -> dict[str, str]:
-    """A text in each column that is read, one of two short answers in every other."""
+    """A text in each column that is read, one of two numbers in every other: a class, a number, a short answer."""
     task = Task(folder="x", kind=kind.name, **{key: key for key in kind.needed})
     read = {column: f"{column} {split} {number}" for column in kind.read_columns(task)}
-    return {**{key: ("one", "two")[number % 2] for key in kind.column_keys}, **read}
+    return {**{key: ("1", "2")[number % 2] for key in kind.column_keys}, **read}
 
 
 @pytest.fixture

@@ -53,6 +53,8 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
     ) -> SequenceClassifierOutput:
         """Logits ``(B, labels)`` of tokens ``(B, T)`` that are padded on the right, and the loss of ``labels``.
 
+        The one output of a regression is the number itself.
+
         The decoder of an encoder-decoder reads the same text, one token later, behind its start token.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
@@ -68,8 +70,15 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
         hidden = self.backbone(**inputs).last_hidden_state  # (B, T, D)
         real = mask.to(hidden.dtype).unsqueeze(-1)
         logits = self.classifier((hidden * real).sum(dim=1) / real.sum(dim=1))
-        loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
+        loss = None if labels is None else _loss(logits, labels)
         return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of classes, or, where there is one output, of numbers."""
+    if logits.shape[-1] == 1:
+        return nn.functional.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
+    return nn.functional.cross_entropy(logits, labels)
 
 
 def _without_pooler(config: Any) -> dict[str, bool]:

@@ -29,8 +29,8 @@ class Prediction:
     """What is predicted for one text.
 
     Attributes:
-        answer: The label, or the text that was written.
-        scores: Probability of every label; None of a text that was written.
+        answer: The label, the number of a regression, or the text that was written.
+        scores: Probability of every label; None where there are none to choose among.
     """
 
     answer: str
@@ -67,14 +67,17 @@ def classify(
     unknown = np.zeros(len(rows), dtype=np.int64)
     split, _ = encode_split(list(zip(*rows, strict=True)), unknown, export.tokenizer(), longest)
     labels = labeller.labels
-    scores = np.zeros((len(rows), len(labels)))
+    outputs = np.zeros((len(rows), len(labels)))
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
-            logits = labeller.logits(split.batch(some, labeller.pad_token_id))  # (B, labels)
-            scores[some] = logits.double().softmax(dim=-1).cpu().numpy()
+            logits = labeller.logits(split.batch(some, labeller.pad_token_id)).double()  # (B, labels)
+            # a classification has two labels at least, so that one is the number of a regression
+            outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
     labeller.done()
+    if len(labels) == 1:
+        return [Prediction(answer=f"{number:.6g}", scores=None) for (number,) in outputs.tolist()]
     return [
-        Prediction(answer=labels[row.argmax()], scores=dict(zip(labels, row.tolist(), strict=True))) for row in scores
+        Prediction(answer=labels[row.argmax()], scores=dict(zip(labels, row.tolist(), strict=True))) for row in outputs
     ]
 
 

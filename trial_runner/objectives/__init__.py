@@ -4,10 +4,11 @@ from search_space.registry import Registry
 from trial_runner.objectives.classification import CLASSIFICATION, ClassificationHead, ClassificationObjective
 from trial_runner.objectives.language_model import LANGUAGE_MODEL, LanguageModelObjective
 from trial_runner.objectives.objective import Objective, ObjectiveFactory, TrainingBatch
+from trial_runner.objectives.regression import REGRESSION, RegressionObjective
 
 OBJECTIVES: Registry[ObjectiveFactory] = Registry(
     "objective",
-    {"classification": CLASSIFICATION, "language_model": LANGUAGE_MODEL},
+    {"classification": CLASSIFICATION, "regression": REGRESSION, "language_model": LANGUAGE_MODEL},
     kind=ObjectiveFactory,
     group="deltaspace.objectives",
 )
@@ -19,5 +20,6 @@ __all__ = [
     "LanguageModelObjective",
     "Objective",
     "ObjectiveFactory",
+    "RegressionObjective",
     "TrainingBatch",
 ]

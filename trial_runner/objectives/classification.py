@@ -88,8 +88,24 @@ class ClassificationObjective:
         """See `Objective`."""
         inputs = {name: tensor for name, tensor in batch.tensors.items() if name != _LABELS}
         logits = self._predicted(together, inputs)
-        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.tensors[_LABELS], reduction="none")
+        each = self.each_loss(logits.flatten(0, 1), batch.tensors[_LABELS])
         return by_slots(each, together.slots).mean(dim=1)
+
+    def each_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss ``(N,)`` of logits ``(N, labels)``."""
+        return torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+
+    def answers(self, logits: Tensor) -> Tensor:
+        """What logits ``(..., N, labels)`` predict, ``(..., N)``."""
+        return logits.argmax(dim=-1)
+
+    def measured(self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split) -> Measured:
+        """What is said of the answers for a split and of their losses, both ``(examples,)``."""
+        names, classes = TASK_KINDS["classification"].metrics, len(self._task.labels)
+        metrics = compute(names, predicted, split.labels, classes=classes, groups=split.groups)
+        metrics |= {"validation_loss": mean_loss, **same_prediction(predicted.tolist())}
+        correct = predicted == split.labels if self.metric == ACCURACY.name else None
+        return Measured(metrics=metrics, examples=ExampleLosses.of(losses, correct))
 
     def logits(self, together: Pass, batch: Batch, *, is_shared: bool = False) -> Tensor:
         """``(K, B, labels)``.
@@ -136,7 +152,7 @@ class ClassificationObjective:
         """
         split = self._task.splits[name]
         by_length = np.argsort(np.diff(split.offsets), kind="stable")
-        predictions = np.empty((slots, len(split)), dtype=np.int64)
+        predictions = np.empty((slots, len(split)), dtype=split.labels.dtype)
         totals, losses = np.zeros(slots), np.empty((slots, len(split)))
         size = self._frozen.evaluated_together(slots, int(np.diff(split.offsets).max(initial=1)))
         for start in range(0, len(split), size):
@@ -144,19 +160,12 @@ class ClassificationObjective:
             batch = self._batch(split, rows)
             logits = predict(batch).float()  # (K, B, labels)
             labels = torch.from_numpy(batch.labels).to(logits.device).expand(slots, -1)
-            each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+            each = by_slots(self.each_loss(logits.flatten(0, 1), labels.flatten()), slots)  # (K, B)
             totals += each.double().sum(dim=1).cpu().numpy()
             losses[:, rows] = each.cpu().numpy()
-            predictions[:, rows] = logits.argmax(dim=-1).cpu().numpy()
-        names = TASK_KINDS["classification"].metrics
-        classes = len(self._task.labels)
-        measured = []
-        for own, total, found in zip(predictions, totals, losses, strict=True):
-            metrics = compute(names, own, split.labels, classes=classes, groups=split.groups)
-            metrics |= {"validation_loss": float(total / len(split)), **same_prediction(own.tolist())}
-            correct = own == split.labels if self.metric == ACCURACY.name else None
-            measured.append(Measured(metrics=metrics, examples=ExampleLosses.of(found, correct)))
-        return measured
+            predictions[:, rows] = self.answers(logits).cpu().numpy()
+        means = (float(total / len(split)) for total in totals)
+        return [self.measured(*each, split) for each in zip(predictions, losses, means, strict=True)]
 
     def _batch(self, split: Split, indices: NDArray[Any]) -> Batch:
         return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)

@@ -8,11 +8,21 @@ from trial_runner.tasks.embedded import EMBEDDED_TASKS
 from trial_runner.tasks.generation.kind import DATA_TO_TEXT, QUESTION_ANSWERING, SUMMARISATION, TRANSLATION
 from trial_runner.tasks.groups import NO_GROUP, check_group_name
 from trial_runner.tasks.kind import TaskKind
+from trial_runner.tasks.regression.kind import REGRESSION
 from trial_runner.tasks.task import Task, defaults_of, parts_of
+
+_OWN: tuple[TaskKind, ...] = (
+    CLASSIFICATION,
+    REGRESSION,
+    SUMMARISATION,
+    TRANSLATION,
+    DATA_TO_TEXT,
+    QUESTION_ANSWERING,
+)
 
 TASK_KINDS: Registry[TaskKind] = Registry(
     "kind of task",
-    {kind.name: kind for kind in (CLASSIFICATION, SUMMARISATION, TRANSLATION, DATA_TO_TEXT, QUESTION_ANSWERING)},
+    {kind.name: kind for kind in _OWN},
     kind=TaskKind,
     group="deltaspace.task_kinds",
 )

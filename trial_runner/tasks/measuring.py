@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
@@ -54,13 +55,31 @@ def compute(
         TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
     """
     predicted, true = np.asarray(predictions, dtype=np.int64), np.asarray(labels, dtype=np.int64)
-    if predicted.shape != true.shape or not len(true):
-        raise TaskError(
-            f"metrics need as many predictions as labels, at least one; got {predicted.shape} and {true.shape}."
-        )
+    _check_alike(predicted, true)
     return _measured(
         _chosen(names, "", Measures.CLASSES),
         lambda each, rows: each.compute(predicted[rows], true[rows], classes),
+        len(true),
+        groups,
+    )
+
+
+def compute_numbers(
+    names: Iterable[str], predictions: Any, labels: Any, *, groups: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Measure predicted numbers by several metrics; see `compute`.
+
+    Args:
+        names: Of the metrics.
+        predictions: Predicted number per example, ``(B,)``.
+        labels: True number per example, ``(B,)``.
+        groups: Of each example.
+    """
+    predicted, true = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    _check_alike(predicted, true)
+    return _measured(
+        _chosen(names, " of numbers", Measures.NUMBERS),
+        lambda each, rows: each.compute(predicted[rows], true[rows]),
         len(true),
         groups,
     )
@@ -112,6 +131,13 @@ def signature(name: str, references: References) -> str:
     """What makes a value of a metric comparable: sacrebleu's signature, or library, version and options."""
     told = METRICS[name].signature
     return name if told is None else told(references)
+
+
+def _check_alike(predicted: npt.NDArray[Any], true: npt.NDArray[Any]) -> None:
+    if predicted.shape != true.shape or not len(true):
+        raise TaskError(
+            f"metrics need as many predictions as labels, at least one; got {predicted.shape} and {true.shape}."
+        )
 
 
 def _chosen(names: Iterable[str], of_what: str, *measures: Measures) -> list[Metric]:

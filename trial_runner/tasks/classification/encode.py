@@ -1,7 +1,7 @@
 """Tokenising a split."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ _ROWS_AT_ONCE = 8192
 
 def encode_split(
     columns: Sequence[Sequence[str]],
-    labels: npt.NDArray[np.int64],
+    labels: npt.NDArray[Any],
     tokenizer: "PreTrainedTokenizerFast",
     max_tokens: int,
     *,
@@ -29,7 +29,7 @@ def encode_split(
 
     Args:
         columns: The texts; of pairs also the second ones.
-        labels: Class of each, ``(B,)``.
+        labels: Class or number of each, ``(B,)``.
         max_tokens: Longer ones are cut.
         groups: Of each.
     """

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
+def check_columns(task: Task) -> None:
+    """Refuse columns of texts and labels that are not different ones.
+
+    Raises:
+        TaskError: If they are not.
+    """
+    text, label = text_columns(task), label_column(task)
+    if len({*text, label}) != len(text) + 1:
+        raise TaskError(
+            f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Classification:
     """See `trial_runner.tasks.kind.TaskKind`."""
@@ -33,11 +46,7 @@ class Classification:
 
     def check(self, task: Task) -> None:
         """See `TaskKind`."""
-        text, label = text_columns(task), label_column(task)
-        if len({*text, label}) != len(text) + 1:
-            raise TaskError(
-                f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
-            )
+        check_columns(task)
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""

@@ -31,7 +31,7 @@ class Labelling:
         Raises:
             TaskError: If a label is not among the names.
         """
-        index = {(row if self.by_position else name): row for row, name in enumerate(self.names)}
+        index: dict[Label, int] = {(row if self.by_position else name): row for row, name in enumerate(self.names)}
         keys = labels if self.by_position else tuple(str(label) for label in labels)
         for row, key in enumerate(keys, start=1):
             if key not in index:

@@ -1,6 +1,6 @@
 """Texts and labels as they were read, before they are split, encoded and tokenised."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +13,8 @@ from trial_runner.tasks.task import Task
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Label = int | str
+Label = int | str | float
+ReadLabel = Callable[[Any, list[str] | None, int, str], Label | None]
 _NO_CLASS = -1  # what the hub stores where a label is hidden
 
 
@@ -79,7 +80,9 @@ def label_column(task: Task) -> str:
     return task.label or "label"
 
 
-def read_split(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawSplit:
+def read_split(
+    dataset: "Dataset", task: Task, split: str, group: str = "", *, read_label: ReadLabel | None = None
+) -> RawSplit:
     """Take the text and label columns out of a dataset.
 
     Args:
@@ -87,6 +90,8 @@ def read_split(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         task: Their names.
         split: Name of the split, for messages.
         group: Of all rows, unless a column says it.
+        read_label: Of a value, the names of the classes if the data declares them, the row and the split; None reads
+            classes.
 
     Raises:
         TaskError: If a column is missing, the split is empty, a text is missing or blank, or a label is neither
@@ -103,10 +108,10 @@ def read_split(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         for name in text_names
     )
     class_names = getattr(dataset.features.get(label_name), "names", None)
-    values = column(dataset, label_name, split)
+    values, read = column(dataset, label_name, split), read_label or _read_label
     return RawSplit(
         columns=columns,
-        labels=tuple(_read_label(value, class_names, row, split) for row, value in enumerate(values, start=1)),
+        labels=tuple(read(value, class_names, row, split) for row, value in enumerate(values, start=1)),
         class_names=None if class_names is None else tuple(class_names),
         groups=read_groups(dataset, task.grouping, split, group),
     )

@@ -20,13 +20,13 @@ class Batch:
         input_ids: ``(B, T)``.
         attention_mask: ``(B, T)``; true at tokens, false at padding.
         token_type_ids: ``(B, T)``; None for tokenizers that do not tell the texts of a pair apart.
-        labels: Class indices, ``(B,)``.
+        labels: Class indices, or the numbers of a regression, ``(B,)``.
     """
 
     input_ids: npt.NDArray[np.int64]
     attention_mask: npt.NDArray[np.bool_]
     token_type_ids: npt.NDArray[np.int64] | None
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,14 +36,14 @@ class Split:
     Attributes:
         input_ids: Token ids of all examples, ``(sum of T,)``.
         offsets: Where each example begins and the last one ends, ``(B + 1,)``.
-        labels: Class indices, ``(B,)``.
+        labels: Class indices, or the numbers of a regression, ``(B,)``.
         token_type_ids: Which text of a pair a token is of, ``(sum of T,)``; None if the tokenizer does not say.
         groups: Of each example the group that is measured on its own too, or an empty name; None if there is none.
     """
 
     input_ids: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     token_type_ids: npt.NDArray[np.int32] | None = None
     groups: tuple[str, ...] | None = None
 

@@ -10,6 +10,7 @@ from trial_runner.tasks.metrics.classes import ACCURACY, F1, MATTHEWS
 from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
 from trial_runner.tasks.metrics.loss import LOSS, PERPLEXITY
 from trial_runner.tasks.metrics.metric import Measures, Metric
+from trial_runner.tasks.metrics.numbers import PEARSON, SPEARMAN, SQUARED_ERROR
 from trial_runner.tasks.metrics.rouge import ROUGE1, ROUGE2, ROUGE_L, ROUGE_LSUM
 
 _OWN = (
@@ -27,6 +28,9 @@ _OWN = (
     TOKEN_F1,
     LOSS,
     PERPLEXITY,
+    PEARSON,
+    SPEARMAN,
+    SQUARED_ERROR,
 )
 
 METRICS: Registry[Metric] = Registry(

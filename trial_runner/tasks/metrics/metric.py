@@ -13,6 +13,8 @@ class Measures(StrEnum):
 
     CLASSES = "classes"
     """Predicted classes ``(B,)``, true ones ``(B,)``, and the number of classes of the task."""
+    NUMBERS = "numbers"
+    """Predicted numbers ``(B,)`` and true ones ``(B,)``."""
     TEXTS = "texts"
     """The text that was written for each example, and the references of each."""
     LOSS = "loss"

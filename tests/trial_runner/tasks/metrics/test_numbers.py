@@ -1,0 +1,40 @@
+"""Metrics of numbers against SciPy, and where a correlation has no value."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from trial_runner.tasks.measuring import compute_numbers
+from trial_runner.tasks.metrics.numbers import PEARSON, SPEARMAN, SQUARED_ERROR
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correlations_are_those_of_scipy_with_equal_numbers_and_without(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    true = draw.integers(0, 6, 50).astype(float)  # many are equal
+    predicted = true + draw.normal(size=50)
+    assert PEARSON.compute(predicted, true) == pytest.approx(scipy.stats.pearsonr(predicted, true)[0], abs=1e-12)
+    assert SPEARMAN.compute(predicted, true) == pytest.approx(scipy.stats.spearmanr(predicted, true)[0], abs=1e-12)
+    assert SPEARMAN.compute(np.exp(predicted), true) == pytest.approx(SPEARMAN.compute(predicted, true), abs=1e-12)
+
+
+def test_the_squared_error_is_a_mean_and_lower_is_better() -> None:
+    assert SQUARED_ERROR.compute(np.array([1.0, 4.0]), np.array([3.0, 1.0])) == (4 + 9) / 2
+    assert SQUARED_ERROR.score(6.5) == -6.5
+
+
+@pytest.mark.parametrize("metric", [PEARSON, SPEARMAN])
+def test_a_constant_correlates_with_nothing(metric) -> None:
+    some, constant = np.array([0.1, 0.7, 0.3]), np.full(3, 0.1)
+    assert metric.compute(constant, some) == metric.compute(some, constant) == 0.0
+
+
+def test_a_perfect_prediction_is_one_and_its_opposite_minus_one_whatever_the_scale() -> None:
+    numbers = np.array([0.1, 0.2, 0.4, 0.5])
+    assert PEARSON.compute(1e6 * numbers - 3, numbers) == pytest.approx(1.0, abs=1e-12)
+    assert PEARSON.compute(-numbers, numbers) == pytest.approx(-1.0, abs=1e-12)
+
+
+def test_groups_are_measured_on_their_own() -> None:
+    found = compute_numbers(["pearson"], [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0], groups=("a", "a", "b", "b"))
+    assert found == {"pearson": 0.0, "pearson_a": pytest.approx(1.0), "pearson_b": pytest.approx(-1.0)}

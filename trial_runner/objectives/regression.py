@@ -1,0 +1,65 @@
+"""Regression: one output of a linear head on the mean of the outputs, by its squared error."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.backbones import load_backbone
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.errors import AttachError
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.objectives.classification import ClassificationObjective
+from trial_runner.objectives.objective import Measured, ObjectiveFactory
+from trial_runner.objectives.robust import has_robust_prefix
+from trial_runner.tasks import TASK_KINDS, Split, compute_numbers, same_prediction
+from trial_runner.tasks.regression.preparing import PreparedRegression
+
+_SAME = 3
+"""Predictions that agree to so many decimals of a standard deviation of the task are one."""
+
+
+class RegressionObjective(ClassificationObjective):
+    """See `trial_runner.objectives.objective.Objective`.
+
+    The head begins at the mean of train, so that trials begin with the loss of a guess whatever the numbers' scale.
+    """
+
+    def __init__(self, task: PreparedRegression, frozen: FrozenModel) -> None:
+        """Keep them."""
+        super().__init__(task, frozen)
+        self._mean, self._deviation = task.mean, task.guessing_loss**0.5
+
+    def check(self, deltas: DeltaSet) -> None:
+        """See `Objective`."""
+        if has_robust_prefix(deltas):
+            raise AttachError(
+                "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
+                "got a regression task. Use a plain prefix."
+            )
+        super().check(deltas)
+
+    def head(self, *, seed: int) -> nn.Module:
+        """See `Objective`."""
+        head = super().head(seed=seed)
+        nn.init.constant_(head.get_parameter("bias"), self._mean)
+        return head
+
+    def each_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Squared errors ``(N,)`` of outputs ``(N, 1)``."""
+        return (outputs.squeeze(-1) - labels.to(outputs.dtype)) ** 2
+
+    def answers(self, outputs: Tensor) -> Tensor:
+        """The numbers ``(..., N)`` of outputs ``(..., N, 1)``."""
+        return outputs.squeeze(-1)
+
+    def measured(self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split) -> Measured:
+        """See `ClassificationObjective.measured`."""
+        metrics = compute_numbers(TASK_KINDS["regression"].metrics, predicted, split.labels, groups=split.groups)
+        rounded = ((predicted - self._mean) / self._deviation).round(_SAME).tolist()
+        metrics |= {"validation_loss": mean_loss, **same_prediction(rounded)}
+        return Measured(metrics=metrics, examples=ExampleLosses.of(losses))
+
+
+REGRESSION = ObjectiveFactory(load=load_backbone, make=lambda task, frozen, model: RegressionObjective(task, frozen))

@@ -1,0 +1,49 @@
+"""How predicted numbers go with true ones: Pearson's and Spearman's correlations, and the mean squared error."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from trial_runner.tasks.metrics.metric import Measures, Metric
+
+Numbers = npt.NDArray[np.float64]
+
+_KINDS = ("regression",)
+_BOUNDS = (-1.0, 1.0)
+
+
+def _pearson(predictions: Numbers, labels: Numbers) -> float:
+    """Correlation of the numbers; 0 where one of the arguments is constant, which has none."""
+    predicted, true = predictions - predictions.mean(), labels - labels.mean()
+    spread = math.sqrt(float(predicted @ predicted)) * math.sqrt(float(true @ true))
+    is_constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0  # a mean of equal numbers may be off by a rounding
+    return 0.0 if is_constant or not spread else max(-1.0, min(1.0, float(predicted @ true) / spread))
+
+
+def _spearman(predictions: Numbers, labels: Numbers) -> float:
+    """Correlation of the ranks, equal numbers having the mean of theirs."""
+    return _pearson(_ranks(predictions), _ranks(labels))
+
+
+def _ranks(numbers: Numbers) -> Numbers:
+    _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks: Numbers = (last - (counts - 1) / 2)[place]
+    return ranks
+
+
+def _squared_error(predictions: Numbers, labels: Numbers) -> float:
+    return float(np.mean((predictions - labels) ** 2))
+
+
+PEARSON = Metric(name="pearson", kinds=_KINDS, measures=Measures.NUMBERS, compute=_pearson, bounds=_BOUNDS)
+SPEARMAN = Metric(name="spearman", kinds=_KINDS, measures=Measures.NUMBERS, compute=_spearman, bounds=_BOUNDS)
+SQUARED_ERROR = Metric(
+    name="mse",
+    kinds=_KINDS,
+    measures=Measures.NUMBERS,
+    compute=_squared_error,
+    higher_is_better=False,
+    bounds=(0.0, math.inf),
+)
