@@ -8,6 +8,7 @@
     ├── UnknownTrialError     no trial of that number in the study
     ├── StudyChangedError     the study file differs from the one the study was begun with
     ├── StorageError          the database cannot be reached, opened or written
+    │   ├── StorageUrlError     its address is none
     │   └── SchemaVersionError  its tables are of another version
     ├── FencedError           another keeper has taken the study over; nothing was written
     ├── QueryError            a query that is not read-only or that the database refuses
@@ -41,6 +42,10 @@ class StudyChangedError(StudiesError, ValueError):
 
 class StorageError(StudiesError):
     """A database that cannot be reached, opened or written."""
+
+
+class StorageUrlError(StorageError, ValueError):
+    """A text that is no address of a database."""
 
 
 class SchemaVersionError(StorageError):

@@ -7,6 +7,7 @@ from deltaspace.commands.confirm import fleet_options, launched
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
+    MOST_SEEDS,
     IfRunning,
     TrialNumber,
     if_running_option,
@@ -36,7 +37,9 @@ from search_space.published.point import PublishedPoint
     callback=published_point,
     help="The published method where the path begins.",
 )
-@click.option("--seeds", type=click.IntRange(2), default=8, show_default=True, help="How often each step is trained.")
+@click.option(
+    "--seeds", type=click.IntRange(2, MOST_SEEDS), default=8, show_default=True, help="How often each step is trained."
+)
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
 @fleet_options
 @storage_option

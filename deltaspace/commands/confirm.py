@@ -9,6 +9,7 @@ from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
+    MOST_SEEDS,
     Function,
     IfRunning,
     asked_if_running,
@@ -75,9 +76,15 @@ def fleet_options(function: Function) -> Function:
 )
 @click.argument("study", shell_complete=study_names)
 @click.option(
-    "--top", type=click.IntRange(1), default=5, show_default=True, help="How many of the best configurations."
+    "--top",
+    type=click.IntRange(1, MOST_SEEDS),
+    default=5,
+    show_default=True,
+    help="How many of the best configurations.",
 )
-@click.option("--seeds", type=click.IntRange(2), default=5, show_default=True, help="How often each is trained.")
+@click.option(
+    "--seeds", type=click.IntRange(2, MOST_SEEDS), default=5, show_default=True, help="How often each is trained."
+)
 @click.option(
     "--against",
     metavar="METHOD,…",

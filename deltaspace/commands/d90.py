@@ -11,6 +11,7 @@ from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
+    MOST_SEEDS,
     IfRunning,
     asked_if_running,
     if_running_option,
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from studies.intrinsic import Dimension, Sweep
     from studies.launching import LaunchResult
     from studies.specification import Specification
-
-MOST_SEEDS = 1_000
-"""Of each of the two numbers; more is a slip."""
 
 
 def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:

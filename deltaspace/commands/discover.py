@@ -4,7 +4,7 @@ import click
 
 from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import against_option, json_option, storage_option
+from deltaspace.commands.options import MOST_SEED, against_option, json_option, storage_option
 from search_space.published.point import PublishedPoint
 
 
@@ -25,7 +25,7 @@ from search_space.published.point import PublishedPoint
     help="A word below or V1 to V8; repeatable. All if not given.",
 )
 @click.option("--across", "is_across", is_flag=True, help="Pool several studies: do the papers' rules hold?")
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the draws of the space.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the draws of the space.")
 @against_option
 @storage_option
 @json_option

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option
+from deltaspace.commands.options import MOST_NUMBER, json_option
 from deltaspace.commands.saying import say
 
 
@@ -27,7 +27,10 @@ from deltaspace.commands.saying import say
 @click.option("--backbone", metavar="NAME|FOLDER", help="[default: embedded; of texts to be written t5-small]")
 @click.option("--budget", metavar="SHARE|N", default="0.5%", help="Share of the backbone, or number of parameters.")
 @click.option(
-    "--trials", metavar="N", type=click.IntRange(1), help="Trials in all.  [default: those that there is time for]"
+    "--trials",
+    metavar="N",
+    type=click.IntRange(1, MOST_NUMBER),
+    help="Trials in all.  [default: those that there is time for]",
 )
 @click.option("--time", metavar="TIME", default="1h", help="What the study may take if no trial is pruned.")
 @click.option("--no-steps", is_flag=True, help="Train nothing, so that nothing is known of the time.")

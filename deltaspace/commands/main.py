@@ -12,7 +12,14 @@ from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
 from deltaspace.commands.saying import say
 from search_space.errors import CodecError, RegistryError, SearchSpaceError
-from studies.errors import SpecificationError, StudiesError, StudyChangedError, StudyHeldError
+from studies.errors import (
+    QueryError,
+    SpecificationError,
+    StorageUrlError,
+    StudiesError,
+    StudyChangedError,
+    StudyHeldError,
+)
 from trial_runner.errors import RunnerError
 
 COMMANDS: dict[str, str] = {
@@ -120,10 +127,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_misuse(error: Exception) -> bool:
-    """Whether an error is about what was asked for: an unknown name, or a value or a study file that cannot be."""
+    """Whether an error is about what was asked for: an unknown name, or a value or a text that cannot be."""
     if isinstance(error, CodecError | RegistryError):
         return False
-    return isinstance(error, KeyError | SearchSpaceError | SpecificationError | StudyChangedError | StudyHeldError)
+    misuses = KeyError | SearchSpaceError | SpecificationError | StudyChangedError | StudyHeldError
+    return isinstance(error, misuses | QueryError | StorageUrlError)
 
 
 def _fail(message: str, code: int) -> int:

@@ -89,6 +89,13 @@ def size_option(function: Function) -> Function:
 
 TRIAL = "NUMBER|best"
 
+MOST_NUMBER = 1_000_000
+"""Of trials, rows or lines in an option: more is a slip."""
+MOST_SEEDS = 1_000
+"""Of repetitions, and of what is repeated."""
+MOST_SEED = 2**63 - 1
+"""What generators of random numbers take."""
+
 
 _MOST_DIGITS = 18
 """As many as a database can hold, and nobody has so many trials."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option
+from deltaspace.commands.options import MOST_NUMBER, json_option
 from deltaspace.commands.saying import say
 
 
@@ -33,7 +33,9 @@ from deltaspace.commands.saying import say
     type=click.Path(path_type=Path),
     help="A new file: the same lines in the same order, with what was predicted.",
 )
-@click.option("--batch-size", type=click.IntRange(min=1), default=32, show_default=True, help="Lines of a pass.")
+@click.option(
+    "--batch-size", type=click.IntRange(1, MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
+)
 @click.option("--backbone", metavar="NAME|FOLDER", help="Where the backbone is now.  [default: as in the export]")
 @click.option("--text", "columns", metavar="KEY[,KEY]", help="What is read of a line.  [default: as in training]")
 @json_option
@@ -57,6 +59,10 @@ def command(  # noqa: PLR0913 - one argument per option
             tenths = 10 * done // lines
             say(f"predicted {done:,} of {lines:,}", err=True)
 
+    if not folder.is_dir():
+        raise click.UsageError(f"an export must be a folder; there is no {folder}.")
+    if not source.exists():
+        raise click.UsageError(f"the input must be a file; there is no {source}.")
     keys = () if columns is None else tuple(key.strip() for key in columns.split(","))
     options = PredictionOptions(batch_size=batch_size, backbone=backbone, columns=keys)
     result = predict(folder, source, output, options, tell)

@@ -11,7 +11,7 @@ import click
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, storage_option
 from deltaspace.commands.saying import say
-from studies.errors import QueryError
+from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
     from studies.queries.table import Table
@@ -136,7 +136,7 @@ def _write(answer: "Table", form: str, file: Path) -> None:
             file.write_text(f"{_text(answer)}\n" if form == "table" else answer.to_text(form), encoding="utf-8")
     except (OSError, ValueError, TypeError) as error:
         file.unlink(missing_ok=True)
-        raise QueryError(f"the rows must be written to {file}; got: {error}.") from error
+        raise StudiesError(f"the rows must be written to {file}; got: {error}.") from error
 
 
 def _text(answer: "Table") -> str:

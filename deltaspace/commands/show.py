@@ -4,7 +4,7 @@ import click
 
 from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option, table_options
+from deltaspace.commands.options import MOST_NUMBER, json_option, storage_option, table_options
 
 
 @click.command(
@@ -18,7 +18,7 @@ from deltaspace.commands.options import json_option, storage_option, table_optio
 @click.argument("study", shell_complete=study_names)
 @click.option(
     "--top",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST_NUMBER),
     default=20,
     show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",

@@ -4,7 +4,7 @@ import click
 
 from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, set_option
+from deltaspace.commands.options import MOST_SEED, json_option, set_option
 
 
 @click.command(
@@ -17,7 +17,7 @@ from deltaspace.commands.options import json_option, set_option
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--draw", metavar="N", type=click.IntRange(0, 1000), default=0, help="Sample configurations to draw.")
-@click.option("--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of the samples.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the samples.")
 @set_option("Any key of the study file, such as search.sites=separate; repeatable.")
 @json_option
 def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json: bool) -> None:

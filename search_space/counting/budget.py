@@ -13,6 +13,9 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.validity import check_on, largest_width
 
+MOST = 10**15
+"""Parameters; more than any backbone has, and less than a database can count."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterBudget:
@@ -35,8 +38,8 @@ class ParameterBudget:
             raise BudgetError("a budget is either a fraction or a number of parameters; got both or neither.")
         if self.fraction is not None and not 0 < self.fraction <= 1:
             raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {self.fraction:.4%}.")
-        if self.absolute is not None and not self.absolute >= 1:
-            raise BudgetError(f"a budget must be at least 1 parameter; got {self.absolute}.")
+        if self.absolute is not None and not 1 <= self.absolute <= MOST:
+            raise BudgetError(f"a budget must be from 1 to {MOST:,} parameters; got {self.absolute:,}.")
 
     @classmethod
     def parse(cls, text: str | int | float) -> "ParameterBudget":

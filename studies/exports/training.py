@@ -18,7 +18,7 @@ from search_space.json_text import read_json_text
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import rate_range
 from search_space.space.space import Candidate
-from studies.errors import StudiesError
+from studies.errors import SpecificationError, StudiesError
 from studies.exports.exporting import Export, write_export
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
@@ -146,7 +146,7 @@ def train(
 
     check_is_new(folder)
     if learning_rate is not None and not 0 < learning_rate < math.inf:
-        raise StudiesError(f"a learning rate must be a positive number; got {learning_rate}.")
+        raise SpecificationError(f"a learning rate must be a positive number; got {learning_rate}.")
     config = config_of(specification.backbone)
     family = family_of(config)
     shape = family.read_shape(config)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from studies.foresight.speed import Speed
 
 _NUMBER_BYTES = 4
-_RUNNING_NUMBERS = 3
-"""Of a trained number in the snapshot of a running trial: itself and two moments."""
+_KEPT_NUMBERS = 3
+"""Of a trained number in the file of a trial, running or ended: itself and two moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Forecast:
         trial_seconds: Of a full trial in its pack.
         most_seconds: Of the study if no trial is pruned; the start of the workers is not in it.
         measuring_share: Of that, what goes into measuring.
-        disk_bytes: Of the weights of all trials, and of the snapshots of those that run.
+        disk_bytes: Of the files of all trials, each as large as the budget allows.
     """
 
     trial_seconds: float
@@ -50,10 +50,9 @@ def forecast(work: Workload, speed: Speed) -> Forecast:
     """What a study takes if every trial runs to its end."""
     measuring = work.examples * (work.rungs * speed.example_seconds + speed.final_example_seconds)
     trial = work.steps * speed.step_seconds + measuring
-    running = min(work.trials, work.workers * speed.slots)
     return Forecast(
         trial_seconds=trial,
         most_seconds=trial * work.trials / work.workers,
         measuring_share=measuring / trial if trial else 0.0,
-        disk_bytes=_NUMBER_BYTES * work.parameters * (work.trials + _RUNNING_NUMBERS * running),
+        disk_bytes=_NUMBER_BYTES * _KEPT_NUMBERS * work.parameters * work.trials,
     )

@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from studies.errors import StorageError
+from studies.errors import StorageUrlError
 
 _DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -44,23 +44,23 @@ class StorageAddress:
         """The address in a URL such as ``sqlite:///deltaspace.db`` or ``postgresql://user@host/database``.
 
         Raises:
-            StorageError: If it is no URL, its scheme is unknown, or it names no file or database.
+            StorageUrlError: If it is no URL, its scheme is unknown, or it names no file or database.
         """
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):
             # The text is not shown: it may hold a password.
-            raise StorageError(f"a storage must be a URL such as {_EXAMPLES}; got something else.") from None
+            raise StorageUrlError(f"a storage must be a URL such as {_EXAMPLES}; got something else.") from None
         if url.drivername not in _DRIVERS:
-            raise StorageError(f"a storage URL must begin like {_EXAMPLES}; got scheme '{url.drivername}'.")
+            raise StorageUrlError(f"a storage URL must begin like {_EXAMPLES}; got scheme '{url.drivername}'.")
         if "@" in (url.host or ""):
-            raise StorageError(f"a '@' in the password of a storage URL must be written %40; see {_EXAMPLES}.")
+            raise StorageUrlError(f"a '@' in the password of a storage URL must be written %40; see {_EXAMPLES}.")
         shown = _without_secrets(url)
         url = url.set(drivername=_DRIVERS[url.drivername])
         if url.get_backend_name() == "sqlite":
             return cls(url=url, shown=shown, file=_file_of(url, shown))
         if not url.database:
-            raise StorageError(f"a PostgreSQL URL must name a database (postgresql://host/NAME); got {shown}.")
+            raise StorageUrlError(f"a PostgreSQL URL must name a database (postgresql://host/NAME); got {shown}.")
         return cls(url=url, shown=shown, file=None)
 
 
@@ -73,10 +73,10 @@ def _without_secrets(url: URL) -> str:
 def _file_of(url: URL, shown: str) -> Path:
     """The absolute path of an SQLite database."""
     if url.query or url.host:
-        raise StorageError(
+        raise StorageUrlError(
             f"an SQLite URL holds a path and nothing else; got {shown}. "
             "Write three slashes before a relative path, four before an absolute one."
         )
     if not url.database or url.database == ":memory:":
-        raise StorageError(f"an SQLite storage must be a file, such as sqlite:///deltaspace.db; got {shown}.")
+        raise StorageUrlError(f"an SQLite storage must be a file, such as sqlite:///deltaspace.db; got {shown}.")
     return Path(url.database).expanduser().absolute()

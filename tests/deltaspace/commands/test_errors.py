@@ -7,6 +7,7 @@ import pytest
 import deltaspace.commands.best
 from deltaspace.commands.main import main
 
+TOO_MANY = f"1{30 * '0'}"
 ROBERTA = str(Path(__file__).parents[2] / "data" / "backbones" / "roberta_base")
 
 
@@ -41,10 +42,18 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r"], 2, "r=64"),
         (["count", "lora_qv", "--backbone", ROBERTA, "--set", "r=nan"], 2, "whole number"),
         (["count", "lora_qv", "--backbone", "./nowhere"], 1, "nowhere"),
-        (["query", "delete from trials"], 1, "only read"),
-        (["query", "select nothing from trials"], 1, "nothing"),
+        (["query", "delete from trials"], 2, "only read"),
+        (["query", "select nothing from trials"], 2, "nothing"),
         (["studies", "--storage", "sqlite:///absent.db"], 1, "absent.db"),
-        (["studies", "--storage", "no url"], 1, "must be a URL"),
+        (["studies", "--storage", "no url"], 2, "must be a URL"),
+        (["merge", "other.db"], 2, "must be a URL"),
+        (["show", "sample", "--top", TOO_MANY], 2, "1<=x<=1000000"),
+        (["confirm", "sample", "--top", TOO_MANY], 2, "1<=x<=1000"),
+        (["confirm", "sample", "--seeds", TOO_MANY], 2, "2<=x<=1000"),
+        (["ablate", "sample", "3", "--seeds", TOO_MANY], 2, "2<=x<=1000"),
+        (["discover", "sample", "--seed", TOO_MANY], 2, "0<=x<=9223372036854775807"),
+        (["init", "data", "--trials", TOO_MANY], 2, "1<=x<=1000000"),
+        (["predict", "nowhere", "--input", "a", "--output", "b"], 2, "there is no nowhere"),
         (["launch", "nowhere.yaml"], 2, "there is no nowhere.yaml"),
         (["launch", "docstrings", "--set", "trials"], 2, "training.steps=300"),
         (["shwo", "sample"], 2, "did you mean 'show'?"),
@@ -53,15 +62,15 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["show", "sample", "--top", "0"], 2, "0"),
         (["trial", "sample", "one"], 2, "one"),
         (["query", "select 1", "--format", "xml"], 2, "xml"),
-        (["query", ""], 1, "must be an SQL statement; got nothing"),
-        (["query", "select 1; select 2"], 1, "must be one statement"),
+        (["query", ""], 2, "must be an SQL statement; got nothing"),
+        (["query", "select 1; select 2"], 2, "must be one statement"),
         (["query", "select 1", "--json", "--format", "csv"], 2, "--json is --format json; got --format csv as well"),
         (["query", "select 1", "--output", "answer.xls"], 2, ".csv, .tsv, .md, .parquet, .txt; got answer.xls"),
         (["query", "select 1", "--format", "parquet"], 2, "--output answer.parquet"),
         (["query", "select 1", "--limit", "-1"], 2, "--limit"),
         (["query", "select 1", "--limit", f"{10**23}"], 2, "--limit"),
         (["query", "select 1", "--timeout", "soon"], 2, "--timeout must be a time above 0"),
-        (["query", "select 1 as a, 2 as a", "--json"], 1, "columns must have names of their own; a stands twice"),
+        (["query", "select 1 as a, 2 as a", "--json"], 2, "columns must have names of their own; a stands twice"),
         (["query", "select 1", "--output", "nowhere/answer.csv"], 1, "must be written to nowhere/answer.csv"),
         (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
     ],

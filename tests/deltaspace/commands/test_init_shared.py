@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import rotation
 
 import deltaspace
 from deltaspace.commands.main import main
@@ -25,8 +26,6 @@ KINDS = {
     "webnlg": ("data_to_text", "modified_triple_sets", "references"),
 }
 QUICK = ("sick", "user_instructions_chat")
-LAUNCHED = ("sick", "user_instructions_chat", "e2e_nlg")
-"""A sample: a pair of texts, a chat, and data with several references."""
 
 
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
@@ -50,7 +49,7 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
-@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("name", rotation.parts(sorted(KINDS)))
 def test_a_study_that_init_wrote_is_launched(
     name: str,
     tmp_path: Path,
@@ -63,5 +62,5 @@ def test_a_study_that_init_wrote_is_launched(
     file = deltaspace.init(DATA / name, backbone=backbone, budget="1%", takes_steps=False)
     small = ["training.steps=2", "task.validation_examples=4", "search.published=none", "pruning.first_rung_steps=null"]
     settings = [part for setting in small for part in ("--set", setting)]
-    assert main(["launch", str(file), "--trials", "1", "--backend", "inline", "--pack", "1", *settings]) == 0
+    assert main(["launch", str(file), "--trials", "2", "--backend", "inline", "--pack", "1", *settings]) == 0
     assert " validation, " in capsys.readouterr().err

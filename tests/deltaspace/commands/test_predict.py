@@ -202,7 +202,8 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         (("--text", "text"), 1, "the text must be in 2 keys, as text, about; got text."),
         (("--batch-size", "0"), 2, "--batch-size"),
         (("--output", "nowhere/out.jsonl"), 1, "predictions must go to a folder that exists; there is no nowhere."),
-        (("--input", "nowhere.jsonl"), 1, "the input must be a file; there is no nowhere.jsonl."),
+        (("--input", "nowhere.jsonl"), 2, "the input must be a file; there is no nowhere.jsonl."),
+        (("--batch-size", f"1{30 * '0'}"), 2, "is not in the range 1<=x<=1000000."),
         (("--backbone", "embedded"), 1, "the delta must be attached to the backbone it was trained on"),
     ],
 )

@@ -51,8 +51,9 @@ def test_whole_numbers_from_one_are_parameters(written: str | float, absolute: i
         ("0%", "above 0% and at most 100% of the backbone; got 0.0000%"),
         ("-1%", "above 0% and at most 100% of the backbone; got -1.0000%"),
         ("101%", "above 0% and at most 100% of the backbone; got 101.0000%"),
-        (0, "at least 1 parameter; got 0"),
-        ("-600000", "at least 1 parameter; got -600000"),
+        (0, "from 1 to 1,000,000,000,000,000 parameters; got 0"),
+        ("-600000", "from 1 to 1,000,000,000,000,000 parameters; got -600,000"),
+        ("1e16", "from 1 to 1,000,000,000,000,000 parameters; got 10,000,000,000,000,000"),
     ],
 )
 def test_what_is_no_budget_is_refused_in_one_line(written: str | float, message: str) -> None:
