@@ -1,12 +1,15 @@
 """Looks a study over before it is launched: data, noise, speed, size, machine; nothing is recorded."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
+from studies.fleet.probing import ClusterFacts, cluster_facts
+from studies.fleet.tune import cluster_address
 from studies.foresight.data import DataFacts, data_facts
 from studies.foresight.forecast import Forecast, Workload, forecast
-from studies.foresight.machine import Machine, this_machine
+from studies.foresight.machine import Machine, on_cluster, this_machine
 from studies.foresight.noise import noise_warning_of
 from studies.foresight.speed import Speed, measured_speed
 from studies.launching import opening_of, prepared
@@ -25,6 +28,7 @@ class Check:
         budget: Most stored parameters of a trial.
         workload: What the study has to do.
         plan: Lines on what will come to nothing, as a launch says them.
+        cluster: The nodes that workers would be on; None without a cluster.
     """
 
     specification: Specification
@@ -36,12 +40,14 @@ class Check:
     backbone_parameters: int
     workload: Workload
     plan: tuple[str, ...]
+    cluster: ClusterFacts | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may spoil the study, a line each; none if all is well."""
         noise = noise_warning_of(self.data)
-        return (*self.data.warnings, *((noise,) if noise else ()), *self.plan)
+        nodes = () if self.cluster is None else self.cluster.warnings
+        return (*self.data.warnings, *((noise,) if noise else ()), *self.plan, *nodes)
 
 
 def check(specification: Specification, *, takes_steps: bool = True) -> Check:
@@ -54,12 +60,16 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     Raises:
         RunnerError: If the backbone or the task cannot be had.
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
+        LaunchError: If there is a cluster that does not take this machine in.
     """
     shape = shape_of(config_of(specification.backbone))
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     task = prepared(specification)
+    cluster = _cluster(specification)
     machine = this_machine(specification.fleet)
+    if cluster is not None:
+        machine = on_cluster(machine, specification.fleet, cluster)
     speed = measured_speed(specification, task, space, machine) if takes_steps else None
     work = Workload(
         trials=specification.trials,
@@ -79,4 +89,16 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         backbone_parameters=shape.parameters,
         workload=work,
         plan=outlook(space, opening_of(specification, task), trials=specification.trials),
+        cluster=cluster,
+    )
+
+
+def _cluster(specification: Specification) -> ClusterFacts | None:
+    """The cluster that a launch would use; None for a Ray of its own, or none."""
+    address = None if specification.fleet.backend == "inline" else cluster_address()
+    if address is None:
+        return None
+    backbone = Path(specification.backbone).expanduser()
+    return cluster_facts(
+        address, folder=specification.artefact_folder(), backbone=str(backbone.resolve()) if backbone.is_dir() else ""
     )

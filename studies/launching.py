@@ -22,7 +22,7 @@ from studies.errors import (
     UnknownStudyError,
 )
 from studies.fleet import BACKENDS
-from studies.fleet.backend import FleetOptions, Observer, RunnerFactory, Watch
+from studies.fleet.backend import Observer, RunnerFactory, Watch, options_of
 from studies.fleet.interrupts import Interrupts
 from studies.fleet.runners import TorchRunnerFactory
 from studies.foresight.data import data_facts
@@ -416,15 +416,7 @@ def _run(specification: Specification, study: StudyRecord, plan: StudyPlan, wish
         task=specification.task,
         precision=specification.training.precision,
     )
-    options = FleetOptions(
-        workers=None if fleet.workers == "auto" else int(fleet.workers),
-        pack=None if fleet.pack == "auto" else int(fleet.pack),
-        time_budget_seconds=fleet.time_budget,
-        gpus=None if fleet.gpus == "auto" else int(fleet.gpus),
-        cpus=None if fleet.cpus == "auto" else int(fleet.cpus),
-        accelerator=fleet.accelerator,
-        snapshot_seconds=fleet.snapshot_every or math.inf,
-    )
+    options = options_of(fleet)
     backend = BACKENDS[fleet.backend]
     while True:
         try:

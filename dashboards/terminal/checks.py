@@ -109,7 +109,12 @@ def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
 def _machine_rows(found: Check) -> Iterator[tuple[str, str]]:
     machine = found.machine
     gpus = ", ".join(f"{name} ({bytes_text(size)})" for name, size in machine.gpus) or "no GPU"
-    yield "computes on", f"{machine.cores} cores, {gpus}"
+    yield "computes on" if found.cluster is None else "this machine", f"{machine.cores} cores, {gpus}"
+    if found.cluster is not None:
+        nodes = [one.node for one in found.cluster.nodes]
+        cores, count = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+        kinds = ", ".join(sorted({kind for node in nodes for kind in node.accelerators}))
+        yield "cluster", f"{len(nodes)} nodes with {cores} cores and {count} GPUs{f' ({kinds})' if kinds else ''}"
     yield "workers", f"{machine.workers}, {machine.threads} threads each; {machine.fleet}"
     if found.specification.fleet.time_budget is not None:
         yield "time budget", duration_text(found.specification.fleet.time_budget)

@@ -24,7 +24,8 @@ def command(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool
 
     STUDY.yaml is a study file or the name of a shipped example. Its data is read and made into tokens, and some trials
     are trained for a few seconds, which tells what the whole takes here. Nothing is recorded. What a constant
-    prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said.
+    prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said. Where
+    RAY_ADDRESS names a cluster, its nodes are tried: versions, folders, cores and GPUs.
     """
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show
@@ -45,6 +46,7 @@ def command(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool
             "trials": specification.trials,
             "steps": specification.training.steps,
             "machine": found.machine,
+            "cluster": found.cluster,
             "speed": found.speed,
             "forecast": found.forecast,
             "warnings": found.warnings,

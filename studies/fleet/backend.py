@@ -10,6 +10,7 @@ from typing import Protocol
 from studies.fleet.interrupts import Interrupts
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, TimeLeft
+from studies.specification.sections import Fleet
 from trial_runner.requests import PackRunner, TrainingPlan
 
 Observer = Callable[[Progress], None]
@@ -44,6 +45,19 @@ class FleetOptions:
     cpus: int | None = None
     accelerator: str | None = None
     snapshot_seconds: float = math.inf
+
+
+def options_of(fleet: Fleet) -> FleetOptions:
+    """The same as a study file has it."""
+    return FleetOptions(
+        workers=None if fleet.workers == "auto" else int(fleet.workers),
+        pack=None if fleet.pack == "auto" else int(fleet.pack),
+        time_budget_seconds=fleet.time_budget,
+        gpus=None if fleet.gpus == "auto" else int(fleet.gpus),
+        cpus=None if fleet.cpus == "auto" else int(fleet.cpus),
+        accelerator=fleet.accelerator,
+        snapshot_seconds=fleet.snapshot_every or math.inf,
+    )
 
 
 def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:

@@ -1,32 +1,14 @@
 """The nodes of a Ray cluster: which are there, which are about to leave, and what each has to give."""
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import ray
 
+from studies.fleet.places import Node
+
 _FRESH_SECONDS = 1.0
 _ACCELERATOR = "accelerator_type:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A node that is alive.
-
-    Attributes:
-        key: As Ray has it.
-        address: Of its machine.
-        cpus: Cores that Ray may give away, those in use included.
-        gpus: The same of GPUs.
-        accelerators: Kinds of its GPUs, as Ray names them.
-    """
-
-    key: str
-    address: str
-    cpus: int
-    gpus: int
-    accelerators: frozenset[str] = frozenset()
 
 
 class Nodes:

@@ -5,10 +5,28 @@ from dataclasses import dataclass, replace
 
 from studies.errors import LaunchError
 from studies.fleet.backend import FleetOptions
-from studies.fleet.nodes import Node
 
 _A_LITTLE = 0.001
 """Of a kind of accelerator, as Ray counts kinds: enough to be placed on a node that has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node that is alive.
+
+    Attributes:
+        key: As Ray has it.
+        address: Of its machine.
+        cpus: Cores that Ray may give away, those in use included.
+        gpus: The same of GPUs.
+        accelerators: Kinds of its GPUs, as Ray names them.
+    """
+
+    key: str
+    address: str
+    cpus: int
+    gpus: int
+    accelerators: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

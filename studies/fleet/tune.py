@@ -46,7 +46,7 @@ _ENVIRONMENT = {
 
 def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
-    address = _address()
+    address = cluster_address()
     mark = None if address is None else FolderMark.new(plan.artefacts)
     with launch_folder() as folder, nullcontext() if mark is None else mark.laid():
         order = Order(
@@ -63,7 +63,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, wat
             return _Supervisor(driver, order, watch).run()
 
 
-def _address() -> str | None:
+def cluster_address() -> str | None:
     """The Ray that the user names by ``RAY_ADDRESS``; None for one of the launch's own.
 
     Raises:

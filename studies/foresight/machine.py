@@ -1,10 +1,12 @@
 """What a launch finds to compute with: cores, GPUs, Ray; and how it divides them among workers."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from studies.fleet.backend import asked_threads
+from studies.fleet.backend import asked_threads, options_of
+from studies.fleet.places import share_of
+from studies.fleet.probing import ClusterFacts
 from studies.specification.sections import Fleet
 
 
@@ -43,6 +45,21 @@ def this_machine(fleet: Fleet) -> Machine:
         workers=workers,
         threads=min(threads, asked_threads() or threads),
         fleet="one process" if is_inline else ray,
+    )
+
+
+def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine:
+    """The same with the workers that a cluster holds.
+
+    Raises:
+        LaunchError: If there are fewer GPUs than workers.
+    """
+    nodes, options = [one.node for one in cluster.nodes if not one.problem], options_of(fleet)
+    share = share_of(nodes, options, is_own=False)
+    return replace(
+        machine,
+        workers=options.workers or max(1, share.room(nodes)),
+        threads=max(1, min(share.cores, asked_threads() or share.cores)),
     )
 
 

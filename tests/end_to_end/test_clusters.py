@@ -12,6 +12,7 @@ import pytest
 from support.cluster import Cluster, has_own_disks
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
 
+from studies.fleet.probing import cluster_facts
 from studies.store.ledger import Ledger
 from studies.store.records import AttemptRecord, EventRecord
 
@@ -105,6 +106,15 @@ def test_a_node_that_is_drained_lays_its_trials_aside(cluster, new_study, tmp_pa
     check_at_rest(study)
     assert [event.text for event in recorded(study)[1] if event.kind == "lost"]
     assert all("laid aside" in event.text for event in recorded(study)[1] if event.kind == "lost")
+
+
+def test_a_check_before_a_launch_asks_every_node(cluster, new_study, tmp_path):
+    cluster.any_other()
+    new_study(1)  # a launch's environment
+    facts = cluster_facts(cluster.address, folder=tmp_path / "to come", backbone=str(tmp_path))
+    assert facts.warnings == ()
+    assert len(facts.nodes) == sum(node.process.poll() is None for node in cluster.nodes)
+    assert all(one.node.cpus == 1 for one in facts.nodes)
 
 
 def test_workers_are_where_the_gpus_are(cluster, new_study):

@@ -7,8 +7,7 @@ import pytest
 
 from studies.errors import LaunchError
 from studies.fleet.growth import Failures, Growth
-from studies.fleet.nodes import Node
-from studies.fleet.places import Share
+from studies.fleet.places import Node, Share
 from studies.fleet.tune_worker import MOVES
 
 

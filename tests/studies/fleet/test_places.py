@@ -4,8 +4,7 @@ import pytest
 
 from studies.errors import LaunchError
 from studies.fleet.backend import FleetOptions
-from studies.fleet.nodes import Node
-from studies.fleet.places import Share, share_of
+from studies.fleet.places import Node, Share, share_of
 
 KINDS = frozenset({"H200"})
 
