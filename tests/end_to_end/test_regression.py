@@ -54,6 +54,7 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
     return "alike"
 
 
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_a_regression_goes_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["show", study]) == 0
@@ -65,7 +66,8 @@ def test_a_regression_goes_all_the_way(study: str, tmp_path: Path, capsys: pytes
     answers = {}
     for form in ("deltaspace", "merged", "peft"):
         folder, out = tmp_path / form, tmp_path / f"{form}.jsonl"
-        assert main(["export", study, LORA, str(folder), "--format", form]) == 0
+        how = ["--merge"] if form == "merged" else ["--format", form]
+        assert main(["export", study, LORA, str(folder), *how]) == 0
         assert "It predicts a number, `relatedness`." in (folder / "README.md").read_text()
         assert "answers = logits.squeeze(-1).tolist()" in (folder / "README.md").read_text()
         assert main(["predict", str(folder), "--input", str(asked), "--output", str(out)]) == 0
