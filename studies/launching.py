@@ -38,11 +38,11 @@ from studies.outlook import outlook
 from studies.search.opening import Opening
 from studies.specification import Specification, difference
 from studies.store.address import StorageAddress
+from studies.store.files import lost_weights
 from studies.store.holding import LaunchName
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
 from studies.store.roles import superuser
-from studies.verifying import lost_weights
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared

@@ -13,10 +13,9 @@ from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.specification.sections import Search
-from studies.store.files import broken_files
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.store.records import StudyKind, StudyRecord, TrialRecord
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
@@ -44,13 +43,6 @@ def verify(ledger: Ledger, name: str) -> list[str]:
         return found
     proposer = replayed(ledger, study, space, specification.search)
     return list(replay_violations(ledger, study.id, proposer))
-
-
-def lost_weights(ledger: Ledger, study: StudyRecord) -> list[ArtefactRecord]:
-    """The weights of complete trials whose file is gone or changed; who wants them must train the trial anew."""
-    complete = {trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])}
-    weights = [one for one in ledger.artefacts(study.id) if one.kind == "delta" and one.trial in complete]
-    return [artefact for artefact, _ in broken_files(study, weights)]
 
 
 def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Iterator[str]:

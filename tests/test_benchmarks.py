@@ -246,3 +246,12 @@ def test_the_benchmark_of_packs_runs() -> None:
         "by at most",
     ):
         assert words in done.stdout
+
+
+@pytest.mark.slow
+def test_most_steps_of_a_pruned_search_would_be_replayed() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "replays.py"), "--quick"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("aim 84% met") == 3, done.stdout

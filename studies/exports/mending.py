@@ -12,9 +12,9 @@ from studies.fleet.backend import RunnerFactory
 from studies.keeping.artefacts import describe_file
 from studies.specification.recorded import recorded_specification
 from studies.store.belonging import is_own_file
+from studies.store.files import lost_weights
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, StudyKind
-from studies.verifying import lost_weights
 from trial_runner.requests import Reading
 
 

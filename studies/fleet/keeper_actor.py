@@ -3,21 +3,20 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.fleet.nodes import CrewNodes
-from studies.keeping.answering import Answering
-from studies.keeping.artefacts import give_file, take_file
-from studies.keeping.beside import Beside
-from studies.keeping.joined import JoinedKeeper, open_keeper
-from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
-from studies.store.patience import Patience
+
+if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
+    from studies.keeping.joined import JoinedKeeper
+    from studies.keeping.keeper import StudyKeeper
+    from studies.store.patience import Patience
 
 PULSE = "pulse"
 """Answered beside all other calls, also while the keeper waits for its database."""
@@ -85,15 +84,25 @@ class KeeperActor:
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
     def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
         """See `studies.fleet.trial_files.Carrier`."""
+        from studies.keeping.artefacts import take_file
+
         return str(take_file(self._plan.artefacts, trial, attempt, name, content))
 
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
     def give_file(self, path: str) -> bytes | None:
         """See `studies.fleet.trial_files.Carrier`."""
+        from studies.keeping.artefacts import give_file
+
         return give_file(self._plan.artefacts, path)
 
-    def _taken_over(self) -> StudyKeeper | JoinedKeeper:
+    def _taken_over(self) -> "StudyKeeper | JoinedKeeper":
         """The study's keeper, unless another launch has taken it over since this one began."""
+        from studies.keeping.answering import Answering
+        from studies.keeping.beside import Beside
+        from studies.keeping.joined import open_keeper
+        from studies.keeping.keeper import StudyKeeper
+        from studies.store.patience import Patience
+
         if self._error is not None:
             raise self._error
         patience = Patience(seconds=self._plan.patience_seconds, tell=self._tell, is_over=lambda: bool(self._stop))
@@ -112,7 +121,7 @@ class KeeperActor:
         self._waits_for = text
 
 
-def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: Patience) -> None:
+def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience") -> None:
     """See that nobody has taken the study over since this launch did, if it ever did.
 
     Raises:

@@ -3,9 +3,13 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from studies.store.belonging import is_own_file, is_there
-from studies.store.records import ArtefactRecord, StudyRecord
+from studies.store.records import ArtefactRecord, StudyRecord, TrialState
+
+if TYPE_CHECKING:
+    from studies.store.ledger import Ledger
 
 
 def broken_files(study: StudyRecord, artefacts: Iterable[ArtefactRecord]) -> Iterator[tuple[ArtefactRecord, str]]:
@@ -14,6 +18,13 @@ def broken_files(study: StudyRecord, artefacts: Iterable[ArtefactRecord]) -> Ite
         problem = _problem(study, artefact)
         if problem:
             yield artefact, problem
+
+
+def lost_weights(ledger: "Ledger", study: StudyRecord) -> list[ArtefactRecord]:
+    """The weights of complete trials whose file is gone or changed; who wants them must train the trial anew."""
+    complete = {trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])}
+    weights = [one for one in ledger.artefacts(study.id) if one.kind == "delta" and one.trial in complete]
+    return [artefact for artefact, _ in broken_files(study, weights)]
 
 
 def _problem(study: StudyRecord, artefact: ArtefactRecord) -> str:
