@@ -78,12 +78,12 @@ def _rows(knowledge: Knowledge, table: str) -> list[Best]:
         key = _key_of_draw(knowledge, genes, table)
         if key is not None:
             asked.setdefault(key, []).append(knowledge.tuned(genes))
+    trials = _trials(knowledge.history, table)
+    for key, some in _trials(knowledge.leading, table).items():
+        # also what the space has so seldom that it was not drawn
+        asked.setdefault(key, []).extend(knowledge.candidates(some))
     if not asked:
         return []
-    trials = _trials(knowledge.history, table)
-    leading = _trials(knowledge.leading, table)
-    for key, some in asked.items():
-        some += knowledge.candidates(leading.get(key, []))
     best = [_best_of(knowledge, some) for some in asked.values()]
     means, covariance = knowledge.joint(best)
     leader = int(np.argmax(means))

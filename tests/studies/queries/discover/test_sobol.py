@@ -41,3 +41,9 @@ def test_groups_of_pure_noise_explain_nothing() -> None:
     assert shares.mean() < 0.06
     constant = total(scores, scores)
     assert constant.max() == 0.0
+
+
+def test_the_noise_of_groups_is_taken_off_as_analysis_of_variance_has_it() -> None:
+    # between groups 3 * 4 + 3 * 4 = 24; within 4 over 6 - 2 degrees of freedom, so 1; of all 28
+    found = first_order(np.array([[1.0, 2.0, 3.0, 5.0, 6.0, 7.0]]), np.array([0, 0, 0, 1, 1, 1]))
+    assert found[0] == pytest.approx((24 - 1) / 28)
