@@ -28,7 +28,9 @@ class Training:
         steps: Optimiser steps of a full trial.
         batch_size: Examples of a step.
         head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
-        warmup_fraction: Share of the steps over which learning rates rise from 0; then they fall linearly to 0.
+        warmup_fraction: Share of the steps over which learning rates rise from 0.
+        schedule: What they do then: ``linear`` falls to 0 in a line, ``cosine`` along half a wave (Loshchilov & Hutter
+            2017, one period), ``constant`` stays.
         weight_decay: Decoupled (AdamW), of deltas and head.
         betas: Decay rates of AdamW's two moments.
         clip_norm: Largest global norm of a trial's gradient; null leaves it as it is.
@@ -39,6 +41,7 @@ class Training:
     batch_size: Annotated[Size, Field(le=1_000_000)] = 32
     head_learning_rate: Positive = 1.0e-3
     warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
     weight_decay: Annotated[Number, Field(ge=0)] = 0.0
     betas: Annotated[tuple[float, float], BeforeValidator(_betas)] = (0.9, 0.999)
     clip_norm: Positive | None = 1.0

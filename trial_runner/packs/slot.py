@@ -17,19 +17,28 @@ from trial_runner.deltas.whole_model import GATE_RATE_FACTOR
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.requests import TrialRequest
 from trial_runner.seeds import derived_seed
+from trial_runner.training import Training
 
 
-def learning_rate_factor(step: int, *, steps: int, warmup_fraction: float) -> float:
-    """Share of the peak learning rate at a step: linear from 0 over the warm-up, then linear to 0 at ``steps``.
+def learning_rate_factor(step: int, training: Training) -> float:
+    """Share of the peak learning rate at a step: linear from 0 over the warm-up, then as the schedule says.
 
     Args:
         step: Index of the step, from 0.
-        warmup_fraction: Share of them that warms up.
+        training: Of so many steps, with a warm-up and a schedule.
     """
-    warmup_steps = math.ceil(warmup_fraction * steps)
+    steps = training.steps
+    warmup_steps = math.ceil(training.warmup_fraction * steps)
     if step < warmup_steps:
         return (step + 1) / (warmup_steps + 1)
-    return (steps - step) / (steps - warmup_steps)
+    left = (steps - step) / (steps - warmup_steps)
+    match training.schedule:
+        case "linear":
+            return left
+        case "cosine":
+            return (1 - math.cos(math.pi * left)) / 2
+        case "constant":
+            return 1.0
 
 
 @dataclass(slots=True)
@@ -99,7 +108,7 @@ class TrialSlot:
     def learning_rates(self, ahead: int = 0) -> tuple[float, float, float]:
         """Of attention, FFN and head at the next step, or some steps ahead of it."""
         rates, plan = self.request.learning_rates, self.request.plan
-        factor = learning_rate_factor(self.step + ahead, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        factor = learning_rate_factor(self.step + ahead, plan)
         return (rates.attention or 0.0) * factor, (rates.ffn or 0.0) * factor, rates.head * factor
 
     @contextmanager
@@ -132,7 +141,7 @@ class TrialSlot:
         norm = float(nn.utils.clip_grad_norm_(self.parameters, largest))
         if not math.isfinite(norm):
             return f"the gradient norm is {norm} at step {self.step + 1}"
-        factor = learning_rate_factor(self.step, steps=plan.steps, warmup_fraction=plan.warmup_fraction)
+        factor = learning_rate_factor(self.step, plan)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * factor
         self.optimizer.step()

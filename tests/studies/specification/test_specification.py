@@ -177,7 +177,8 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         ({"steps": 3}, "steps: unknown key; did you mean 'training.steps'?"),
         (
             {"fleet": {"zzz": 3}},
-            "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, stuck_after, artefacts",
+            "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, gpus, cpus, accelerator, "
+            "snapshot_every, stuck_after, artefacts",
         ),
         ({3: "x"}, "the file: keys must be text; got 3"),
     ],
@@ -216,7 +217,7 @@ QUESTIONS = {"kind": "question_answering", "folder": "."}
 @pytest.mark.parametrize(
     ("task", "line"),
     [
-        ({"kind": "translatoin"}, "task.kind: must be 'classification', 'summarisation', "),
+        ({"kind": "translatoin"}, "task.kind: must be 'classification', 'regression', 'summarisation', "),
         ({"metric": "blue"}, "task.metric: must be among accuracy, f1, .* got 'blue'; did you mean 'bleu'"),
         ({"metric": "rouge1"}, "task: metric of a translation task must be one of bleu, .* got 'rouge1'"),
         ({"metrics": ["chrf"]}, "task: metrics must contain the metric 'bleu'; got chrf"),

@@ -19,6 +19,7 @@ from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import Failure, LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
+from trial_runner.training import Training
 
 STEPS = 20
 PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(5, 10, STEPS), weight_decay=0.01)
@@ -154,8 +155,43 @@ def test_training_equals_an_independent_loop(runner: TorchRunner) -> None:
 
 
 def test_the_schedule_rises_linearly_and_falls_to_zero() -> None:
-    factors = [learning_rate_factor(step, steps=10, warmup_fraction=0.2) for step in range(10)]
+    factors = [learning_rate_factor(step, Training(steps=10, warmup_fraction=0.2)) for step in range(10)]
     assert factors == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
+def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule: str) -> None:
+    """With a warm-up, theirs begins at a rate of 0, which is a step without learning; ours does not."""
+    from transformers import get_scheduler
+
+    training = Training(steps=12, warmup_fraction=0.0, schedule=schedule)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    theirs = get_scheduler(schedule, optimizer, num_warmup_steps=0, num_training_steps=12)
+    for step in range(12):
+        assert learning_rate_factor(step, training) == pytest.approx(theirs.get_last_lr()[0], abs=1e-12)
+        optimizer.step()
+        theirs.step()
+
+
+@pytest.mark.parametrize(("schedule", "last"), [("cosine", (1 - math.cos(math.pi / 8)) / 2), ("constant", 1.0)])
+def test_other_schedules_warm_up_alike_and_follow_from_the_peak(schedule: str, last: float) -> None:
+    training = Training(steps=10, warmup_fraction=0.2, schedule=schedule)
+    factors = [learning_rate_factor(step, training) for step in range(10)]
+    assert factors[:3] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert factors[-1] == pytest.approx(last)
+    assert factors[2:] == sorted(factors[2:], reverse=True)
+
+
+def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner: TorchRunner) -> None:
+    changed: dict[str, list[float]] = {}
+    for schedule in ("linear", "constant"):
+        asked = request(runner, 0)
+        plan = dataclasses.replace(asked.plan, schedule=schedule)
+        pack = runner.open_pack(1)
+        pack.admit(dataclasses.replace(asked, plan=plan))
+        (reading,) = [one for one in pack.advance(STEPS) if isinstance(one, Reading)][-1:]
+        changed[schedule] = [reading.train_loss, reading.metrics["validation_loss"]]
+    assert changed["linear"] != changed["constant"]
 
 
 @pytest.mark.parametrize("rate", [0.0, math.inf, math.nan])

@@ -21,6 +21,7 @@ from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.seeds import derived_seed
+from trial_runner.training import Training
 
 STEPS = 7
 HALF = 4
@@ -191,7 +192,7 @@ def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, t
         torch.nn.utils.clip_grad_norm_([change, alpha, tensor_alpha, *head], 1.0)
         for optimizer in (plain, gates):
             for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * learning_rate_factor(step, steps=STEPS, warmup_fraction=0.06)
+                group["lr"] = group["peak"] * learning_rate_factor(step, Training(steps=STEPS, warmup_fraction=0.06))
             optimizer.step()
         losses.append(float(loss.detach()))
     return losses, {"change": change, "alpha": alpha, "tensor_alpha": tensor_alpha}
