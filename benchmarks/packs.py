@@ -10,9 +10,11 @@ Three arms train the same trials with the same seeds on the same data, all steps
 (b) this library's loop, packs of one trial in one process; admission, first steps and evaluation count;
 (c) packs of 2 to 32; the same count.
 
-The trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as
-many processes as there are cores, with one thread each, so that throughputs are those of the whole machine; on a GPU
-every arm has one. The default takes most of an hour on two cores; fewer --packs, --alone and --steps are shorter.
+Every arm is run without dropout and with a tenth of it, which real backbones are trained with (--dropout). The
+trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as many
+processes as there are cores, with one thread each, so that throughputs are those of the whole machine; on a GPU every
+arm has one. The default takes most of two hours on two cores; fewer --packs, --dropout, --alone and --steps are
+shorter.
 
 A CPU's speed changes within minutes, so there the arms take turns of a few steps. A GPU's memory would not hold all
 arms at once; there they follow one another, for several rounds, whose medians are shown.
@@ -22,6 +24,7 @@ adapters, and over that of one adapter with all rows.
 """
 
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -31,7 +34,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from pack_arms.material import new_backbone
+from pack_arms.material import dropping, new_backbone
 from pack_arms.mix import describe
 from pack_arms.prediction import fit_lines, large_lines
 from pack_arms.rounds import Plan, Round, run_round
@@ -57,6 +60,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--width", type=int, default=_BASE_WIDTH, help=f"of a random RoBERTa (default {_BASE_WIDTH})")
     add("--layers", type=int, default=_BASE_LAYERS, help=f"of a random RoBERTa (default {_BASE_LAYERS})")
     add("--tokens", type=_numbers, metavar="T,…", help="of a text (default 24 on a CPU, 32,128 on a GPU)")
+    add(
+        "--dropout",
+        type=_shares,
+        metavar="P,…",
+        default=(0.0, 0.1),
+        help="of the backbone (default 0,0.1: all arms twice)",
+    )
     add("--batch", type=int, help="examples of a trial's step (default 16 on a CPU, 32 on a GPU)")
     add("--steps", type=int, default=200, help="of a trial (default 200)")
     add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="default 2,4,8,16,32")
@@ -79,7 +89,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
-    """What to compare, a plan for each number of tokens."""
+    """What to compare, a plan for each number of tokens and share of dropout."""
     has_gpu = torch.cuda.is_available() if arguments.device == "auto" else arguments.device == "cuda"
     name = arguments.backbone or ("random" if has_gpu else _EMBEDDED)
     lengths = arguments.tokens or ((32, _LONG_TOKENS) if has_gpu else (24,))
@@ -87,10 +97,12 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
     if name == "random":
         new_backbone(folder, width=arguments.width, layers=arguments.layers, tokens=max(lengths))
     packs = tuple(sorted(arguments.packs))
-    for tokens in lengths:
+    for tokens, share in itertools.product(lengths, arguments.dropout):
+        own = scratch / f"dropout {share:g}" / folder.name
         setting = Setting(
             device="cuda" if has_gpu else "cpu",
-            backbone=str(folder),
+            backbone=str(own if own.exists() else dropping(folder, own, share)),
+            dropout=share,
             embedded_task=name == _EMBEDDED,
             tokens=tokens,
             batch_size=arguments.batch or (32 if has_gpu else 16),
@@ -142,8 +154,8 @@ def _shape_line(plan: Plan) -> str:
     setting, shape = plan.setting, plan.setting.shape()
     return (
         f"{shape.encoder_layers} layers of width {shape.width}, batch {setting.batch_size} x {setting.tokens} tokens, "
-        f"{setting.steps} steps in {plan.turns} turns; an arm has {plan.workers} processes at a time, "
-        f"{setting.threads} threads each"
+        f"dropout {setting.dropout:g}, {setting.steps} steps in {plan.turns} turns; an arm has {plan.workers} "
+        f"processes at a time, {setting.threads} threads each"
     )
 
 
@@ -160,6 +172,10 @@ def _about(first: Round) -> Iterator[str]:
 
 def _note(title: str, arm: str) -> None:
     print(f"{title}: {arm}", file=sys.stderr, flush=True)
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -198,6 +198,15 @@ def tiny_setting(arms: Any, folder: Path) -> Any:
     )
 
 
+def test_every_arm_has_the_dropout_that_is_asked_for(arms: Any, tmp_path: Path) -> None:
+    folder = arms("material").dropping(ROBERTA_BASE, tmp_path / "dropping", 0.3)
+    config, own = (json.loads((one / "config.json").read_text()) for one in (ROBERTA_BASE, folder))
+    changed = {name for name in own if own[name] != config[name]}
+    assert own["hidden_dropout_prob"] == own["attention_probs_dropout_prob"] == 0.3
+    assert changed == {"hidden_dropout_prob", "attention_probs_dropout_prob"}
+    assert shape_in(folder) == shape_in(ROBERTA_BASE)
+
+
 @pytest.mark.slow
 def test_a_worker_trains_a_mixed_pack_and_measures_it(arms: Any, tmp_path: Path) -> None:
     material, own = arms("material"), arms("own")
@@ -237,7 +246,10 @@ def test_the_benchmark_of_packs_runs() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "turn 2 of 2 done" in done.stderr
+    assert done.stdout.count("(a) alone") == 2, "all arms without dropout and with it"
     for words in (
+        "dropout 0,",
+        "dropout 0.1,",
         "(a) alone",
         "(b) own loop",
         "(c) pack of 2",

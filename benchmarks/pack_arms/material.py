@@ -80,6 +80,18 @@ def new_backbone(folder: Path, *, width: int, layers: int, tokens: int, vocabula
     return folder
 
 
+def dropping(source: Path, folder: Path, share: float) -> Path:
+    """A backbone that drops a share of what it computes wherever it can; its files are those of another."""
+    folder.mkdir(parents=True)
+    for path in source.iterdir():
+        if path.name != "config.json":
+            (folder / path.name).symlink_to(path.resolve())
+    config = json.loads((source / "config.json").read_text())
+    own = {name: share for name, value in config.items() if "drop" in name and isinstance(value, int | float)}
+    (folder / "config.json").write_text(json.dumps({**config, **own}))
+    return folder
+
+
 def _vocabulary(setting: Setting) -> int:
     return int(json.loads((Path(setting.backbone) / "config.json").read_text())["vocab_size"])
 

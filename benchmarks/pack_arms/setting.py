@@ -31,6 +31,7 @@ class Setting:
         steps: Of a trial.
         threads: Of a process.
         precision: Of products, ``fp32`` or ``bf16``.
+        dropout: Share that the backbone drops.
     """
 
     device: str
@@ -41,6 +42,7 @@ class Setting:
     steps: int
     threads: int
     precision: str = "fp32"
+    dropout: float = 0.0
 
     @property
     def plan(self) -> TrainingPlan:
