@@ -1,6 +1,6 @@
 """A worker with a pack: slots are refilled, trials go on from snapshots, and one bad trial harms no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,14 @@ from studies.errors import LaunchError
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
+from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
 from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
 from studies.verifying import replay_violations
+from trial_runner.requests import TrialRequest
 
 
 @pytest.fixture
@@ -209,3 +211,52 @@ def test_a_worker_returns_in_time_and_goes_on_with_the_trials_in_its_slots(new_p
         rounds += 1
     assert rounds > 1
     assert runner.admitted == [(0, 1), (1, 1)]
+
+
+class Overheard:
+    """A keeper, and what is handed in to it between two measurements."""
+
+    def __init__(self, keeper: StudyKeeper) -> None:
+        self._keeper = keeper
+        self.between: list[tuple[int, int]] = []
+
+    def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
+        if reports and all(report.reading is None and report.failure is None for report in reports):
+            assert free_slots == 0
+            self.between += [(one.trial, one.artefact.step) for one in reports if one.artefact is not None]
+        return self._keeper.exchange(worker, reports, free_slots)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._keeper, name)
+
+
+def test_snapshots_between_measurements_are_handed_in_and_change_no_trial(new_plan, keep, tmp_path, one_step_at_a_time):
+    plain = new_plan(f"sqlite:///{tmp_path / 'plain.db'}", study="plain")
+    worker_of(keep(plain), plain, TrivialRunner(), slots=2).work()
+    plan = new_plan()
+    keeper = Overheard(keep(plan))
+    worker_of(keeper, plan, TrivialRunner(), slots=2, snapshot_seconds=0.0).work()  # type: ignore[arg-type]
+    measured = set(plan.training.evaluate_at_steps)
+    ends = {trial.number: trial.steps for trial in recorded(plan)}
+    assert {(0, 1), (0, 2), (0, 3)} <= set(keeper.between)
+    assert all(step not in measured and step < ends[trial] for trial, step in keeper.between)
+    told = [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in recorded(plan)]
+    assert told == [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in recorded(plain)]
+    assert broken(plan, keeper._keeper) == []
+
+
+def test_a_trial_goes_on_from_a_snapshot_between_measurements(new_plan, keep, one_step_at_a_time):
+    plan = new_plan(target_trials=1)
+
+    def pull_the_plug(request: TrialRequest, step: int) -> None:
+        if (request.attempt, step) == (1, 3):
+            raise SystemError
+
+    keeper = keep(plan)
+    runner = TrivialRunner(on_step=pull_the_plug)
+    with pytest.raises(SystemError):
+        worker_of(keeper, plan, runner, snapshot_seconds=0.0).work()
+    keeper.crash("w/1", "lost")
+    worker_of(keeper, plan, runner, name="w/2").work()
+    assert runner.restored == [(0, 2, 2)]
+    assert [trial.score for trial in recorded(plan)] == [score_at(recorded(plan)[0].seed, 16)]
