@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster import Cluster, has_own_disks
+from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
 
 from studies.fleet.probing import cluster_facts
@@ -54,17 +54,6 @@ def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
     with Ledger.open(study.url, read_only=True) as ledger:
         key = ledger.study("trivial").id
         return ledger.attempts(key), ledger.events(key)
-
-
-def is_under_way(study: Study, workers: int) -> bool:
-    """Whether so many workers hold trials, each of which has a snapshot."""
-    if not study.recorded():
-        return False
-    with Ledger.open(study.url, read_only=True) as ledger:
-        key = ledger.study("trivial").id
-        held = [attempt for attempt in ledger.attempts(key) if attempt.ended_at is None]
-        kept = {artefact.trial for artefact in ledger.artefacts(key)}
-    return len({attempt.worker for attempt in held}) == workers and all(attempt.trial in kept for attempt in held)
 
 
 def test_trials_of_a_node_that_dies_go_on_elsewhere_and_a_new_node_is_used(cluster, new_study, tmp_path):

@@ -12,7 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.killed_study import TESTS, children
+from support.killed_study import TESTS, Study, children
+
+from studies.store.ledger import Ledger
 
 _RAY = str(Path(sys.executable).with_name("ray"))
 _START_SECONDS = 120.0
@@ -142,3 +144,14 @@ class Cluster:
             assert time.monotonic() < until, log.read_text()
             time.sleep(_LOOK_SECONDS)
         return node
+
+
+def is_under_way(study: Study, workers: int) -> bool:
+    """Whether so many workers hold trials, each of which has a snapshot."""
+    if not study.recorded():
+        return False
+    with Ledger.open(study.url, read_only=True) as ledger:
+        key = ledger.study("trivial").id
+        held = [attempt for attempt in ledger.attempts(key) if attempt.ended_at is None]
+        kept = {artefact.trial for artefact in ledger.artefacts(key)}
+    return len({attempt.worker for attempt in held}) == workers and all(attempt.trial in kept for attempt in held)
