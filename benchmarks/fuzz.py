@@ -24,6 +24,10 @@ ROOT = Path(__file__).parents[1]
 for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
     sys.path.insert(0, str(folder))
 
+from support import rotation  # noqa: E402
+
+rotation.begin()  # what tests share out over their runs is read when they are imported
+
 from fuzz_arms.damaged import Databases, Exports, Snapshots  # noqa: E402
 from fuzz_arms.lines import Lines  # noqa: E402
 from fuzz_arms.study_files import StudyFiles  # noqa: E402

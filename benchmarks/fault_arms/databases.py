@@ -1,5 +1,7 @@
 """Databases that restart, are away, locked, full, deleted, replaced, or of another version."""
 
+import contextlib
+import io
 import shutil
 import sqlite3
 import time
@@ -164,7 +166,8 @@ def _older(bench: Bench, *, version: int) -> Outcome:
     done = "SELECT number, state, score FROM trials JOIN studies ON studies.id = study_id WHERE name = 'middle' "
     before = set(earlier.rows(done + "AND ended_at IS NOT NULL"))
     began_at = time.monotonic()
-    code = earlier.launch("middle")
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        code = earlier.launch("middle")
     seconds = time.monotonic() - began_at
     wrong = [f"it ended with {code}"] if code else []
     if not before <= set(earlier.rows(done)):
