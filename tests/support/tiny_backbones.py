@@ -21,8 +21,8 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 
-_THROUGH_EVERYTHING = ("gemma2", "modernbert", "phi3")
-"""Families of which a run takes one through everything: sandwich norms, fused modules of an encoder, unequal slices."""
+_THROUGH_EVERYTHING = ("modernbert", "phi3")
+"""Families of which a run takes one through everything: fused modules of an encoder, and unequal slices."""
 
 _IN_TURN = (
     "mistral",
@@ -35,6 +35,7 @@ _IN_TURN = (
     "ernie4_5",
     "stablelm",
     "gemma",
+    "gemma2",
     "gemma3",
     "olmo2",
     "qwen3_moe",
@@ -53,7 +54,7 @@ EVERY_BACKBONE = (
 )
 EVERY_FAMILY = (*EVERY_BACKBONE, *rotation.parts(_IN_TURN))
 FEW_BACKBONES = ("roberta", "bart", "qwen3")
-DECODERS = ("gpt2", "llama", "qwen2", "qwen3", *({"gemma2", "phi3"} & {*EVERY_BACKBONE}))
+DECODERS = ("gpt2", "llama", "qwen2", "qwen3", *({"phi3"} & {*EVERY_BACKBONE}))
 ENCODER_DECODERS = ("bart", "mbart", "marian", "t5", "t5_gated")
 
 _LIKE_ANOTHER = ("bert", "electra", "mbart", "marian", "t5", "llama", "qwen2", *_THROUGH_EVERYTHING, *_IN_TURN)

@@ -73,7 +73,7 @@ class Group:
         self._slots = slots
         self._shared = shared
         # made once, and of slots, not of rows: recordings of steps read it for as long as they live
-        held = stack.tensors if shared is None or stack.tensors else shared.stack.tensors
+        held = stack.tensors or dict(first.form.shared.named_parameters())  # type: ignore[union-attr]
         self.index = torch.tensor(stack.places, device=next(iter(held.values())).device)
 
     @property

@@ -106,7 +106,7 @@ def merged_outputs(rig: Rig, deltas: DeltaSet, port: Port, change: Callable[[nn.
         module = module_at(rig, plain, sublayer, port)
         parameter = module.get_parameter(name)
         if isinstance(module, nn.Linear) and name == "weight":
-            tensor = tensor.T  # other modules store (in, out)
+            parameter = parameter.T  # other modules store (in, out)
         location = location_of(rig, sublayer, port)
         with torch.no_grad():
             parameter[..., location.columns(parameter.shape[-1])].add_(tensor)
