@@ -36,6 +36,15 @@ tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
 base = {auto_class}.from_pretrained(backbone{revision}, dtype="float32"{options})
 model = PeftModel.from_pretrained(base, {folder}).eval()
 """,
+    "adapters": """{imports}from adapters import AutoAdapterModel
+from transformers import {tokenizer}
+
+backbone = {backbone}
+tokenizer = {tokenizer}.from_pretrained(backbone{revision})
+model = AutoAdapterModel.from_pretrained(backbone{revision})
+model.load_adapter({folder}, use_safetensors=True, set_active=True)
+model.eval()
+""",
     "merged": """{imports}from transformers import {names}
 
 tokenizer = AutoTokenizer.from_pretrained({folder}{options})
@@ -154,7 +163,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     """The lines of Python that load the export of a classification and label two texts.
 
     Args:
-        kind: ``deltaspace``, ``peft`` or ``merged``.
+        kind: ``deltaspace``, ``peft``, ``adapters`` or ``merged``.
         labels: Name of each class, by index; one name is that of the number that a regression predicts.
     """
     auto_class, options, before, logits = "AutoModel", "", "", "logits = delta.logits(inputs)"
@@ -162,6 +171,8 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     if kind == "merged":
         auto_class, options = "AutoModelForSequenceClassification", ", trust_remote_code=True"
         logits = "logits = model(**inputs).logits"
+    elif kind == "adapters":
+        before, logits = 'mask = inputs["attention_mask"].unsqueeze(-1)\n', _MEAN
     elif kind == "peft":
         before = 'mask = inputs["attention_mask"].unsqueeze(-1)\n'
         if reading.stack is StackKind.ENCODER_DECODER:
@@ -224,6 +235,8 @@ def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, 
     return _LOAD[kind].format(
         imports=imports,
         names=", ".join(listed),
+        # the older transformers there does not know what the embedded tokenizer says it is
+        tokenizer="PreTrainedTokenizerFast" if place.backbone == python(BESIDE) else "AutoTokenizer",
         backbone=place.backbone,
         revision=revision,
         auto_class=auto_class,
@@ -242,15 +255,15 @@ def place_of(kind: str, backbone: str, folder: Path) -> Place:
     """Where an export finds its backbone.
 
     Args:
-        kind: ``deltaspace``, ``peft`` or ``merged``.
-        backbone: ``"embedded"``, which an adapter of peft has beside it; a folder; or a hub name.
+        kind: ``deltaspace``, ``peft``, ``adapters`` or ``merged``.
+        backbone: ``"embedded"``, which an adapter has beside it; a folder; or a hub name.
         folder: Of the export.
     """
     from trial_runner.export.origin import revision_of
 
     source = source_of(backbone)
     if backbone == EMBEDDED:
-        return Place(backbone=python(BESIDE) if kind == "peft" else _EMBEDDED, revision=None)
+        return Place(backbone=python(BESIDE) if kind in ("peft", "adapters") else _EMBEDDED, revision=None)
     if Path(source).is_dir():
         return Place(backbone=python(os.path.relpath(source, folder)), revision=None)
     return Place(backbone=python(source), revision=revision_of(backbone))

@@ -1,21 +1,23 @@
-"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of peft.
+"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of others.
 
-===============  ==============================================================================
-``trained``      what training left of a trial: deltas without padding, networks and moments
-``tensors``      the tensors that must be stored, and deltas made of them again
-``folders``      a folder that is there whole or not at all
-``facts``        what is said of an export in its JSON file
-``writing``      the project's own format
-``loading``      attaching an export to a freshly loaded backbone
-``heads``        the task head in files of its own
-``linear``       edits that are affine maps beside a linear layer
-``merging``      edits folded into the weights of a backbone
-``mean_pooled``  the classifier whose file stands beside merged weights
-``peft_format``  the configurations that peft can express
-``predictors``   what labels or writes with an export of any form
-===============  ==============================================================================
+===================  ============================================================================
+``trained``          what training left of a trial: deltas without padding, networks and moments
+``tensors``          the tensors that must be stored, and deltas made of them again
+``folders``          a folder that is there whole or not at all
+``facts``            what is said of an export in its JSON file
+``writing``          the project's own format
+``loading``          attaching an export to a freshly loaded backbone
+``heads``            the task head in files of its own
+``linear``           edits that are affine maps beside a linear layer
+``merging``          edits folded into the weights of a backbone
+``mean_pooled``      the classifier whose file stands beside merged weights
+``peft_format``      the configurations that peft can express
+``adapters_format``  those that AdapterHub's `adapters` can
+``predictors``       what labels or writes with an export of any form
+===================  ============================================================================
 """
 
+from trial_runner.export.adapters_format import unadaptable, write_adapters
 from trial_runner.export.facts import BackboneFacts
 from trial_runner.export.heads import load_head
 from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
@@ -36,6 +38,8 @@ __all__ = [
     "new_folder",
     "open_delta",
     "trained_delta",
+    "unadaptable",
+    "write_adapters",
     "write_delta",
     "write_facts",
     "write_merged",
