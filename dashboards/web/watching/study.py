@@ -25,7 +25,7 @@ REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
 """Errors that are meant for a user, so that their text is an answer."""
 
 _LEAST_SECONDS = 0.2
-_AT_ONCE = 3000
+_AT_ONCE = 1500
 """Trials that one look reads at most, so that no answer waits for all of a large study; the next look goes on."""
 
 _ONE_BY_ONE = 50
