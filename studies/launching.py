@@ -28,7 +28,7 @@ from studies.fleet.runners import TorchRunnerFactory
 from studies.foresight.data import data_facts
 from studies.foresight.noise import noise_warning_of
 from studies.keeping.artefacts import study_folder
-from studies.keeping.occupying import current_holder, occupied, placed, replaceable
+from studies.keeping.occupying import current_holder, occupied, placed, replaceable, running_launch
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing
 from studies.keeping.replicates import replicate_count
@@ -117,7 +117,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
         study = _create_or_continue(specification, ledger, shape)
         study = placed(study, ledger) if join else study
         counts = ledger.state_counts(study.id)
-        known = () if announce is None else (*_lost(ledger, study), *_role(ledger))
+        joined = _joined(ledger, study) if join else ()
+        known = () if announce is None else (*joined, *_lost(ledger, study), *_role(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         if announce is not None:
@@ -145,6 +146,12 @@ def _lost(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
         f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
         f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
     )
+
+
+def _joined(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
+    """For whom a launch works that joins, in a line."""
+    present = running_launch(study.name, ledger)
+    return () if present is None else (f"{present.words} runs the study; this launch works for it.",)
 
 
 def _role(ledger: Ledger) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from studies.keeping.machines import Machines, OneMachine
 from studies.keeping.messages import Answer, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import LAST, Progress, Standing, progress_before
+from studies.keeping.recalling import tally_of
 from studies.store.holding import LaunchName
 from studies.store.ledger import Ledger
 from studies.store.patience import Patience
@@ -304,4 +305,14 @@ class JoinedKeeper:
         ended = sum(count for state, count in counts.items() if state.is_terminal)
         self._is_done = ended == sum(counts.values()) and ended >= self._plan.target_trials
         if self._stands is not None:
-            self._stands = replace(self._stands, progress=replace(self._stands.progress, counts=counts))
+            readings = self._ledger.readings_by_trial(self._study.id)
+            tally = tally_of(self._plan, self._ledger.trials(self._study.id), readings)
+            seen = replace(
+                self._stands.progress,
+                counts=counts,
+                top=tally.top,
+                course=tally.course,
+                just_ended=tally.just_ended,
+                references=tally.references,
+            )
+            self._stands = replace(self._stands, progress=seen)

@@ -22,8 +22,8 @@ from studies.keeping.messages import Answer, Decision, Lease, Report, Verdict
 from studies.keeping.pace import Pace
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, RunningTrial, Standing
+from studies.keeping.recalling import is_by_loss, recalled, tally_of
 from studies.keeping.roster import OpenTrial, Roster
-from studies.keeping.tally import Tally
 from studies.keeping.upcoming import Upcoming
 from studies.search.direct import Course
 from studies.search.factored.from_ledger import loss_of
@@ -44,7 +44,6 @@ from studies.store.records import (
     TrialState,
 )
 from trial_runner.requests import Reading
-from trial_runner.tasks.measuring import PROXY_LOSS
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 MAX_CRASHES = 5
@@ -84,7 +83,6 @@ class StudyKeeper:
         self._ledger.recover(self._study.id, self._epoch)
         self._began_at = time.monotonic()
         self._pace = Pace()
-        self._tally = Tally(plan.training.steps, plan.constant_score)
         self._roster = Roster()
         self._clock = ListeningClock(plan.lease_seconds)
         self._counts = dict.fromkeys(TrialState, 0)
@@ -130,10 +128,8 @@ class StudyKeeper:
             self._counts[trial.state] += 1
             if not trial.state.is_terminal:
                 known = by_trial.get(trial.number, ())
-                self._roster.trials[trial.number] = _open(trial, known, losses.get(trial.number, 0))
-        for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
-            outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
-            self._tally.add(_open(trial, by_trial.get(trial.number, ())), outcome, is_here=False)
+                self._roster.trials[trial.number] = recalled(trial, known, losses.get(trial.number, 0))
+        self._tally = tally_of(plan, trials, by_trial)
 
     @property
     def study(self) -> StudyRecord:
@@ -486,7 +482,7 @@ class StudyKeeper:
                 open_trial.losses = self._crashes = 0
             self._pace.hear(time.monotonic(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
-            open_trial.is_by_loss = _is_by_loss([reading])
+            open_trial.is_by_loss = is_by_loss([reading])
 
     def _end(
         self,
@@ -543,24 +539,3 @@ class StudyKeeper:
 
     def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
         return lease_of(self._ledger, self._study, trial, attempt=attempt, plan=self._plan.training)
-
-
-def _is_by_loss(readings: Sequence[ReadingRecord]) -> bool:
-    """Whether the newest reading is scored by its loss in place of the metric."""
-    return bool(readings) and PROXY_LOSS in readings[-1].metrics
-
-
-def _ended_at(trial: TrialRecord) -> tuple[float, int]:
-    return (0.0 if trial.ended_at is None else trial.ended_at.timestamp()), trial.number
-
-
-def _open(trial: TrialRecord, readings: Sequence[ReadingRecord], losses: int = 0) -> OpenTrial:
-    """A trial of the ledger as it last was."""
-    return OpenTrial(
-        trial=trial,
-        attempt=trial.attempt,
-        step=trial.steps,
-        last_score=trial.last_score,
-        is_by_loss=_is_by_loss(readings),
-        losses=losses,
-    )

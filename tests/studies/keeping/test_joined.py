@@ -13,6 +13,7 @@ from support.trivial_runner import TrivialFactory, TrivialRunner
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.keeping.calls import reply_of
+from studies.keeping.progress import Progress
 from studies.launching import LaunchResult, launch
 from studies.store.ledger import Ledger
 from trial_runner.requests import TrialRequest
@@ -46,6 +47,8 @@ class Launches:
     def __init__(self, folder: Path, trials: int) -> None:
         self.study = Study(f"sqlite:///{folder / 'ledger.db'}", folder / "artefacts", "inline", trials)
         self.results: dict[str, LaunchResult | Exception] = {}
+        self.seen: dict[str, Progress] = {}
+        self.told: dict[str, list[str]] = {}
         self.threads: dict[str, threading.Thread] = {}
 
     def start(
@@ -64,7 +67,13 @@ class Launches:
         def run() -> None:
             try:
                 self.results[name] = launch(
-                    study, storage_url=self.study.url, factory=factory, lease_seconds=20, **wishes
+                    study,
+                    storage_url=self.study.url,
+                    factory=factory,
+                    lease_seconds=20,
+                    observer=lambda progress: self.seen.update({name: progress}),
+                    announce=lambda lines: self.told.update({name: list(lines)}),
+                    **wishes,
                 )
             except StudiesError as error:
                 self.results[name] = error
@@ -116,6 +125,11 @@ def test_two_launches_share_a_study_and_both_are_told_that_it_is_finished(tmp_pa
     assert joined.endswith(":inline")
     assert set(launches.workers()) == {"inline", joined}
     check_at_rest(launches.study)
+    first, second = launches.seen["first"], launches.seen["second"]
+    assert {one.number: one for one in second.just_ended} == {one.number: one for one in first.just_ended}
+    assert (second.top, second.counts) == (first.top, first.counts)
+    assert any("runs the study; this launch works for it." in line for line in launches.told["second"])
+    assert not any("works for it" in line for line in launches.told["first"])
     with Ledger.open(launches.study.url, read_only=True) as ledger:
         study = ledger.study("trivial").id
         assert len(ledger.keepers(study)) == 1
