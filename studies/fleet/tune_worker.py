@@ -5,6 +5,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from trial_runner.requests import PackRunner, TrainingPlan
 
 _STEP_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
+_BEATS_PER_MEETING = 10
 
 
 MOVES = "moves"
@@ -129,12 +131,15 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
         Of a worker that hangs nothing is heard, so that it is replaced.
         """
-        while not self._is_closed.wait(_HEARTBEAT_SECONDS):
+        for beat in count():
+            if self._is_closed.wait(_HEARTBEAT_SECONDS):
+                return
             moved_at = self._began_at if self._worker is None else self._worker.moved_at
             if time.monotonic() - moved_at > self._stuck_seconds:
                 continue
             try:
-                self._keeper.meet(self._name)
+                if beat % _BEATS_PER_MEETING == 0:  # the keeper may be another by now
+                    self._keeper.meet(self._name)
                 if self._keeper.heartbeat(self._name):
                     self._is_leaving.set()
             except StudiesError:

@@ -17,11 +17,11 @@ class Pulse:
     """A keeper that counts beats; and the moments between them, at which things happen."""
 
     def __init__(self) -> None:
-        self.beats = 0
+        self.beats = self.meetings = 0
         self.is_to_leave = self.is_to_move = False
 
     def meet(self, worker: str) -> None:
-        """Nobody waits for it."""
+        self.meetings += 1
 
     def heartbeat(self, worker: str) -> bool:
         self.beats += 1
@@ -75,6 +75,11 @@ def test_nothing_is_heard_of_a_worker_that_is_stuck_until_it_gets_on(trainable, 
     beat(trainable, [fine, stuck, lambda: (look(), stuck()), lambda: (look(), fine()), look])
     assert heard == [1, 1, 2]
     assert pulse.beats == 3
+
+
+def test_a_keeper_that_was_restarted_meets_it_again_though_not_at_every_beat(trainable, pulse):
+    beat(trainable, [lambda: None] * 21)
+    assert (pulse.beats, pulse.meetings) == (21, 3)
 
 
 def test_a_worker_that_loads_for_too_long_is_stuck_too(trainable, pulse):
