@@ -79,7 +79,7 @@ QWEN3_MOE = Family(
     model_types=("qwen3_moe",),
     read_shape=_qwen3_moe,
     ports=_ports,
-    example={**_EXAMPLE, "head_dim": 6, "num_experts": 4, "moe_intermediate_size": 10},
+    example={**_EXAMPLE, "head_dim": 6, "num_experts": 4, "moe_intermediate_size": 8},
 )
 MIXTRAL = Family(
     name="mixtral",

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.tiny_backbones import EVERY_FAMILY
+from support.tiny_backbones import EVERY_BACKBONE, EVERY_FAMILY
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import trial_runner.huggingface
@@ -87,7 +87,7 @@ def test_a_backbone_of_any_family_loads_without_a_word(tiny_backbone, family, ca
     assert tuple(capfd.readouterr()) == ("", "")
 
 
-@pytest.mark.parametrize("family", [family for family in EVERY_FAMILY if family not in ENCODERS])
+@pytest.mark.parametrize("family", [family for family in EVERY_BACKBONE if family not in ENCODERS])
 def test_the_language_model_of_a_backbone_is_that_backbone_with_a_head(tiny_backbone, tiny_language_model, family):
     backbone = load_backbone(str(tiny_backbone(family)))
     model = tiny_language_model(family)
