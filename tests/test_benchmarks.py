@@ -267,3 +267,14 @@ def test_most_steps_of_a_pruned_search_would_be_replayed() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("aim 84% met") == 3, done.stdout
+
+
+@pytest.mark.slow
+def test_the_plan_of_memory_is_held_against_the_allocator() -> None:
+    options = "--width 64 --layers 2 --tokens 32 --packs 2"
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "memory.py"), *options.split()], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("planned") == 2
+    assert "MISSED" not in done.stdout
