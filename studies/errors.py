@@ -8,6 +8,7 @@
     ├── UnknownTrialError     no trial of that number in the study
     ├── StudyChangedError     the study file differs from the one the study was begun with
     ├── StorageError          the database cannot be reached, opened or written
+    │   ├── DamagedError        it holds what nobody can have written
     │   ├── StorageUrlError     its address is none
     │   └── SchemaVersionError  its tables are of another version
     ├── FencedError           another keeper has taken the study over; nothing was written
@@ -16,6 +17,8 @@
     └── LaunchError           a study cannot be launched
         └── StudyHeldError      another launch runs it
 """
+
+from typing import Self
 
 
 class StudiesError(Exception):
@@ -42,6 +45,15 @@ class StudyChangedError(StudiesError, ValueError):
 
 class StorageError(StudiesError):
     """A database that cannot be reached, opened or written."""
+
+
+class DamagedError(StorageError):
+    """A database with a value that nobody can have written."""
+
+    @classmethod
+    def of(cls, kind: str, error: Exception) -> Self:
+        """Where a value must be of a kind and is not."""
+        return cls(f"the database must hold {kind} there; it is damaged ({error}). Restore it from a copy.")
 
 
 class StorageUrlError(StorageError, ValueError):

@@ -31,10 +31,16 @@ if TYPE_CHECKING:
     from studies.specification import Specification
 
 
+_MOST_DIGITS, _MOST_SHOWN = 12, 60
+
+
 def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     parts = [part.strip().replace("_", "") for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) >= 1 for part in parts):
-        raise click.BadParameter(f"must be whole numbers from 1, separated by commas; got {text!r}")
+    if not all(part.isdecimal() and len(part) <= _MOST_DIGITS and int(part) >= 1 for part in parts):
+        got = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+        raise click.BadParameter(
+            f"must be whole numbers from 1, of at most {_MOST_DIGITS} digits, separated by commas; got {got!r}"
+        )
     return tuple(int(part) for part in parts)
 
 

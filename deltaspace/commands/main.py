@@ -102,8 +102,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0 done, 1 failed, 2 misused, 130 interrupted.
 
-    Errors that are meant for the user become one line on stderr; any other exception is a bug and keeps its
-    traceback.
+    Errors that are meant for the user become one line on stderr, and so does what the system says of a file; any other
+    exception is a bug and keeps its traceback.
     """
     try:
         outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
@@ -123,6 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error.format_message(), error.exit_code)
     except (SearchSpaceError, RunnerError, StudiesError, DashboardError) as error:
         return _fail(str(error), _EXIT_MISUSED if _is_misuse(error) else _EXIT_FAILED)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _fail(f"{error.filename} cannot be used: {error.strerror}.", _EXIT_FAILED)
     return outcome if isinstance(outcome, int) else 0
 
 

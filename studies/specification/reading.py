@@ -1,6 +1,7 @@
 """Reads a study file. Whatever is wrong with it is said at once, one line a problem."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
@@ -153,9 +154,11 @@ def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) 
         value = target.get(last) if isinstance(target, dict) else None
         if not isinstance(target, dict) or not isinstance(value, str) or not value:
             continue
-        folder = base.absolute() / Path(value).expanduser()
-        if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and _is_folder(folder)):
-            target[last] = str(folder.resolve())
+        # what can be no path is left as it is, and refused as one that is not there
+        with suppress(OSError, ValueError, RuntimeError):
+            folder = base.absolute() / Path(value).expanduser()
+            if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and _is_folder(folder)):
+                target[last] = str(folder.resolve())
 
 
 def _is_folder(path: Path) -> bool:

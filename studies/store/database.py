@@ -8,6 +8,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
+from studies.errors import DamagedError
 from studies.store.address import StorageAddress
 from studies.store.engine import WRITES
 from studies.store.failures import explained, is_dropped, is_locked
@@ -52,6 +53,8 @@ class Database:
                 yield connection
         except DBAPIError as error:
             raise explained(error, self.address) from error
+        except UnicodeDecodeError as error:
+            raise DamagedError.of("UTF-8", error) from error
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """The result of ``work`` on one consistent state of the database.
@@ -96,6 +99,8 @@ class Database:
                 if not self._may_pass(error) or next(pauses, _GIVEN_UP) is _GIVEN_UP:
                     raise explained(error, self.address) from error
                 in_doubt, has_waited = done[0] if done else in_doubt, True
+            except UnicodeDecodeError as error:
+                raise DamagedError.of("UTF-8", error) from error
             else:
                 if has_waited and self._patience is not None:
                     self._patience.tell("")

@@ -17,7 +17,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 
-from studies.errors import StorageError
+from search_space.json_text import read_json_text
+from studies.errors import DamagedError, StorageError
 from studies.store.address import StorageAddress
 
 WRITES = "deltaspace_writes"
@@ -61,6 +62,7 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
         creator=lambda: _connect_sqlite(file, access),
         poolclass=QueuePool,
         json_serializer=_to_json,
+        json_deserializer=_from_json,
     )
     event.listen(engine, "connect", lambda _, record: record.info.update(identity=_identity(file)))
     event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, address))
@@ -95,9 +97,16 @@ def _driver_connection(file: Path, options: str) -> sqlite3.Connection:
 
 
 def _prepared(connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """The connection with its settings; closed if it refuses them."""
+    """The connection with its settings; closed if it refuses them.
+
+    Raises:
+        DamagedError: If SQLite names something that is no text.
+    """
     try:
         prepare(connection)
+    except UnicodeDecodeError as error:
+        connection.close()
+        raise DamagedError.of("UTF-8", error) from error
     except BaseException:
         connection.close()
         raise
@@ -184,6 +193,7 @@ def _open_postgres(address: StorageAddress, access: Access) -> Engine:
             connect_args=arguments,
             pool_pre_ping=True,
             json_serializer=_to_json,
+            json_deserializer=_from_json,
         )
     except ImportError:
         raise StorageError(
@@ -195,3 +205,16 @@ def _open_postgres(address: StorageAddress, access: Access) -> Engine:
 def _to_json(value: object) -> str:
     """Compact JSON; refuses NaN and infinity, which are no JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _from_json(text: str | bytes) -> object:
+    """What a JSON text of a database holds.
+
+    Raises:
+        DamagedError: If it is none.
+    """
+    try:
+        found: object = read_json_text(text if isinstance(text, str) else text.decode())
+    except ValueError as error:
+        raise DamagedError.of("JSON", error) from error
+    return found

@@ -29,6 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeEngine
 
+from studies.errors import DamagedError
+
 _LARGEST = "1e308"
 _TERMINAL = "('complete', 'pruned', 'failed')"
 
@@ -61,11 +63,17 @@ class UtcTime(TypeDecorator[datetime]):
         return value.isoformat(timespec="microseconds") if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """From the database."""
-        if value is None:
-            return None
-        parsed = datetime.fromisoformat(value) if isinstance(value, str) else cast(datetime, value)
-        return parsed.astimezone(UTC)
+        """From the database.
+
+        Raises:
+            DamagedError: If it is no time.
+        """
+        if value is None or isinstance(value, datetime):
+            return None if value is None else value.astimezone(UTC)
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise DamagedError.of("a time", error) from error
 
 
 class Base(DeclarativeBase):

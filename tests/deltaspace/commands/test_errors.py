@@ -157,3 +157,15 @@ def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch:
 def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "Commands:" in capsys.readouterr().err
+
+
+def test_what_the_system_says_of_a_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    name = 300 * "9"
+    assert refused(capsys, "backup", name) == (1, f"{name} cannot be used: File name too long.")
+
+
+def test_a_list_with_a_number_of_5000_digits_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(capsys, "d90", "docstrings", "--dimensions", 5000 * "9")
+    assert code == 2
+    assert "of at most 12 digits" in line
+    assert len(line) < 300

@@ -767,3 +767,19 @@ def test_other_numbers_of_replicates_are_refused(value: object) -> None:
     (line,) = problems({"search": {"replicates": value}})
     assert "search.replicates" in line
     assert "must be auto or a whole number from 0" in line
+
+
+@pytest.mark.parametrize("key", ["task.folder", "fleet.artefacts", "backbone"])
+@pytest.mark.parametrize("path", ["data\0", "~no_such_user_here/data", "x" * 5000])
+def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path):
+    file = tmp_path / "study.yaml"
+    file.write_text(study_file("docstrings").read_text())
+    section, _, name = key.rpartition(".")
+    value = {section: {"folder": path, "text": "t", "label": "l"} if name == "folder" else {name: path}}
+    content = {**yaml.safe_load(file.read_text()), **(value if section else {name: path})}
+    file.write_text(yaml.safe_dump(content))
+    if name == "folder":
+        with pytest.raises(SpecificationError, match=r"task\.folder: must be an existing folder"):
+            read_specification(file)
+    else:
+        assert read_specification(file).name == "docstrings"
