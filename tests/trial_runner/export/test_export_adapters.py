@@ -196,6 +196,27 @@ def test_low_rank_maps_are_one_of_one_rank_with_scales_in_b(rig_named: Callable[
             assert found[f"{at}.lora_A"].shape[0] == 3
 
 
+def test_numbers_stand_where_its_modules_read_them(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
+    """Rows, then layers with keys before values, then heads; matrices as ``nn.Linear`` has them."""
+    rig = rig_named("roberta")
+    trial, shape = trial_of(rig, *CASES["mam"]), rig.backbone.shape
+    exported(rig, tmp_path / "mam", *CASES["mam"])
+    found = load_file(tmp_path / "mam" / "adapter.safetensors")
+    flat = found["roberta.prefix_tuning.prefix_tunings.deltaspace.self_prefix.control_trans"]
+    rows = flat.view(3, 2 * shape.encoder_layers, shape.query_heads, -1)
+    for sublayer, plan in trial.deltas.plans.items():
+        for prefix in plan.lse:
+            for offset, table in enumerate(prefix.table()):
+                assert torch.equal(rows[:, 2 * sublayer.layer + offset].transpose(0, 1), table)
+        for adapter in (one for some in plan.parallel.values() for one in some):
+            at = f"roberta.encoder.layer.{sublayer.layer}.output.adapters.deltaspace"
+            own = dict(adapter.form.named_parameters())
+            assert torch.equal(found[f"{at}.adapter_down.0.weight"].T, own["down"])
+            assert torch.equal(found[f"{at}.adapter_down.0.bias"], own["down_bias"])
+            assert torch.equal(found[f"{at}.adapter_up.weight"].T, own["up"])
+            assert torch.equal(found[f"{at}.adapter_up.bias"], own["up_bias"])
+
+
 REFUSED = {
     "after the residual sum": (edit(Port.SUM, Port.SUM, Bottleneck(width=2)), "reads sum and writes sum"),
     "ia3": (edit(Port.K, Port.K, Diagonal(), Multiply()), "no such form"),
