@@ -34,7 +34,7 @@ PROJECTIONS = {
         "o": "encoder.layer.0.attention.output.dense",
     },
     "gpt2": {"qkv": "h.0.attn.c_attn", "o": "h.0.attn.c_proj"},
-} | {family: {name: f"layers.0.self_attn.{name}_proj" for name in "qkvo"} for family in ("llama", "qwen3")}
+} | {family: {name: f"layers.0.self_attn.{name}_proj" for name in "qkvo"} for family in ("llama", "qwen3", "gemma2")}
 
 
 @pytest.fixture(scope="module", params=PROJECTIONS)
@@ -88,11 +88,19 @@ class FirstAttention:
         mask = REAL[:, None, None]
         if shape.kind == "decoder":
             mask = mask & torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
-        self.logits = (self.q @ self.k.transpose(-1, -2) * width**-0.5).masked_fill(~mask, -torch.inf)
+        is_capped = shape.family == "gemma2"  # which has a scale of its own, too
+        self._scaling = backbone.model.config.query_pre_attn_scalar**-0.5 if is_capped else width**-0.5
+        self._cap = backbone.model.config.attn_logit_softcapping if is_capped else None
+        self.logits = self.scaled(self.q @ self.k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
+
+    def scaled(self, products: Tensor) -> Tensor:
+        """Logits of products of queries and keys, the query's own among them."""
+        logits = products * self._scaling
+        return logits if self._cap is None else self._cap * torch.tanh(logits / self._cap)
 
     def _positioned(self, backbone: Backbone, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         family, model = backbone.shape.family, backbone.model
-        if family not in ("llama", "qwen3"):
+        if family not in ("llama", "qwen3", "gemma2"):
             return q, k
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
@@ -124,7 +132,7 @@ def joint_weights(first: FirstAttention, delta: PortDelta, head: int) -> Tensor:
         mlp = delta.keys
         hidden = torch.tanh(first.projected[:, head] @ mlp.down[head] + mlp.down_bias[head])
         keys = keys + hidden @ mlp.up[head] + mlp.up_bias[head]
-    own = (first.q[:, head] * keys).sum(-1, keepdim=True) * keys.shape[-1] ** -0.5
+    own = first.scaled((first.q[:, head] * keys).sum(-1, keepdim=True))
     return torch.cat([own, first.logits[:, head]], dim=-1).softmax(-1)
 
 
