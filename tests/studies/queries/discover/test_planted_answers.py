@@ -221,6 +221,17 @@ def test_sizes_have_intervals_shares_of_the_budget_and_the_times_they_were_repea
     assert less <= 0 or f", {less:.0%} less than the best" in answer.sentences[0]
 
 
+def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves() -> None:
+    answer = sizes(Told(sign=0.01, deviation=1e-4))
+    rows = rows_of(Size, answer.rows)
+    smallest, best = rows[0], max(rows, key=lambda row: row.value)
+    assert {row.within for row in rows} == {1.0}
+    less = 1 - smallest.parameters / best.parameters
+    assert less > 0.1
+    assert f"trial {smallest.trial} with {smallest.parameters:,} parameters" in answer.sentences[0]
+    assert f", {less:.0%} less than the best)" in answer.sentences[0]
+
+
 def test_forecasts_of_pruned_trials_have_intervals_and_say_how_many_were_read_there(told: Told) -> None:
     rows = rows_of(Stopped, pruned(told).rows)
     there = sum(any(one.fraction == 0.5 for one in trial.readings) for trial in HISTORY)
