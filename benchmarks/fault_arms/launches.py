@@ -38,10 +38,13 @@ def _refused(bench: Bench, *, database: str, backend: str) -> Outcome:
 
 def _taken_over(bench: Bench, *, database: str, backend: str) -> Outcome:
     """A second launch takes over: the first one is fenced, and ends with a line."""
-    study = _begun(bench, database, backend)
+    brake = bench.folder / "brake"  # while it is there, the study does not come to its end
+    study = _begun(bench, database, backend, brake=str(brake))
+    brake.touch()
     second = study.launch(if_running="take over")
     seconds = seconds_to_end(study.launches[0])
     wrong = not_refused(study, "was taken over by keeper 2", launch=0)
+    brake.unlink()
     finish(study, second)
     return met(study, [seconds], wrong)
 
