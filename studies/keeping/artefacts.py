@@ -129,11 +129,11 @@ def take_file(folder: Path, trial: int, attempt: int, name: str, content: bytes)
 
 
 def give_file(folder: Path, path: str) -> bytes | None:
-    """What a file of a study holds; None if it cannot be read, or lies elsewhere."""
+    """What a file of a study holds; None if it cannot be read or lies elsewhere; a pipe is not waited for."""
     given = Path(path)
     try:
         is_inside = given.is_absolute() and given.resolve().is_relative_to(folder.resolve())
-        return given.read_bytes() if is_inside else None
+        return given.read_bytes() if is_inside and given.is_file() else None
     except (OSError, ValueError):
         return None
 

@@ -1,5 +1,6 @@
 """Files of trials on nodes that do not see the study's folder go through the keeper, and are what was sent."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,11 @@ def test_nothing_outside_the_study_is_given(tmp_path):
     (folder / "link").symlink_to(outside)
     for path in (outside, folder / "link", folder / ".." / "secret", Path("secret")):
         assert give_file(folder, str(path)) is None
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "snapshot")
+    assert give_file(tmp_path, str(tmp_path / "snapshot")) is None
 
 
 def test_a_folder_is_seen_by_its_mark_and_not_by_its_name(tmp_path):
