@@ -1,5 +1,6 @@
 """A folder that is there whole or not at all."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -32,12 +33,31 @@ def _open_alike(folder: Path) -> None:
             path.chmod(mode)
 
 
+def _check_whole(folder: Path) -> None:
+    """Read every file of weights and of facts once more, for a disk may lose what it took.
+
+    Raises:
+        OSError: If one is not whole.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(folder.rglob("*")):
+        try:
+            if path.suffix == ".safetensors":
+                with safe_open(path, framework="pt"):
+                    pass
+            elif path.suffix == ".json":
+                json.loads(path.read_bytes())
+        except (SafetensorError, ValueError) as error:
+            raise OSError(f"{path.name} does not hold what was written") from error
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside ``path`` to write into; it becomes ``path`` at the end of the block, or is gone.
 
     Raises:
-        ExportError: If something is at ``path``, or nothing can be written there.
+        ExportError: If something is at ``path``, nothing can be written there, or what was written cannot be read.
     """
     check_is_new(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -45,6 +65,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         temporary.mkdir(parents=True)
         yield temporary
         check_is_new(path)
+        _check_whole(temporary)
         _open_alike(temporary)
         temporary.rename(path)
     except OSError as error:

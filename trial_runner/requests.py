@@ -194,7 +194,7 @@ class PackRunner(Protocol):
         ...
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
-        """Write a snapshot to a new file in ``folder`` (temporary name, fsync, atomic rename); return its path."""
+        """Write a snapshot to a new file in ``folder`` (temporary name, fsync, read back, rename); return its path."""
         ...
 
     def load(self, path: Path) -> Snapshot:

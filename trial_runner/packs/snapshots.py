@@ -17,10 +17,13 @@ SCHEMA_VERSION = 1
 
 
 def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
-    """Write a snapshot to ``folder/step-000050.safetensors``: temporary name, fsync, atomic rename.
+    """Write a snapshot to ``folder/step-000050.safetensors``: temporary name, fsync, read back, atomic rename.
 
     Returns:
         The path of the file.
+
+    Raises:
+        OSError: If it cannot be written, or does not hold what was written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     facts = {**snapshot.facts, "schema_version": SCHEMA_VERSION, "trial": snapshot.trial, "step": snapshot.step}
@@ -33,6 +36,9 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+    if temporary.read_bytes() != data:
+        temporary.unlink()
+        raise OSError(f"{temporary} does not hold what was written")
     temporary.replace(path)
     _sync_folder(folder)
     return path

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -349,6 +350,17 @@ def test_a_damaged_snapshot_is_refused(runner: TorchRunner, tmp_path: Path) -> N
     with pytest.raises(SnapshotError, match="whole safetensors file"):
         runner.load(tmp_path / "missing.safetensors")
     assert [file.name for file in tmp_path.iterdir()] == [path.name], "no temporary file may stay"
+
+
+def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(
+    runner: TorchRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = runner.open_pack(1)
+    pack.admit(request(runner, 0))
+    monkeypatch.setattr("os.fsync", lambda handle: os.ftruncate(handle, 100))
+    with pytest.raises(OSError, match="does not hold what was written"):
+        runner.save(pack.snapshot(0), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_pack_and_an_empty_slot_say_so(runner: TorchRunner) -> None:
