@@ -246,7 +246,7 @@ def test_joining_twice_loses_nothing(new_plan, keep):
 
 
 def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, keep, storage_url):
-    plan = new_plan(storage_url, lease_seconds=0.6)
+    plan = new_plan(storage_url, lease_seconds=2.5)  # a look at a database may take a second
     keeper = keep(plan)
     keeper.join("silent/1")
     keeper.join("w/1")
@@ -261,7 +261,7 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, k
     ledger, key = key_of(plan)
     with ledger:
         assert [event.text for event in ledger.events(key) if event.kind == "lost"] == [
-            "attempt 1 on silent/1: silent for 0.6 s"
+            "attempt 1 on silent/1: silent for 2.5 s"
         ]
 
 
