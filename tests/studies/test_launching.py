@@ -58,7 +58,7 @@ class ShownError(Exception):
 
 
 def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storage_url, monkeypatch):
-    def show(specification: Specification, study: object, plan: StudyPlan, **given: object) -> None:
+    def show(specification: Specification, study: object, plan: StudyPlan, wishes: object) -> None:
         raise ShownError(plan.rungs)
 
     monkeypatch.setattr("studies.launching.run_fleet", show)
