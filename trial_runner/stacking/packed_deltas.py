@@ -73,8 +73,8 @@ class Group:
         self._slots = slots
         self._shared = shared
         # made once, and of slots, not of rows: recordings of steps read it for as long as they live
-        held = stack.tensors or dict(first.form.shared.named_parameters())  # type: ignore[union-attr]
-        self.index = torch.tensor(stack.places, device=next(iter(held.values())).device)
+        trained = (*stack.tensors.values(), *(() if shared is None else shared.stack.tensors.values()))
+        self.index = torch.tensor(stack.places, device=trained[0].device if trained else None)
 
     @property
     def layout(self) -> Hashable:
