@@ -5,7 +5,6 @@ The random moments are drawn from a fixed seed; what happens at them is up to th
 
 import os
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,15 +61,16 @@ def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(
     trials = study.recorded()
     assert [trial.origin == "replicate" for trial in trials] == [number >= 20 for number in range(32)]
     rounds = [[trial.replicate_of for trial in trials[begin:end]] for begin, end in ((20, 24), (24, 32))]
-    assert [len(set(one)) for one in rounds] == [4, 2]
-    assert [Counter(one).most_common(1)[0][1] for one in rounds] == [1, 4]
     assert all(trial.state is TrialState.COMPLETE for trial in trials[20:])
     # who was trained again follows from what came before, in any process
     with Ledger.open(url, read_only=True) as ledger:
         record = ledger.study("trivial")
-        for begin, of in ((20, rounds[0]), (24, rounds[1])):
+        for begin, of, best in ((20, rounds[0], 4), (24, rounds[1], 2)):
             before = ranking_of(ledger, record, trials[:begin]).trials
-            assert of == [before[place % len(set(of))].number for place in range(len(of))]
+            finalists = [trial.number for trial in before[:best]]
+            if not any(trial.method for trial in before[:best]):
+                finalists += [trial.number for trial in before[best:] if trial.method][:1]
+            assert of == [finalists[place % len(finalists)] for place in range(len(of))]
 
 
 SHORT = ["worker", "keeper", "launch"]
