@@ -104,6 +104,7 @@ def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
     usual = {name: kind.metrics[0] for name, kind in TASK_KINDS.items()}
     assert usual == {
         "classification": "accuracy",
+        "regression": "pearson",
         "summarisation": "rouge2",
         "translation": "bleu",
         "data_to_text": "bleu",
