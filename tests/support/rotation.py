@@ -35,3 +35,8 @@ def parts(values: Sequence[T]) -> list[T]:
     Runs with successive seeds take them in turn.
     """
     return list(values) if is_everything() else [values[seed() % len(values)]]
+
+
+def third(values: Sequence[T]) -> list[T]:
+    """Every third of the values, the seed says from where; all of them where everything is taken."""
+    return list(values) if is_everything() else list(values)[seed() % 3 :: 3]
