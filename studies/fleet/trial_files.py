@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from studies.errors import LaunchError
-from studies.keeping.artefacts import LAUNCH_MARK, describe_file, is_whole, make_attempt_folder
+from studies.keeping.artefacts import LAUNCH_MARK, describe_content, describe_file, is_whole, make_attempt_folder
 from studies.store.records import ArtefactRecord
 from trial_runner.errors import SnapshotError
 from trial_runner.requests import PackRunner, Snapshot
@@ -86,14 +86,7 @@ class CarriedFiles:
             here = self._runner.save(snapshot, Path(scratch))
             content = here.read_bytes()
             there = self._carrier.take_file(snapshot.trial, attempt, here.name, content)
-        return ArtefactRecord(
-            trial=snapshot.trial,
-            kind=kind,
-            step=step,
-            path=there,
-            sha256=hashlib.sha256(content).hexdigest(),
-            size_bytes=len(content),
-        )
+        return describe_content(content, there, trial=snapshot.trial, kind=kind, step=step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
         """See `TrialFiles`."""

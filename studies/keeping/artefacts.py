@@ -140,7 +140,11 @@ def give_file(folder: Path, path: str) -> bytes | None:
 
 def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:
     """The record of a file that was just written."""
-    content = path.read_bytes()
+    return describe_content(path.read_bytes(), path, trial=trial, kind=kind, step=step)
+
+
+def describe_content(content: bytes, path: Path | str, *, trial: int, kind: str, step: int) -> ArtefactRecord:
+    """The record of a file that holds a content, here or on another machine."""
     return ArtefactRecord(
         trial=trial,
         kind=kind,

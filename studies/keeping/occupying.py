@@ -17,10 +17,9 @@ _START_SECONDS = 60.0
 def running_launch(name: str, ledger: Ledger) -> Hold | None:
     """The launch that runs a study; None if nobody does, or if there is no such study."""
     try:
-        present = ledger.holder(ledger.study(name).id)
+        return _living(ledger.study(name), ledger)
     except UnknownStudyError:
         return None
-    return present if present is not None and present.is_live else None
 
 
 def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
@@ -38,8 +37,14 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
 def current_holder(study: StudyRecord, storage_url: str) -> str | None:
     """Who runs a study; None if nobody does."""
     with Ledger.open(storage_url, read_only=True) as ledger:
-        present = ledger.holder(study.id)
-    return None if present is None or not present.is_live else present.holder
+        present = _living(study, ledger)
+    return None if present is None else present.holder
+
+
+def _living(study: StudyRecord, ledger: Ledger) -> Hold | None:
+    """Who runs a study and lives."""
+    present = ledger.holder(study.id)
+    return present if present is not None and present.is_live else None
 
 
 def placed(study: StudyRecord, ledger: Ledger) -> StudyRecord:
