@@ -1,7 +1,8 @@
 """A folder that lives as long as a launch, for nobody else's eyes; those of launches that were killed are removed.
 
-A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The folder has its name
-only once the lock is held, so one without a lock was left behind: a process of Ray that was dying has written into it.
+A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The folder has its name,
+which nothing else that deltaspace keeps for a while begins with, only once the lock is held; so one without a lock was
+left behind: a process of Ray that was dying has written into it.
 """
 
 import fcntl
@@ -14,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "deltaspace-"
-_UNNAMED = "new-deltaspace-"
+_PREFIX = "deltaspace-ray-"
+_UNNAMED = "new-deltaspace-ray-"
 _REMOVALS = 3
 _LOCK = "launch.lock"
 _FORGOTTEN_SECONDS = 24 * 3600.0
-_LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+_LONGEST_PARENT = 16  # sockets of Ray lie below it, and their paths are limited to 107 bytes
 
 
 @contextmanager

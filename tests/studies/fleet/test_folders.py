@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from studies.fleet.folders import launch_folder
+from trial_runner.tasks.data.opening import opened_rows
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def test_only_its_user_can_enter_it_and_it_goes_with_the_launch(temporary_folder
 
 
 def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays(temporary_folder):
-    left, lives = temporary_folder / "deltaspace-left", temporary_folder / "deltaspace-lives"
+    left, lives = temporary_folder / "deltaspace-ray-left", temporary_folder / "deltaspace-ray-lives"
     for folder in (left, lives):
         folder.mkdir()
         (folder / "launch.lock").touch()
@@ -42,14 +43,14 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
     target = temporary_folder / "mine"
     target.mkdir()
     (target / "launch.lock").touch()
-    (temporary_folder / "deltaspace-link").symlink_to(target)
-    piped = temporary_folder / "deltaspace-pipe"
+    (temporary_folder / "deltaspace-ray-link").symlink_to(target)
+    piped = temporary_folder / "deltaspace-ray-pipe"
     piped.mkdir()
     os.mkfifo(piped / "launch.lock")
-    linked = temporary_folder / "deltaspace-linked"
+    linked = temporary_folder / "deltaspace-ray-linked"
     linked.mkdir()
     (linked / "launch.lock").symlink_to(target / "launch.lock")
-    (temporary_folder / "deltaspace-file").touch()
+    (temporary_folder / "deltaspace-ray-file").touch()
     with launch_folder():
         assert target.exists()
         assert piped.exists()
@@ -57,14 +58,24 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
 
 
 def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
-    left = temporary_folder / "deltaspace-left"
+    left = temporary_folder / "deltaspace-ray-left"
     (left / "session").mkdir(parents=True)
     with launch_folder():
         assert not left.exists()
 
 
+def test_what_else_deltaspace_keeps_for_a_while_is_left_alone(temporary_folder, monkeypatch):
+    monkeypatch.chdir(temporary_folder)
+    Path("train.jsonl").write_text('{"text": "one", "label": "a"}\n')
+    with opened_rows((Path("train.jsonl"),), "train"):
+        (kept,) = temporary_folder.glob("*deltaspace*")
+        with launch_folder():
+            pass
+        assert list(kept.rglob("*.arrow")) != []
+
+
 def test_a_folder_that_has_no_name_yet_is_left_to_its_launch_for_a_day(temporary_folder):
-    new, old = temporary_folder / "new-deltaspace-new", temporary_folder / "new-deltaspace-old"
+    new, old = temporary_folder / "new-deltaspace-ray-new", temporary_folder / "new-deltaspace-ray-old"
     for folder in (new, old):
         folder.mkdir()
     os.utime(old, (0, 0))
