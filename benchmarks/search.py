@@ -4,6 +4,7 @@
     python benchmarks/search.py --seeds 10 --arms "random uniform,tpe"
     python benchmarks/search.py --rugged               what no dimension explains weighs 1.5 points instead of 0.4
     python benchmarks/search.py --results FILE         continues what the file holds, and adds to it
+    python benchmarks/search.py --results FILE --tables --figures FOLDER   draws what the file holds
     python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
     python benchmarks/search.py --part transfer --seeds 8 --trials 100     what earlier studies are worth, by family
     python benchmarks/search.py --part fronts --seeds 24 --trials 60     score against size: what pruning costs of it
@@ -25,6 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from search_arms.arms import ARMS
+from search_arms.figures import arm_figures
 from search_arms.fronts import front_lines
 from search_arms.pruning import pruning_lines
 from search_arms.simulation import Recommended, Setting, Study, simulated
@@ -32,6 +34,7 @@ from search_arms.tables import table_lines
 from search_arms.timing import time_lines
 from search_arms.transfer import transfer_lines
 
+from dashboards.reports.images import write_images
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
@@ -69,6 +72,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="processes (default 1)")
     add("--results", type=Path, metavar="FILE", help="lines of JSON, one a study; those there are not run again")
     add("--tables", action="store_true", help="run nothing: print what the file of results holds")
+    add("--figures", type=Path, metavar="FOLDER", help="draw the tables of the arms there as SVG, too")
     arguments = parser.parse_args(words)
     if min(arguments.seeds, arguments.trials, arguments.jobs) < 1:
         parser.error("--seeds, --trials and --jobs must be at least 1.")
@@ -175,6 +179,8 @@ def _compare(arguments: argparse.Namespace) -> None:
         f"{arm} {len(runs)}" for arm, runs in done.items()
     )
     _print([words, *table_lines(done)])
+    if arguments.figures is not None and done:
+        _print(f"wrote {file}" for file in write_images(arm_figures(done), arguments.figures, "svg"))
 
 
 if __name__ == "__main__":

@@ -228,12 +228,21 @@ def test_the_table_compares_seed_by_seed(arms: Any) -> None:
     first = [study("first", seed, 44.0 + 2 * seed) for seed in range(2)]
     second = [study("second", seed, 45.5 + 2 * seed) for seed in range(2)]
     lines = list(arms("tables").table_lines({"first": first, "second": second}))
+    figures = arms("figures").arm_figures
     cells = [line.split() for line in lines]
     assert ["first", "+0.00", "±", "1.96", "6"] in cells
     assert ["second", "+1.50", "±", "1.96", "6"] in cells
     assert ["second", "+1.50", "±", "0.00"] in cells
     assert ["second", "0.50", "[0.09,", "0.91]"] in cells
     assert ["first", "4", "+1.50", "-", "50%", "10.0%", "2.0"] in cells
+    drawn = {one.name: [dict(trace) for trace in one.data] for one in figures({"first": first, "second": second})}
+    assert [trace["y"] for trace in drawn["search-gains"]] == [[0.0], [1.5]]
+    assert [trace["x"] for trace in drawn["search-gains"]] == [[6.0], [6.0]]
+    assert [trace["y"] for trace in drawn["search-chances"]] == [[0.5], [0.5]]
+    assert [trace["y"] for trace in drawn["search-optimism"]] == [[1.5], [1.5]]
+    # one study has found something after 4 trials and the other after 5
+    assert [(trace["x"], trace["y"]) for trace in drawn["search-found"]] == [([0, 4, 5, 12], [0.0, 0.5, 1.0, 1.0])] * 2
+    assert drawn["search-proposals"][0]["x"] == [50.0, 50.0]
 
 
 def test_a_wider_margin_lets_more_through_and_spends_more(arms: Any, space: SearchSpace) -> None:

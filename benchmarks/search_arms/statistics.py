@@ -32,15 +32,16 @@ def mean(values: Sequence[float]) -> Interval:
     return Interval(fmean(values), fmean(values) - half, fmean(values) + half)
 
 
-def median_time(times: Sequence[int | None], horizon: int) -> int | None:
-    """When half of all had found something, by Kaplan and Meier; those that had not by the horizon are censored.
-
-    None if fewer than half had.
-    """
-    alive, left = 1.0, len(times)
+def found_by(times: Sequence[int | None], horizon: int) -> list[tuple[int, float]]:
+    """Which share of all had found something when, by Kaplan and Meier; what came after the horizon is censored."""
+    found, alive, left = [], 1.0, len(times)
     for time in sorted(time for time in times if time is not None and time <= horizon):
         alive *= (left - 1) / left
         left -= 1
-        if alive <= 0.5 + 1e-12:
-            return time
-    return None
+        found.append((time, 1 - alive))
+    return found
+
+
+def median_time(times: Sequence[int | None], horizon: int) -> int | None:
+    """When half of all had found something; None if fewer than half had."""
+    return next((time for time, share in found_by(times, horizon) if share >= 0.5 - 1e-12), None)
