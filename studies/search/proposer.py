@@ -5,7 +5,6 @@ draws from a sampler of its own, seeded from the study's seed and the trial's nu
 proposes what the lost one would have proposed.
 """
 
-from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.direct import MAX_DRAWS, Course, DirectSearch
 from studies.search.factored.optuna_sampler import METHOD
+from studies.search.generations import GENERATION_KEY, Generations
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.quiet import quiet_optuna
@@ -32,8 +32,6 @@ from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialSta
 
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
-
-_GENERATION_KEY = "NSGAIISampler:generation"
 
 _ANY_COURSE = Course()
 _NO_OPENING = Opening()
@@ -142,9 +140,9 @@ class Proposer:
             readings: By number of the trial.
         """
         population = self._sampler.population
-        generations = None if population is None else _Generations(population)
+        generations = None if population is None else Generations(population)
         for trial in trials:
-            system_attributes = {} if generations is None else {_GENERATION_KEY: generations.of(trial)}
+            system_attributes = {} if generations is None else {GENERATION_KEY: generations.of(trial)}
             self._take_in(trial, readings.get(trial.number, ()), system_attributes)
 
     def _take_in(
@@ -172,7 +170,7 @@ class Proposer:
         seen = None if is_hidden else self._seen(trial.method, trial.proposal, lambda: self.whole_path(trial))
         state = _OPTUNA_STATES[trial.state] if seen is not None else optuna.trial.TrialState.FAIL
         parameters = trial.proposal if seen is None else seen
-        return FrozenTrial(
+        return _Recorded(
             number=trial.number,
             trial_id=-1,
             state=state,
@@ -388,30 +386,15 @@ def values_of(trial: TrialRecord, goal: SizeGoal | None) -> list[float] | None:
     return [trial.score] if goal is None else [trial.score, goal.size(trial)]
 
 
-class _Generations:
-    """The generation of NSGA-II that each trial was proposed for, from when trials began and ended."""
+class _Recorded(FrozenTrial):
+    """A trial of which Optuna's storage may keep a copy that shares values and distributions, which never change."""
 
-    def __init__(self, population: int) -> None:
-        self._population = population
-        self._ends: list[list[datetime]] = []
-
-    def of(self, trial: TrialRecord) -> int:
-        """Optuna's rule: the newest generation, or the next when that has a whole population of complete trials."""
-        generation = self._at(trial.created_at)
-        is_proposed = trial.method is None and trial.replicate_of is None
-        if trial.state is TrialState.COMPLETE and is_proposed and trial.ended_at is not None:
-            while len(self._ends) <= generation:
-                self._ends.append([])
-            insort(self._ends[generation], trial.ended_at)
-        return generation
-
-    def _at(self, time: datetime) -> int:
-        """The generation of a trial that is proposed at a time."""
-        for newest in reversed(range(len(self._ends))):
-            done = bisect_right(self._ends[newest], time)
-            if done:
-                return newest + (done >= self._population)
-        return 0
+    def __deepcopy__(self, memo: dict[int, object]) -> "_Recorded":
+        copy = object.__new__(_Recorded)
+        copy.__dict__.update(
+            {name: own.copy() if isinstance(own, dict | list) else own for name, own in vars(self).items()}
+        )
+        return copy
 
 
 def _distribution(values: Choice | FloatRange) -> BaseDistribution:

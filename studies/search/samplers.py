@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -28,6 +28,7 @@ from studies.search.direct import AskedSearch
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
+from studies.search.generations import NSGAIISampler
 from studies.search.lessons import Lessons
 from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
@@ -179,7 +180,7 @@ def _plain_tpe(seed: int) -> BaseSampler:
 
 
 def _nsga2(turn: Turn) -> BaseSampler:
-    return _started(turn, NSGAIISampler(seed=turn.seed, population_size=POPULATION), trials=POPULATION)
+    return _started(turn, NSGAIISampler(seed=turn.seed, population=POPULATION), trials=POPULATION)
 
 
 def _gp(turn: Turn) -> BaseSampler:

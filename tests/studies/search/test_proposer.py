@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from datetime import timedelta
 
 import optuna
 import pytest
@@ -13,61 +12,11 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.search.opening import Opening
-from studies.search.proposer import Proposal, Proposer, SpaceExhausted, _Generations
+from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
 from studies.search.seeds import derived_seed
 from studies.search.window import Window
 from studies.store.records import TrialState
-
-
-def test_a_replay_restores_the_generations_of_nsga2(space):
-    small = replace(
-        SAMPLERS["nsga2"],
-        make=lambda turn: optuna.samplers.NSGAIISampler(seed=turn.seed, population_size=4),
-        population=4,
-    )
-    lost = proposer_of(space, small)
-    history = search(lost, space, 40, [])
-    replayed = proposer_of(space, small)
-    replayed.replay(history, readings_of(history))
-
-    def generations(proposer: Proposer) -> list[object]:
-        known = [one.system_attrs.get("NSGAIISampler:generation") for one in proposer.history()]
-        return known[2:]  # published methods are of no generation
-
-    assert generations(replayed) == generations(lost)
-    assert max(generations(lost)) > 2
-    assert replayed.propose().candidate.fingerprint == lost.propose().candidate.fingerprint
-
-
-def test_generations_are_those_of_the_rule_whatever_ends_first(space):
-    """The newest generation that had a complete trial by then, or the next if it had a whole population of them."""
-    draw = random.Random(7)
-    first = proposer_of(space, published=())
-    known = [record_of(first.propose(), space, TrialState.COMPLETE) for _ in range(60)]
-    begin = known[0].created_at
-    records = [
-        replace(
-            one,
-            state=draw.choice((TrialState.COMPLETE, TrialState.COMPLETE, TrialState.PRUNED)),
-            created_at=begin + timedelta(seconds=place),
-            ended_at=begin + timedelta(seconds=place + draw.randrange(1, 9)),
-        )
-        for place, one in enumerate(known)
-    ]
-    expected: list[int] = []
-    for one in records:
-        done = [
-            generation
-            for earlier, generation in zip(records, expected, strict=False)
-            if earlier.state is TrialState.COMPLETE
-            and earlier.ended_at is not None
-            and earlier.ended_at <= one.created_at
-        ]
-        expected.append(max(done, default=0) + (done.count(max(done, default=0)) >= 4))
-    generations = _Generations(4)
-    assert [generations.of(one) for one in records] == expected
-    assert max(expected) > 4
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
