@@ -76,6 +76,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         steps=specification.training.steps,
         rungs=len(specification.rung_steps) - 1,
         examples=len(task.splits["validation"]),
+        rung_examples=specification.rung_examples,
         workers=machine.workers,
         parameters=budget + len(task.labels) * (shape.width + 1),
     )

@@ -40,10 +40,12 @@ class TrainingPlan(Training):
     Attributes:
         evaluate_at_steps: Steps after which a split is measured, ascending; the last is ``steps``.
         measured_split: The split; the search sees ``validation``, confirmations ``test``.
+        rung_examples: Most of its examples that are measured before the last step; None for all of them.
     """
 
     evaluate_at_steps: tuple[int, ...]
     measured_split: str = "validation"
+    rung_examples: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -53,6 +55,8 @@ class TrainingPlan(Training):
             raise RequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
         if not self.steps >= 1 or not self.batch_size >= 1:
             raise RequestError(f"steps and batch size must be at least 1; got {self.steps} and {self.batch_size}.")
+        if self.rung_examples is not None and not self.rung_examples >= 1:
+            raise RequestError(f"a measurement must be of at least 1 example; got {self.rung_examples}.")
         if not self.evaluate_at_steps or self.evaluate_at_steps[-1] != self.steps:
             raise RequestError(f"the last evaluation must be at step {self.steps}; got {self.evaluate_at_steps}.")
         if list(self.evaluate_at_steps) != sorted(set(self.evaluate_at_steps)) or self.evaluate_at_steps[0] < 1:

@@ -61,7 +61,9 @@ def event_line(event: Event) -> str:
     if one is None:
         references = references_text(progress)
         return f"{progress.study}: {place} trials, {progress.metric}{f'; {references}' if references else ''}"
-    score = "" if one.score is None else measured_text(one.score, progress.examples, is_by_loss=one.is_by_loss)
+    score = ""
+    if one.score is not None:
+        score = measured_text(one.score, progress.examples, state=one.state, is_by_loss=one.is_by_loss)
     why = f" ({reason_text(one)})" if one.state is TrialState.FAILED else ""
     said = "; ".join(filter(None, (f"{score}{', best so far' if one.is_best else ''}", f"{named(one)}{why}")))
     is_over = progress.ended >= progress.target_trials

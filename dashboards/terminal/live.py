@@ -136,7 +136,7 @@ class _Trials:
         self._progress = progress
         self._width = width
         ended = (*progress.top, *progress.just_ended)
-        scores = [measured_text(one.score, progress.examples, is_by_loss=one.is_by_loss) for one in ended]
+        scores = [self._measured(one) for one in ended]
         scores += [self._newest(one) for one in progress.running]
         steps = [str(one.step) for one in ended] + [_step(one) for one in progress.running]
         self._least = [5, max(map(len, steps), default=4), max(map(len, (*scores, progress.metric)))]
@@ -183,11 +183,14 @@ class _Trials:
             yield from (Text(), one_line_table(heads, rows, width=self._width, least=self._least))
 
     def _ended(self, one: EndedTrial) -> list[str]:
-        score = measured_text(one.score, self._progress.examples, is_by_loss=one.is_by_loss)
-        return [str(one.number), str(one.step), score]
+        return [str(one.number), str(one.step), self._measured(one)]
+
+    def _measured(self, one: EndedTrial) -> str:
+        return measured_text(one.score, self._progress.examples, state=one.state, is_by_loss=one.is_by_loss)
 
     def _newest(self, one: RunningTrial) -> str:
-        return measured_text(one.last_score, self._progress.examples, is_by_loss=one.is_by_loss)
+        examples = self._progress.examples
+        return measured_text(one.last_score, examples, state=TrialState.RUNNING, is_by_loss=one.is_by_loss)
 
     def _share(self, one: EndedTrial) -> str:
         return share_text(one.stored_parameters / self._progress.budget_parameters)

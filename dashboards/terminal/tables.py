@@ -26,14 +26,14 @@ from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
 from studies.queries.table import Table as Rows
 from studies.queries.verdict import WORDS
-from studies.store.records import SiteDimensions, TrialRecord, TrialState
+from studies.store.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
 _NARROW_WIDTH, _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140, 160
 
 
-def summary_text(summary: StudySummary, examples: int | None = None) -> Text:
+def summary_text(summary: StudySummary, examples: ExampleCounts | None = None) -> Text:
     """A few lines on how a study stands.
 
     Args:
@@ -57,6 +57,11 @@ def summary_text(summary: StudySummary, examples: int | None = None) -> Text:
     return Text.from_markup("\n".join(lines))
 
 
+def _counted(examples: ExampleCounts) -> str:
+    at_rungs = "" if examples.rungs == examples.whole else f" (at rungs {examples.rungs:,})"
+    return f"{examples.whole:,}{at_rungs}"
+
+
 def leaderboard_table(board: Leaderboard) -> RenderableType:
     """How the study stands, and its trials best first; discoveries are bold."""
     if not board.rows:
@@ -67,7 +72,7 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     if board.verdict:
         parts += [Text(), Text(board.verdict)]
     if board.examples is not None:
-        parts.append(Text(f"± of a score: 95%, by the {board.examples:,} examples that it is of.", "dim"))
+        parts.append(Text(f"± of a score: 95%, by the {_counted(board.examples)} examples that it is of.", "dim"))
     if board.hidden:
         parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
@@ -148,7 +153,7 @@ def _narrow(row: LeaderboardRow, board: Leaderboard, cells: dict[str, str]) -> d
         return {}
     metric = board.summary.metric
     ended = f"{state_text(row.state, row.reason)}{f' at {row.steps}' if row.steps else ''}"
-    score = measured_text(row.score, board.examples, is_by_loss=row.scored_by != metric)
+    score = measured_text(row.score, board.examples, state=row.state, is_by_loss=row.scored_by != metric)
     return {metric: score, "what it is": f"{ended}; {cells['what it is']}"}
 
 

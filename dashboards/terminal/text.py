@@ -6,7 +6,7 @@ from studies.queries.visible import visible
 from studies.search.collapse import has_collapsed
 from studies.search.evidence import Z_95
 from studies.search.factored.from_ledger import share_error
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
@@ -55,13 +55,26 @@ def reach_of(score: float, examples: int | None) -> float | None:
     return None if examples is None else Z_95 * share_error(examples)(score, 1.0)
 
 
-def measured_text(score: float | None, examples: int | None = None, *, is_by_loss: bool = False) -> str:
-    """A score with how far it may be off, where that is known; a loss says so."""
+def measured_text(
+    score: float | None,
+    examples: ExampleCounts | None = None,
+    *,
+    state: TrialState = TrialState.COMPLETE,
+    is_by_loss: bool = False,
+) -> str:
+    """A score with how far it may be off, where that is known; a loss says so.
+
+    Args:
+        score: None without a reading.
+        examples: That it is a share of, where it is.
+        state: Of its trial.
+        is_by_loss: Whether it is the loss, with a minus sign.
+    """
     if score is None:
         return "-"
     if is_by_loss:
         return f"loss {-score:.4f}"
-    reach = reach_of(score, examples)
+    reach = reach_of(score, None if examples is None else examples.of(state))
     return f"{score:.4f}" if reach is None else f"{score:.4f} ± {reach:.4f}"
 
 
@@ -71,7 +84,7 @@ def score_text(
     steps: int,
     *,
     early_by_loss: bool = False,
-    examples: int | None = None,
+    examples: ExampleCounts | None = None,
 ) -> str:
     """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at.
 
@@ -84,7 +97,7 @@ def score_text(
     if score is None:
         return "-"
     is_complete = state is TrialState.COMPLETE
-    said = measured_text(score, examples, is_by_loss=early_by_loss and not is_complete)
+    said = measured_text(score, examples, state=state, is_by_loss=early_by_loss and not is_complete)
     return said if is_complete else f"{said} @ {steps}"
 
 

@@ -131,8 +131,8 @@ def command(  # noqa: PLR0913 - one argument per option
     results = _launched(sweeps, storage, if_running=if_running, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
         trials = [ledger.trials(result.study.id) for result in results]
-        examples_measured = ledger.example_count(results[0].study.id)
-    noise = _noise(specification.task.metric, examples_measured)
+        examples = ledger.example_counts(results[0].study.id)
+    noise = _noise(specification.task.metric, None if examples is None else examples.whole)
     by_seed = [
         dimension_of(chain(*trials[first : first + tries]), sweep, fraction=fraction, tries=tries, noise=noise)
         for first in range(0, len(trials), tries)

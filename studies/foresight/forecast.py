@@ -17,6 +17,7 @@ class Workload:
         steps: Of a full trial.
         rungs: Measurements of a trial before its last.
         examples: Of the validation split.
+        rung_examples: Of them, measured at a rung; None for all.
         workers: That share the trials.
         parameters: Most that a trial trains, its task head among them.
     """
@@ -27,6 +28,7 @@ class Workload:
     examples: int
     workers: int
     parameters: int
+    rung_examples: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,8 @@ class Forecast:
 
 def forecast(work: Workload, speed: Speed) -> Forecast:
     """What a study takes if every trial runs to its end."""
-    measuring = work.examples * (work.rungs * speed.example_seconds + speed.final_example_seconds)
+    at_rung = work.examples if work.rung_examples is None else min(work.examples, work.rung_examples)
+    measuring = work.rungs * at_rung * speed.example_seconds + work.examples * speed.final_example_seconds
     trial = work.steps * speed.step_seconds + measuring
     return Forecast(
         trial_seconds=trial,

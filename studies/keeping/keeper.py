@@ -110,6 +110,7 @@ class StudyKeeper:
             course=Course(
                 steps=plan.training.steps,
                 examples=plan.rungs.examples,
+                rung_examples=plan.rungs.rung_examples,
                 goal=plan.goal,
                 hears_losses=plan.hears_losses,
             ),
@@ -276,7 +277,7 @@ class StudyKeeper:
                 just_ended=self._tally.just_ended,
                 ended_here=self._tally.ended_here,
                 references=self._tally.references,
-                examples=self._plan.rungs.examples if self._study.metric == ACCURACY.name else None,
+                examples=self._plan.rungs.example_counts if self._study.metric == ACCURACY.name else None,
                 budget_parameters=self._study.budget_parameters,
                 seconds_elapsed=elapsed,
                 left=self._pace.left(time.monotonic(), self._steps_left()),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from studies.errors import StudiesError
 from studies.keeping.plan import StudyPlan
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class Progress:
     just_ended: tuple[EndedTrial, ...] = ()
     ended_here: int = 0
     references: References = References()
-    examples: int | None = None
+    examples: ExampleCounts | None = None
     budget_parameters: int
     seconds_elapsed: float
     left: TimeLeft | None

@@ -148,8 +148,8 @@ def _remembered(asked: _Asked) -> Estimates | None:
 
 def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
     """The standard error of a score of a study at a share of the steps; None where it is not known."""
-    examples = ledger.example_count(study.id) if study.metric == ACCURACY.name else None
-    return None if examples is None else share_error(examples)
+    examples = ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
+    return None if examples is None else share_error(examples.whole, examples.rungs)
 
 
 def recorded_hearing(study: StudyRecord) -> bool:

@@ -11,7 +11,7 @@ from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
 from studies.queries.verdict import trade, verdict
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.store.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Leaderboard:
     over_head: Lead | None
     verdict: str
     front: Front | None = None
-    examples: int | None = None
+    examples: ExampleCounts | None = None
 
     def table(self) -> Table:
         """Its rows as a table, one column per attribute."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from studies.queries.estimates import Estimates, estimates_of
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
+from studies.store.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
 from trial_runner.tasks.metrics.classes import ACCURACY
 
@@ -30,7 +30,7 @@ class Ranking:
     trials: tuple[TrialRecord, ...]
     estimates: Estimates | None
     seeds: Mapping[int, int]
-    examples: int | None = None
+    examples: ExampleCounts | None = None
     is_constant: bool = False
 
     @property
@@ -55,7 +55,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
         trials=ranked(known, estimates),
         estimates=estimates,
         seeds=seeds,
-        examples=ledger.example_count(study.id) if study.metric == ACCURACY.name else None,
+        examples=ledger.example_counts(study.id) if study.metric == ACCURACY.name else None,
         is_constant=bool(complete) and all(_is_constant(ledger, study, trial) for trial in complete),
     )
 

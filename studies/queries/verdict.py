@@ -96,7 +96,7 @@ def _score_difference(one: TrialRecord, other: TrialRecord, ranking: Ranking) ->
     difference = scores[0] - scores[1]
     if ranking.examples is None:
         return difference, None
-    error = share_error(ranking.examples)
+    error = share_error(ranking.examples.whole)
     return difference, Z_95 * math.hypot(*(error(score, 1.0) for score in scores))
 
 

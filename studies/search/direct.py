@@ -26,12 +26,14 @@ class Course:
     Attributes:
         steps: Of a whole trial; what is read later counts as read at its end.
         examples: That a score between 0 and 1 is a mean over; None if that is not known.
+        rung_examples: The same before the last step; None for as many.
         goal: What of it is to be small, beside a high score; None for nothing.
         hears_losses: Whether a search is told losses beside scores.
     """
 
     steps: int = 1
     examples: int | None = None
+    rung_examples: int | None = None
     goal: SizeGoal | None = None
     hears_losses: bool = False
 
@@ -47,7 +49,9 @@ class Course:
         )
 
     def _standard_error(self, score: float, fraction: float) -> float:
-        return share_error(self.examples)(score, fraction) if self.examples and 0 <= score <= 1 else 0.0
+        if not self.examples or not 0 <= score <= 1:
+            return 0.0
+        return share_error(self.examples, self.rung_examples)(score, fraction)
 
 
 class AskedSearch(Protocol):

@@ -34,6 +34,7 @@ from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
 from studies.search.collapse import Learned, collapse
 from studies.search.evidence import Evidence, loss_evidence
+from studies.store.records import ExampleCounts
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.seeds import derived_seed
 
@@ -125,6 +126,7 @@ class RungPlan:
         rule: How a trial is compared with the others.
         protected: Which published methods are never stopped.
         examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
+        measured: Most of them that are measured at a rung; None for all.
         stops_collapsed: Whether trials that learn nothing stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
         seed: Draws lots among equals.
@@ -136,6 +138,7 @@ class RungPlan:
     rule: Rule = Rule.RANKS
     protected: Protected = Protected.NONE
     examples: int | None = None
+    measured: int | None = None
     stops_collapsed: bool = False
     guessing_loss: float | None = None
     seed: int = 0
@@ -147,6 +150,20 @@ class RungPlan:
             raise LaunchError(f"rungs must be at ascending steps from 1; got {self.steps}.")
         if not self.reduction >= 1:
             raise LaunchError(f"the reduction between rungs must be at least 1; got {self.reduction}.")
+
+    @property
+    def rung_examples(self) -> int | None:
+        """How many examples a score at a rung is of; None if that is not known."""
+        if self.examples is None or self.measured is None:
+            return self.examples
+        return min(self.examples, self.measured)
+
+    @property
+    def example_counts(self) -> ExampleCounts | None:
+        """How many examples scores are of; None if that is not known."""
+        if self.examples is None or self.rung_examples is None:
+            return None
+        return ExampleCounts(whole=self.examples, rungs=self.rung_examples)
 
     def rung_at(self, step: int) -> int | None:
         """Index of the rung at a step; None between rungs."""
@@ -288,7 +305,7 @@ class RungBoard:
 
     def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
         """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
-        examples = self.plan.examples
+        examples = self.plan.rung_examples
         if examples is not None and min(scores) >= 0 and max(scores) <= 1:
             return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
         middle = median(scores)

@@ -73,6 +73,16 @@ def auto_or_count(value: object) -> object:
     return count
 
 
+def auto_all_or_count(value: object) -> object:
+    """``"auto"``, ``"all"`` or a whole number from 1."""
+    if value == "all":
+        return value
+    try:
+        return auto_or_count(value)
+    except ValueError as error:
+        raise ValueError(f"must be auto, all or a whole number from 1 to {LARGEST:,}") from error
+
+
 def auto_or_one_gpu(value: object) -> object:
     """``"auto"``, 0 or 1: models are not split over GPUs."""
     if value == "auto":

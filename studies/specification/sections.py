@@ -18,6 +18,7 @@ from studies.specification.fields import (
     LearnFrom,
     SamplerName,
     Section,
+    auto_all_or_count,
     auto_count_or_none,
     auto_count_or_zero,
     auto_or_count,
@@ -38,6 +39,9 @@ class Pruning(Section):
             noise of the validation examples; ``ranks`` keeps the first of all readings at a rung.
         protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
             the first rung and the task head alone; true is all of them, false none.
+        examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
+            of all. ``auto`` is half as many as a trial learns from before the first rung, and at least 256, which takes
+            less than a tenth of the time; or ``all``.
         stop_collapsed: Whether a trial stops at a rung where it predicts a constant, or its loss has risen, while most
             others learn; published methods too, but not the task head alone.
     """
@@ -46,6 +50,7 @@ class Pruning(Section):
     reduction: Annotated[Whole, Field(ge=2)] = 2
     rule: Rule = Rule.SIGNIFICANCE
     protect_published: bool | Literal["best"] = "best"
+    examples: Annotated[Literal["auto", "all"] | int, BeforeValidator(auto_all_or_count)] = "auto"
     stop_collapsed: bool = True
 
 

@@ -25,6 +25,7 @@ LAUNCH_KEYS = ("trials", "fleet")
 _ARTEFACTS = "deltaspace-artefacts"
 _AUTO_RUNG_SHARE = 8
 _SURE_RUNG_SHARE = 4
+_FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
 
 
 class Specification(Section):
@@ -89,8 +90,16 @@ class Specification(Section):
             return max(1, steps // _AUTO_RUNG_SHARE)
         return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
 
+    @property
+    def rung_examples(self) -> int | None:
+        """Most validation examples that are measured at a rung; None for all of them."""
+        first, examples = self.rung_steps[0], self.pruning.examples
+        if examples == "auto":
+            return max(_FEWEST_AT_RUNGS, first * self.training.batch_size // _LEARNED_PER_MEASURED)
+        return examples if isinstance(examples, int) else None
+
     def rung_plan(self, examples: int | None = None) -> RungPlan:
-        """Where trials are compared, with the number of examples that a score is of."""
+        """Where trials are compared, with the number of examples that the last score of a trial is of."""
         protect = self.pruning.protect_published
         protected = Protected.BEST if protect == "best" else Protected.ALL if protect else Protected.NONE
         return RungPlan(
@@ -99,6 +108,7 @@ class Specification(Section):
             rule=self.pruning.rule,
             protected=protected,
             examples=examples,
+            measured=self.rung_examples,
             stops_collapsed=self.pruning.stop_collapsed,
             seed=self.seed,
         )
@@ -109,7 +119,9 @@ class Specification(Section):
 
     def training_plan(self) -> TrainingPlan:
         """How the trial runner trains every trial."""
-        return TrainingPlan(**asdict(self.training), evaluate_at_steps=self.rung_steps)
+        return TrainingPlan(
+            **asdict(self.training), evaluate_at_steps=self.rung_steps, rung_examples=self.rung_examples
+        )
 
     def artefact_folder(self) -> Path:
         """Absolute folder of the snapshots."""

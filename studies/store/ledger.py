@@ -27,6 +27,7 @@ from studies.store.records import (
     AttemptRecord,
     ConfirmationRecord,
     EventRecord,
+    ExampleCounts,
     ExampleRecord,
     NewStudy,
     NewTrial,
@@ -440,9 +441,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         """What readings of one trial or of all measured example by example, in the order of their steps."""
         return self._database.read(lambda link: looking.examples(link, study_id, number))
 
-    def example_count(self, study_id: int) -> int | None:
-        """How many examples a reading measures; None where that was not recorded."""
-        return self._database.read(lambda link: looking.example_count(link, study_id))
+    def example_counts(self, study_id: int) -> ExampleCounts | None:
+        """How many examples readings measure; None where that was not recorded."""
+        return self._database.read(lambda link: looking.example_counts(link, study_id))
 
     def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
         """Files of one trial or of all; of each trial the newest last."""

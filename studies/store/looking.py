@@ -15,6 +15,7 @@ from studies.store.records import (
     AttemptRecord,
     ConfirmationRecord,
     EventRecord,
+    ExampleCounts,
     ExampleRecord,
     ReadingRecord,
     StudyRecord,
@@ -58,9 +59,10 @@ _READING_COUNT = (
     .where(TRIALS.c.study_id == bindparam("study_id"))
 )
 _LONGEST = (
-    select(func.max(func.length(EXAMPLES.c.losses)))
+    select(EXAMPLES.c.step, func.max(func.length(EXAMPLES.c.losses)))
     .join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
     .where(TRIALS.c.study_id == bindparam("study_id"))
+    .group_by(EXAMPLES.c.step)
 )
 _EVENTS = (
     select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
@@ -189,10 +191,16 @@ def examples(connection: Connection, study_id: int, number: int | None) -> list[
     return [ExampleRecord(**row._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)]
 
 
-def example_count(connection: Connection, study_id: int) -> int | None:
-    """How many examples a reading of a study measures; None where that was not recorded."""
-    longest = connection.execute(_LONGEST, {"study_id": study_id}).scalar_one_or_none()
-    return None if longest is None else int(longest) // 2
+def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
+    """How many examples the readings of a study measure; None where that was not recorded."""
+    found = connection.execute(_LONGEST, {"study_id": study_id})
+    by_step = {int(step): int(longest) // 2 for step, longest in found}
+    if not by_step:
+        return None
+    last = max(by_step)
+    return ExampleCounts(
+        whole=by_step[last], rungs=max((count for step, count in by_step.items() if step < last), default=by_step[last])
+    )
 
 
 def artefacts(connection: Connection, study_id: int, number: int | None, home: Path | None) -> list[ArtefactRecord]:

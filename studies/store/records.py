@@ -297,6 +297,23 @@ class ExampleRecord(ExampleLosses):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleCounts:
+    """How many examples the scores of a study are of.
+
+    Attributes:
+        whole: After the last step.
+        rungs: Before it.
+    """
+
+    whole: int
+    rungs: int
+
+    def of(self, state: TrialState) -> int:
+        """Of the newest score of a trial in a state."""
+        return self.whole if state is TrialState.COMPLETE else self.rungs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArtefactRecord:
     """A file that belongs to a trial.
 

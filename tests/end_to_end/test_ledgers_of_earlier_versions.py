@@ -9,7 +9,7 @@ from support.earlier_ledger import VERSIONS, Earlier
 
 from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 ENDED = {
     1: {"complete": 3, "pruned": 6},
@@ -111,7 +111,7 @@ def test_version_3_keeps_its_replicates_and_examples_and_knows_no_times_of_readi
     with Ledger.open(earlier.url, read_only=True) as ledger:
         study = ledger.study("finished")
         assert {reading.heard_at for reading in ledger.readings(study.id)} == {None}
-        assert ledger.example_count(study.id) == 24
+        assert ledger.example_counts(study.id) == ExampleCounts(whole=24, rungs=24)
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from studies.queries.estimates import Estimate, Lead
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.summaries import StudySummary
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
-EXAMPLES = 743
+EXAMPLES = ExampleCounts(whole=743, rungs=743)
 
 
 def row(

@@ -1,7 +1,7 @@
 """A launch at one moment, with something in every part of the live view."""
 
 from studies.keeping.progress import EndedTrial, Progress, References, RunningTrial, TimeLeft
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 RUNG = "rung 0 (50 steps)"
 
@@ -96,7 +96,7 @@ def shown_progress(*, is_early: bool = False) -> Progress:
             counts=counts,
             target_trials=36,
             references=References(constant=0.1667),
-            examples=743,
+            examples=ExampleCounts(whole=743, rungs=743),
             budget_parameters=17_500,
             seconds_elapsed=4,
             left=None,
@@ -113,7 +113,7 @@ def shown_progress(*, is_early: bool = False) -> Progress:
         just_ended=JUST_ENDED,
         ended_here=19,
         references=References(head_only=0.412, constant=0.1667),
-        examples=743,
+        examples=ExampleCounts(whole=743, rungs=743),
         budget_parameters=17_500,
         seconds_elapsed=252,
         left=TimeLeft(seconds=185),

@@ -127,9 +127,10 @@ class ClassificationObjective:
         """See `Objective`."""
         return metrics[self.metric]
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
+    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
         """See `Objective`."""
-        return self.evaluate(split, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
+        some = self._task.splits[split].some(most)
+        return self.evaluate(some, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """See `Objective`."""
@@ -140,17 +141,16 @@ class ClassificationObjective:
             predict=lambda batch: self.logits(alone, batch)[0],
         )
         predictor.learn(self._task.splits["train"], self._frozen.pad_token_id, seed=seed)
-        return self.evaluate(split, lambda batch: predictor.logits(batch).unsqueeze(0))[0]
+        return self.evaluate(self._task.splits[split], lambda batch: predictor.logits(batch).unsqueeze(0))[0]
 
     @torch.no_grad()
-    def evaluate(self, name: str, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[Measured]:
-        """Every metric of each slot on a split, the mean loss as ``validation_loss``, and the loss of each example.
+    def evaluate(self, split: Split, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[Measured]:
+        """Every metric of each slot on some examples, the mean loss as ``validation_loss``, and the loss of each.
 
         Args:
             predict: Logits ``(K, B, labels)`` of a batch.
             slots: K.
         """
-        split = self._task.splits[name]
         by_length = np.argsort(np.diff(split.offsets), kind="stable")
         predictions = np.empty((slots, len(split)), dtype=split.labels.dtype)
         totals, losses = np.zeros(slots), np.empty((slots, len(split)))

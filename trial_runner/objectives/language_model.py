@@ -164,14 +164,15 @@ class LanguageModelObjective:
         step = max(self._fewest_places, (1 << known.bit_length()) // 16)
         return -(-known // step) * step
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
+    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
         """See `Objective`."""
-        losses, examples = self._validated(together, self._task.splits[split])
-        measured = self._metrics(together, split, losses, is_final=is_final)
+        some = self._task.splits[split].some(most)
+        losses, examples = self._validated(together, some)
+        measured = self._metrics(together, some, losses, is_final=is_final)
         return [Measured(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
     def _metrics(
-        self, together: Pass, split: str, losses: Sequence[float], *, is_final: bool
+        self, together: Pass, examples: TextSplit, losses: Sequence[float], *, is_final: bool
     ) -> list[dict[str, float]]:
         """The metrics of each slot, given its loss."""
         task, names = self._task, self._task.metrics
@@ -182,8 +183,7 @@ class LanguageModelObjective:
             return [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
         if all(name in measured[0] for name in names):
             return measured
-        examples = task.splits[split]
-        for each, texts in zip(measured, self.predictions(together, split), strict=True):
+        for each, texts in zip(measured, self._written(together, examples), strict=True):
             each |= compute_text(names, texts, examples.references, groups=examples.groups) | same_prediction(texts)
         return measured
 
@@ -193,7 +193,9 @@ class LanguageModelObjective:
 
     def predictions(self, together: Pass, split: str) -> list[list[str]]:
         """What each slot writes for the examples of a split, in their order."""
-        examples = self._task.splits[split]
+        return self._written(together, self._task.splits[split])
+
+    def _written(self, together: Pass, examples: TextSplit) -> list[list[str]]:
         texts = [[""] * len(examples) for _ in range(together.slots)]
         # texts are written a token at a time, so that is what a cache must hold of each
         size = self._frozen.evaluated_together(together.slots * self._task.decoding.beams, tokens=1)

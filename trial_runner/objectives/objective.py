@@ -85,13 +85,14 @@ class Objective(Protocol):
         """The score of what `measure` returned of a slot; higher is better."""
         ...
 
-    def measure(self, together: Pass, split: str, *, is_final: bool) -> Sequence[Measured]:
+    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
         """What each slot does on a split.
 
         Args:
             split: Where they are measured.
             is_final: Whether this is the measurement after the last step, which has every metric; an earlier one may
                 have a cheap stand-in for the metric, the same for all trials.
+            most: Of so many examples at most, the same each time; None for all of them.
         """
         ...
 

@@ -335,7 +335,9 @@ class TrialPack:
                 results.extend(self._reading(index, due.pop(index), found))
         return results
 
-    def _metrics(self, slots: Mapping[int, TrialSlot], split: str, is_final: bool) -> dict[int, Measured]:
+    def _metrics(
+        self, slots: Mapping[int, TrialSlot], split: str, is_final: bool, most: int | None
+    ) -> dict[int, Measured]:
         """What a pass over a split measures of some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
@@ -343,7 +345,8 @@ class TrialPack:
             self._dissolve()
             lane = None
         together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
-        measured = dict(zip(slots, self._objective.measure(together, split, is_final=is_final), strict=True))
+        found = self._objective.measure(together, split, is_final=is_final, most=most)
+        measured = dict(zip(slots, found, strict=True))
         for index, slot in slots.items():
             if _ends_robustly(slot):
                 alone = pass_of(self._frozen, [slot])
@@ -385,9 +388,11 @@ def _next_reading(slot: TrialSlot) -> int:
     return min(step for step in slot.request.plan.evaluate_at_steps if step > slot.step)
 
 
-def _way_of_measuring(slot: TrialSlot) -> tuple[str, bool]:
-    """The split that a slot is measured on, and whether it is at its last step."""
-    return slot.request.plan.measured_split, slot.step >= slot.request.plan.steps
+def _way_of_measuring(slot: TrialSlot) -> tuple[str, bool, int | None]:
+    """The split that a slot is measured on, whether it is at its last step, and the most examples of the split."""
+    plan = slot.request.plan
+    is_final = slot.step >= plan.steps
+    return plan.measured_split, is_final, None if is_final else plan.rung_examples
 
 
 def _ends_robustly(slot: TrialSlot) -> bool:

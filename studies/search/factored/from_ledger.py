@@ -85,7 +85,7 @@ def loss_of(reading: Reading) -> float | None:
     return loss if math.isfinite(loss) and loss != -reading.score else None
 
 
-def share_error(examples: int) -> ErrorOf:
+def share_error(examples: int, rung_examples: int | None = None) -> ErrorOf:
     """The standard error of a share of right answers, such as an accuracy, beside other trials of the same study.
 
     All trials are asked the same examples: what makes a set easy or hard helps or hurts all of them alike and says
@@ -93,12 +93,14 @@ def share_error(examples: int) -> ErrorOf:
     `common_luck`. Half an example more or less keeps it above 0 where all or none were right.
 
     Args:
-        examples: That were asked.
+        examples: That were asked after the last step.
+        rung_examples: That were asked before it; None for as many.
     """
 
     def error(score: float, fraction: float = 1.0) -> float:
-        right = min(max(score, 0.5 / examples), 1 - 0.5 / examples)
-        return math.sqrt(right * (1 - right) * (1 - common_luck(fraction)) / examples)
+        asked = examples if rung_examples is None or fraction >= 1 else rung_examples
+        right = min(max(score, 0.5 / asked), 1 - 0.5 / asked)
+        return math.sqrt(right * (1 - right) * (1 - common_luck(fraction)) / asked)
 
     return error
 

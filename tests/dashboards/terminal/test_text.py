@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, states_text
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,14 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step() -> None:
     assert score_text(None, TrialState.FAILED, 0) == "-"
     assert score_text(-3.25, TrialState.PRUNED, 25, early_by_loss=True) == "loss 3.2500 @ 25"
     assert score_text(-3.25, TrialState.COMPLETE, 200, early_by_loss=True) == "-3.2500"
+
+
+def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there() -> None:
+    examples = ExampleCounts(whole=800, rungs=200)
+    last = score_text(0.5, TrialState.COMPLETE, 200, examples=examples)
+    early = score_text(0.5, TrialState.PRUNED, 50, examples=examples)
+    assert last.split(" ± ") == ["0.5000", "0.0245"]  # 1.96 sqrt(0.25 * 0.5 / 800)
+    assert early == "0.5000 ± 0.0490 @ 50"
 
 
 def test_shares_and_learning_rates_are_short() -> None:

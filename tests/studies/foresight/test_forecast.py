@@ -1,5 +1,7 @@
 """Time and disk of a study, by hand."""
 
+from dataclasses import replace
+
 from studies.foresight.forecast import Workload, forecast
 from studies.foresight.speed import Speed
 
@@ -21,6 +23,9 @@ def test_a_trial_is_its_steps_and_its_measurements() -> None:
     assert found.trial_seconds == 100 * 0.5 + 200 * (2 * 0.01 + 0.03)
     assert found.measuring_share == 10 / 60
     assert found.most_seconds == 60 * 10 / 2
+    fewer = forecast(replace(WORK, rung_examples=50), SPEED)
+    assert fewer.trial_seconds == 100 * 0.5 + 50 * 2 * 0.01 + 200 * 0.03
+    assert forecast(replace(WORK, rung_examples=1000), SPEED) == found
 
 
 def test_disk_is_what_every_trial_keeps_weights_and_two_moments_of_each() -> None:

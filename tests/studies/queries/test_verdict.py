@@ -9,7 +9,7 @@ from studies.queries.estimates import Estimate, Estimates, Lead
 from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.verdict import verdict
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
+from studies.store.records import ExampleCounts, TrialState
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 
@@ -101,12 +101,14 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     assert "Something better was found: +0.0500 accuracy, going by one score each." in unknown
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
     # two shares of 100 examples with the luck taken off that all trials share: 3/4 and more of the variance is left
-    said = told(few, examples=100)
+    said = told(few, examples=ExampleCounts(whole=100, rungs=100))
     assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in said
     reach = float(said.partition("+0.0500 ± ")[2].split()[0])
     plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
     assert 0.3 * plain < reach < plain
-    assert "Something better than the published methods was found: +0.0500 ± 0." in told(few, examples=1_000_000)
+    assert "Something better than the published methods was found: +0.0500 ± 0." in told(
+        few, examples=ExampleCounts(whole=1_000_000, rungs=1)
+    )
 
 
 @pytest.mark.parametrize(

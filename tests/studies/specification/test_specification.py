@@ -27,6 +27,7 @@ from studies.specification import (
 from studies.specification.fields import OWN_SAMPLERS, parse_duration
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
+from studies.store.records import ExampleCounts
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
 
@@ -575,7 +576,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
         del stored["search"][key]
     ranges = {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]}
     earlier = {
-        "pruning": {"rule": "ranks", "protect_published": True, "stop_collapsed": False},
+        "pruning": {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False},
         "search": {
             "sampler": "tpe",
             "draws": "decisions",
@@ -731,7 +732,7 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
 
 
 def test_rungs_by_ranks_are_what_they_were() -> None:
-    pruning = {"rule": "ranks", "protect_published": True, "stop_collapsed": False}
+    pruning = {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False}
     study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}, "pruning": pruning})
     assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
 
@@ -752,8 +753,33 @@ def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_wa
         rule=Rule.SIGNIFICANCE,
         protected=Protected.BEST,
         examples=750,
+        measured=rungs[0] * 32 // 2,
         stops_collapsed=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("pruning", "training", "expected"),
+    [
+        ({}, {"steps": 200, "batch_size": 16}, 400),  # 50 steps of 16 before the first rung
+        ({}, {"steps": 200, "batch_size": 2}, 256),
+        ({"first_rung_steps": 100}, {"steps": 200, "batch_size": 16}, 800),
+        ({"examples": "all"}, {"steps": 200, "batch_size": 16}, None),
+        ({"examples": "300"}, {"steps": 200, "batch_size": 16}, 300),
+    ],
+)
+def test_at_rungs_half_as_many_examples_are_measured_as_were_learned_from_unless_the_file_says_otherwise(
+    pruning: dict[str, object], training: dict[str, object], expected: int | None
+) -> None:
+    study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
+    assert study.rung_examples == study.training_plan().rung_examples == expected
+    counts = study.rung_plan(750).example_counts
+    assert counts == ExampleCounts(whole=750, rungs=min(750, expected or 750))
+
+
+def test_a_number_of_examples_is_auto_all_or_a_count() -> None:
+    with pytest.raises(SpecificationError, match="auto, all or a whole number from 1"):
+        specification_from_mapping({**MINIMAL, "pruning": {"examples": 0}})
 
 
 @pytest.mark.parametrize("value", ["auto", 0, "0", 12, "12"])

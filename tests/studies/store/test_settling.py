@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.errors import StorageError, StudiesError
-from studies.store.records import ExampleRecord, Outcome, Settlement, TrialState
+from studies.store.records import ExampleCounts, ExampleRecord, Outcome, Settlement, TrialState
 from trial_runner.example_losses import ExampleLosses
 
 ACCEPTED = Settlement(accepted=True)
@@ -214,3 +214,11 @@ def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, va
     assert running.ledger.readings(running.id) == [reading]
     with pytest.raises(ValueError, match="must be of readings of the same entry"):
         settle(running, readings=[reading], examples=[replace(record, step=20)])
+
+
+def test_examples_are_counted_at_rungs_and_after_the_last_step_that_was_read(running, values):
+    assert running.ledger.example_counts(running.id) is None
+    for step, count, rungs in ((10, 2, 2), (20, 2, 2), (40, 5, 2)):
+        reading, found = values.reading(0, step), ExampleLosses.of(np.zeros(count))
+        settle(running, readings=[reading], examples=[ExampleRecord.of_reading(found, reading)])
+        assert running.ledger.example_counts(running.id) == ExampleCounts(whole=count, rungs=rungs)

@@ -33,6 +33,7 @@ from trial_runner.objectives.output_head import OutputHead, token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import IGNORED, Decoding
+from trial_runner.tasks.splitting import some_rows
 
 EXACT = 1e-9
 HALF = 2.0**-10
@@ -191,6 +192,11 @@ def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runne
     shares = np.array(each) * split.targets.lengths * 11 / split.targets.lengths.sum()
     assert -found.examples.scores == pytest.approx(shares, rel=HALF)
     assert float(np.mean(shares)) == pytest.approx(expected, rel=EXACT)
+    few = some_rows(11, 4)
+    (found,) = objective.measure(together, "validation", is_final=False, most=4)
+    expected = float(np.average(np.array(each)[few], weights=split.targets.lengths[few]))
+    assert found.metrics["validation_loss"] == pytest.approx(expected, rel=EXACT)
+    assert len(found.examples) == 4
 
 
 # ---- heads

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from support.halves_task import halves_task
@@ -18,8 +19,9 @@ from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
-from trial_runner.requests import Failure, LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
+from trial_runner.tasks.splitting import some_rows
 from trial_runner.training import Training
 
 STEPS = 20
@@ -270,6 +272,46 @@ def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner: 
         total += float(torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.labels)).detach())
     assert reading.score == pytest.approx(hits / len(split))
     assert reading.metrics["validation_loss"] == pytest.approx(total / len(split), rel=1e-6)
+
+
+def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_in_the_end(runner: TorchRunner) -> None:
+    few, split = 10, TASK.splits["validation"]
+    pack, whole = runner.open_pack(2), runner.open_pack(2)
+    for number in range(2):
+        pack.admit(request(runner, number, plan=dataclasses.replace(PLAN, rung_examples=few)))
+        whole.admit(request(runner, number))
+    chosen = some_rows(len(split), few)
+    assert len(set(chosen)) == few < len(split)
+    for one, other in zip(pack.advance(STEPS), whole.advance(STEPS), strict=True):
+        assert isinstance(one, SlotReading)
+        assert isinstance(other, SlotReading)
+        assert one.examples is not None
+        assert other.examples is not None
+        if one.step == STEPS:
+            assert one.metrics == other.metrics
+            assert one.examples == other.examples
+            continue
+        np.testing.assert_allclose(one.examples.scores, other.examples.scores[chosen], rtol=0, atol=0)
+        losses, those = one.examples.negated_losses, other.examples.negated_losses[chosen]
+        np.testing.assert_allclose(losses, those, rtol=2**-10)  # half floats, rounded either way
+        assert one.score == pytest.approx(one.examples.scores.mean(), rel=1e-12)
+
+
+def test_fewer_measured_examples_are_among_more_of_them() -> None:
+    assert set(some_rows(100, 10)) < set(some_rows(100, 40)) < set(range(100))
+    np.testing.assert_array_equal(some_rows(100, 100), np.arange(100))
+    # a data set sorted by its labels is measured on all of them
+    assert 5 <= sum(some_rows(1000, 20) < 500) <= 15
+
+
+def test_chosen_examples_are_those_of_the_split() -> None:
+    split = dataclasses.replace(TASK.splits["validation"], groups=tuple("ab" * (len(TASK.splits["validation"]) // 2)))
+    rows = np.array([7, 0, 3])
+    taken, batch = split.take(rows).batch([0, 1, 2], 1), split.batch(rows, 1)
+    for name in ("input_ids", "attention_mask", "labels"):
+        np.testing.assert_array_equal(getattr(taken, name), getattr(batch, name))
+    assert split.take(rows).groups == ("b", "a", "b")
+    assert split.some(None) is split.some(len(split)) is split
 
 
 @pytest.mark.parametrize("kind", ["plain", "dropout"])

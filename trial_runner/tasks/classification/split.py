@@ -10,6 +10,7 @@ import numpy.typing as npt
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.measuring import compute, score_of
 from trial_runner.tasks.metrics import METRICS, Measures
+from trial_runner.tasks.splitting import some_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,14 +54,24 @@ class Split:
 
     def first(self, count: int) -> Self:
         """The first examples."""
-        end = self.offsets[: count + 1][-1]
+        return self.take(np.arange(min(count, len(self))))
+
+    def some(self, most: int | None) -> Self:
+        """At most so many of the examples, the same each time; all of them for None."""
+        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The examples of the given indices, in their order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return replace(
             self,
-            input_ids=self.input_ids[:end],
-            offsets=self.offsets[: count + 1],
-            labels=self.labels[:count],
-            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[:end],
-            groups=None if self.groups is None else self.groups[:count],
+            input_ids=self.input_ids[places],
+            offsets=offsets,
+            labels=self.labels[rows],
+            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[places],
+            groups=None if self.groups is None else tuple(self.groups[row] for row in rows),
         )
 
     def batch(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Batch:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.splitting import some_rows
 from trial_runner.tasks.task import Decoding
 
 IGNORED = -100
@@ -64,9 +65,12 @@ class TokenRows:
         """Tokens of each row, ``(B,)``."""
         return np.diff(self.offsets)
 
-    def first(self, count: int) -> Self:
-        """The first rows."""
-        return replace(self, ids=self.ids[: self.offsets[: count + 1][-1]], offsets=self.offsets[: count + 1])
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The rows of the given indices, in their order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return replace(self, ids=self.ids[places], offsets=offsets)
 
     def padded(
         self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
@@ -114,12 +118,20 @@ class TextSplit:
 
     def first(self, count: int) -> Self:
         """The first examples."""
+        return self.take(np.arange(min(count, len(self))))
+
+    def some(self, most: int | None) -> Self:
+        """At most so many of the examples, the same each time; all of them for None."""
+        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The examples of the given indices, in their order."""
         return replace(
             self,
-            sources=self.sources.first(count),
-            targets=self.targets.first(count),
-            references=self.references[:count],
-            groups=self.groups[:count],
+            sources=self.sources.take(rows),
+            targets=self.targets.take(rows),
+            references=tuple(self.references[row] for row in rows) if self.references else (),
+            groups=tuple(self.groups[row] for row in rows),
         )
 
     @property

@@ -77,6 +77,12 @@ def test_the_error_of_a_share_is_binomial_less_the_luck_that_trials_share_and_ne
     assert share_error(500)(0.0) == pytest.approx(share_error(500)(1.0))
 
 
+def test_at_a_rung_with_fewer_examples_a_score_is_less_sure_by_their_number_and_at_the_end_it_is_not():
+    at_rungs = share_error(800, 200)
+    assert at_rungs(0.5, 0.25) == pytest.approx(2 * share_error(800)(0.5, 0.25))
+    assert at_rungs(0.5, 1.0) == share_error(800)(0.5, 1.0)
+
+
 @pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])
 def test_trials_have_more_in_common_the_longer_they_were_trained(fraction, common):
     assert common_luck(fraction) == pytest.approx(common, abs=1e-12)
