@@ -27,7 +27,7 @@ from trial_runner.backbones import (
 from trial_runner.errors import RequestError
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
-from trial_runner.packs.memory import slots_within
+from trial_runner.packs.memory import MemoryPlan, slots_within
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.running_out import available_bytes
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
@@ -107,12 +107,19 @@ class TorchRunner:
     def _fitting(self, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
-        one, two = (pack.memory_of(*self._probes(plan, size)) for size in (1, 2))
+        one, two = self._planned(pack, plan)
+        if one.slot_bytes > free_bytes and plan.checkpointing == "auto":
+            self._frozen.recomputation.switch(is_on=True)
+            one, two = self._planned(pack, plan)
         slots = slots_within(free_bytes, one, two)
         room = (free_bytes - slots * one.held_bytes) / max(1, slots * one.evaluation_bytes)
         while room < 1 and self._frozen.evaluation.halve():
             room *= 2
         return slots
+
+    def _planned(self, pack: TrialPack, plan: TrainingPlan) -> tuple[MemoryPlan, MemoryPlan]:
+        """Of one trial and of two."""
+        return pack.memory_of(*self._probes(plan, 1)), pack.memory_of(*self._probes(plan, 2))
 
     def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
         """Trials whose memory stands for that of others: of unlike structures, which share no product of their own."""
@@ -139,6 +146,7 @@ class TorchRunner:
 
     def close(self) -> None:
         """Take the hooks off the backbone."""
+        self._frozen.recomputation.switch(is_on=False)
         self._frozen.attachment.detach()
 
 

@@ -110,14 +110,15 @@ class Attachment:
         """Put the hooks on."""
         self.active: PackedDeltas | None = None
         self._model = model
+        self._shape = shape
+        self._table = family.ports(shape)
         self._handles: list[Handle] = []
         self._tapped: list[nn.Module] = []
         self._taps: list[_Tap] = []
         self._prompts: PromptHooks | None = None
         try:
-            table = family.ports(shape)
-            self._attach(model, table, shape)
-            self._prompts = PromptHooks(model, table, shape, lambda: self.active.prompt if self.active else None)
+            self._attach(model, self._table, shape)
+            self._prompts = PromptHooks(model, self._table, shape, lambda: self.active.prompt if self.active else None)
         except AttributeError as error:
             self.detach()
             raise AttachError(f"a {family.name} backbone must have all ports of its family; got: {error}.") from error
@@ -152,13 +153,24 @@ class Attachment:
         with ExitStack() as stack:
             if packed.whole is not None:
                 stack.enter_context(swapped(self._model, packed.whole.weights()))
-            self.active = packed
-            try:
+            with self.resumed(packed):
                 yield
-            finally:
-                self.active = None
-                for tap in self._taps:
-                    tap.heads.clear()
+
+    @contextmanager
+    def resumed(self, packed: PackedDeltas) -> Iterator[None]:
+        """Apply deltas within the block, as `using` does, to a part of a pass that holds whole blocks; weights stay."""
+        before, self.active = self.active, packed
+        try:
+            yield
+        finally:
+            self.active = before
+            for tap in self._taps:
+                tap.heads.clear()
+
+    def blocks(self) -> list[nn.Module]:
+        """Of all stacks, from the input to the output."""
+        places = {(one.stack, one.layer): None for one in self._shape.sublayers(Site.FFN)}
+        return [self._model.get_submodule(self._table.layers[stack].format(layer=layer)) for stack, layer in places]
 
     def detach(self) -> None:
         """Take every hook off; the model is as it was before."""

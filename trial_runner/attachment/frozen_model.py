@@ -11,6 +11,7 @@ from torch import Tensor
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.inputs import model_inputs
+from trial_runner.attachment.recomputation import Recomputation
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
@@ -67,10 +68,12 @@ class FrozenModel(Backbone):
     Attributes:
         device: Where and how it computes.
         evaluation: How much of it without gradients.
+        recomputation: Whether backward passes compute its blocks again.
     """
 
     attachment: Attachment
     device: Device
+    recomputation: Recomputation
     evaluation: Evaluation = field(default_factory=Evaluation)
 
     @classmethod
@@ -78,7 +81,8 @@ class FrozenModel(Backbone):
         """Put hooks on a backbone that is on its device."""
         own = {field.name: getattr(backbone, field.name) for field in fields(backbone)}
         attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-        return cls(**own, attachment=attachment, device=device)
+        recomputation = Recomputation(attachment, attachment.blocks())
+        return cls(**own, attachment=attachment, device=device, recomputation=recomputation)
 
     @property
     def has_dropout(self) -> bool:

@@ -198,7 +198,7 @@ class Lane:
         tensors = {name: tensor for name, tensor in inputs.items() if name not in (_RATES, _KEYS)}
         with self._dropping(inputs[_KEYS]):
             losses = self._objective.losses(self.together, replace(batch, tensors=tensors))
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+            losses.sum().backward()  # type: ignore[no-untyped-call]
         held = losses.detach()
         return {"losses": held, "norms": optimizer.update(inputs[_RATES], held)}
 

@@ -103,11 +103,19 @@ class TrialPack:
             taken = sum(slot is not None for slot in self._slots.values())
             raise RequestError(f"a trial needs a free slot; all {taken} are taken. Evict one first.")
         self._slots[free] = self._new_slot(request)
+        self._recompute_as(request)
         return free
+
+    def _recompute_as(self, request: TrialRequest) -> None:
+        wanted = request.plan.checkpointing
+        if wanted != "auto":
+            self._frozen.recomputation.switch(is_on=wanted)
 
     def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
         """What trials would take in this pack; they are not admitted."""
         slots = dict(enumerate(map(self._new_slot, requests)))
+        for request in requests:
+            self._recompute_as(request)
         is_recorded = self.recording is not None
         plans = [
             planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
@@ -302,6 +310,9 @@ class TrialPack:
         release_memory()
         if len(members) > 1:
             self.most_together = max(1, len(members) // 2)
+            return []
+        if self._held(members[0]).request.plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
+            self._frozen.recomputation.switch(is_on=True)
             return []
         return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
 

@@ -43,6 +43,15 @@ class SlotDropout:
         self._keys = keys
         self.start_pass()
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the pass is: its calls so far, and `rows_before`."""
+        return self._calls, self.rows_before
+
+    def go_to(self, place: tuple[int, int]) -> None:
+        """Go on from a place of the pass."""
+        self._calls, self.rows_before = place
+
     def start_pass(self) -> None:
         """Count the calls from the first one again; the same keys then drop the same."""
         self.rows_before = 0
@@ -141,6 +150,20 @@ def dropping(slot_dropout: SlotDropout) -> Iterator[None]:
     Other kinds of dropout (of whole channels, alpha, inside PyTorch's fused attention) are left as they are.
     """
     slot_dropout.start_pass()
+    with _active_within(slot_dropout):
+        yield
+
+
+@contextmanager
+def resumed(slot_dropout: SlotDropout, place: tuple[int, int]) -> Iterator[None]:
+    """Compute a part of a pass once more, as a backward pass does, from the place where it began."""
+    slot_dropout.go_to(place)
+    with _active_within(slot_dropout):
+        yield
+
+
+@contextmanager
+def _active_within(slot_dropout: SlotDropout) -> Iterator[None]:
     before = _active.set(slot_dropout)
     try:
         with _Dropping(slot_dropout):
