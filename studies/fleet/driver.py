@@ -188,6 +188,7 @@ def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection, begi
         elif not keeper.met or time.monotonic() - over_since > _LEAVING_SECONDS:
             break
         fleet.join(_LOOK_SECONDS)
+    keeper.ask_anew()  # what was asked before the last worker told why it leaves is not how the launch ended
     while not _look(keeper, connection):
         time.sleep(_LOOK_SECONDS)
     standing = keeper.standing

@@ -116,6 +116,11 @@ class DriverProcess:
             self._connection.send(Stop(reason=reason))
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it has; what it said before may still have to be taken in."""
+        return self._code(0.0) is not None
+
+    @property
     def last_words(self) -> str:
         """How it ended, for one line."""
         code = self._code(_END_SECONDS)

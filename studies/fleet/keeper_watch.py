@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -38,6 +39,10 @@ class _Question:
         """Forget how long it was not answered."""
         self._since = self._clock.look()
 
+    def forget(self) -> None:
+        """Ask at once, whatever was asked before: its answer is nobody's."""
+        self._asked, self._next_at = None, 0.0
+
     def answer(self) -> Any:
         """What was answered since the last time; None without an answer.
 
@@ -53,17 +58,27 @@ class _Question:
         asked, self._asked = self._asked, None
         self._next_at = time.monotonic() + _ASK_SECONDS
         try:
-            found = ray.get(asked)
-        except RayTaskError as error:
-            if isinstance(error.cause, StudiesError):
-                raise error.cause from None
-            raise
+            found = _answer(asked)
         except RayActorError as error:
             if error.actor_init_failed:
                 raise _never_begun(error) from error
             return None  # it is being restarted
         self.begin_anew()
         return found
+
+
+def _answer(asked: Any) -> Any:
+    """What an actor has answered.
+
+    Raises:
+        StudiesError: What it raised.
+    """
+    try:
+        return ray.get(asked)
+    except RayTaskError as error:
+        if isinstance(error.cause, StudiesError):
+            raise error.cause from None
+        raise
 
 
 def _never_begun(error: RayActorError) -> LaunchError:
@@ -132,10 +147,22 @@ class KeeperWatch:
         longest = self._plan.patience_seconds + max(2 * lease, _BEGIN_SECONDS)
         return self._pulse.unanswered_seconds > alive or self._stand.unanswered_seconds > longest
 
+    def ask_anew(self) -> None:
+        """Hear nothing of how the study stood before this moment."""
+        self._stand.forget()
+
     def asked(self, method: str, *arguments: object) -> Callable[[], bool]:
-        """Call a method of the keeper; what is returned says whether it was answered."""
+        """Call a method of the keeper; what is returned says whether it was answered, and raises what that raised."""
         one = self._handle.call.remote(method, *arguments)
-        return lambda: bool(ray.wait([one], timeout=0)[0])
+
+        def is_answered() -> bool:
+            if not ray.wait([one], timeout=0)[0]:
+                return False
+            with suppress(RayActorError):  # the keeper is being restarted
+                _answer(one)
+            return True
+
+        return is_answered
 
     def _replace_keeper(self) -> None:
         """End the keeper's process; Ray starts another, which fences it wherever it may still be.

@@ -27,6 +27,7 @@ _LOOK_SECONDS = 0.1
 _START_SECONDS = 300.0
 _CONNECT_SECONDS = 45.0
 _SILENCE_SECONDS = 30.0
+_LAST_WORD_SECONDS = 10.0
 _REACH_SECONDS = 5.0
 _AGAIN = "Nothing is lost: launch again to continue."
 _ENVIRONMENT = {
@@ -143,7 +144,10 @@ class _Supervisor:
         while True:
             trouble = self._trouble()  # looked for first: a driver that has ended properly has said so before
             try:
-                if ended := self._hear():
+                ended = self._hear()
+                if ended is None and trouble and self._driver.has_ended:
+                    ended = self._last_word()
+                if ended is not None:
                     return self._ended(ended)
             except EOFError:
                 return self._lost(trouble or f"its driver ended ({self._driver.last_words})")
@@ -168,6 +172,18 @@ class _Supervisor:
                 return said
             self._note(said)
             said = self._driver.hear(0.0)
+        return None
+
+    def _last_word(self) -> Ended | None:
+        """What a driver that has ended, and its Ray with it, has said: on a busy machine it is taken in later.
+
+        Raises:
+            EOFError: If it has ended without a word.
+        """
+        until = time.monotonic() + _LAST_WORD_SECONDS
+        while time.monotonic() < until:
+            if ended := self._hear():
+                return ended
         return None
 
     def _note(self, said: Started | Shown) -> None:

@@ -3,11 +3,15 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.trivial_runner import TrivialRunner
 
 from studies.errors import LaunchError
+from studies.fleet import tune
+from studies.fleet.driver_messages import Ended, Started
 from studies.launching import LaunchResult, launch
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
@@ -75,6 +79,25 @@ def by_value(function):
 
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
     return function
+
+
+@pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
+def test_a_last_word_is_heard_though_ray_is_gone_with_the_driver_that_said_it(monkeypatch, last, said):
+    """On a busy machine the launching process sees who has ended before it takes in what was said before that."""
+    heard = iter([Started(processes={"gcs_server": 1}), *[None] * 5, Ended(error=LaunchError(last)) if last else "end"])
+
+    def hear(seconds: float) -> Any:
+        word = next(heard)
+        if word == "end":
+            raise EOFError
+        return word
+
+    monkeypatch.setattr(tune, "is_alive", lambda pid: False)
+    driver: Any = SimpleNamespace(hear=hear, has_ended=True)
+    order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
+    watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
+    with pytest.raises(LaunchError, match=said):
+        tune._Supervisor(driver, order, watch).run()
 
 
 @pytest.mark.slow
