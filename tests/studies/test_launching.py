@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.trivial_runner import TrivialFactory
+from support.trivial_runner import TrivialFactory, TrivialRunner
+from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.backbones import shape_of
 from search_space.errors import BudgetError, UnsupportedBackboneError
@@ -168,12 +169,13 @@ def test_a_database_that_cannot_be_written_is_refused_with_one_line(tmp_path):
     assert "\n" not in str(refused.value)
 
 
-def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path):
+def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    study = specification(tmp_path, trials=60, fleet={"time_budget": 0.7})
-    result = launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01))
+    study = specification(tmp_path, trials=60, fleet={"time_budget": 40 * STEP_SECONDS})
+    clock = WorkClock(monkeypatch)
+    result = launch(study, storage_url=url, factory=lambda threads: TrivialRunner(on_step=clock))
     assert not result.finished
-    assert result.reason.endswith("of 60 trials: the time budget of 0.7 s is used up")
+    assert result.reason.endswith("of 60 trials: the time budget of 2 s is used up")
     states = {trial.state for trial in trials_of(url)}
     assert TrialState.RUNNING not in states
     assert TrialState.QUEUED in states

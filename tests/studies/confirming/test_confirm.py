@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.backbones import shape_of
 from search_space.errors import UnknownMethodError
@@ -212,10 +213,11 @@ def test_what_is_finished_is_not_trained_again(local: Study) -> None:
     assert local.record().epoch == 1
 
 
-def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study) -> None:
-    first = study.confirm(Watching(step_seconds=0.01), fleet={"time_budget": 0.5})
+def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = Watching(at_step=WorkClock(monkeypatch))
+    first = study.confirm(factory, fleet={"time_budget": 60 * STEP_SECONDS})
     assert not first.finished
-    assert "of 15 trials: the time budget of 0.5 s is used up" in first.reason
+    assert "of 15 trials: the time budget of 3 s is used up" in first.reason
     part = study.result()
     assert 0 < part.ended < 15
     assert (part.is_finished, part.comparisons) == (False, ())

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from support.killed_study import Study, check_at_rest
 from support.trivial_launch import specification
-from support.trivial_runner import TrivialFactory, TrivialRunner
+from support.trivial_runner import TrivialFactory, TrivialRunner, nothing
+from support.work_clock import STEP_SECONDS, WorkClock
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
@@ -24,14 +26,15 @@ PATIENCE_SECONDS = 120
 class Held:
     """Makes runners whose every step waits until something holds."""
 
-    def __init__(self, until: Callable[[], object]) -> None:
-        self.until = until
+    def __init__(self, until: Callable[[], object], after: Callable[[TrialRequest, int], None] = nothing) -> None:
+        self.until, self.after = until, after
 
     def __call__(self, threads: int) -> TrivialRunner:
         return TrivialRunner(step_seconds=0.01, on_step=self._wait)
 
     def _wait(self, request: TrialRequest, step: int) -> None:
         wait_until(self.until)
+        self.after(request, step)
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -180,7 +183,7 @@ def test_workers_that_crash_end_the_launch_that_they_are_of_and_no_other(tmp_pat
 
 def test_a_launch_without_the_folder_of_the_study_is_refused_in_a_line(tmp_path: Path) -> None:
     launches = Launches(tmp_path, 12)
-    launches.start("first")
+    launches.start("first", factory=Held(lambda: "second" in launches.results))
     wait_until(launches.workers)
     own = tmp_path / "artefacts" / "trivial"
     own.rename(tmp_path / "elsewhere")  # the other machine's disk, which this one does not see
@@ -197,12 +200,14 @@ def test_a_launch_without_the_folder_of_the_study_is_refused_in_a_line(tmp_path:
 
 def test_a_call_in_other_words_is_refused_and_harms_nobody(tmp_path: Path) -> None:
     launches = Launches(tmp_path, 16)
-    launches.start("first")
+    is_answered = threading.Event()
+    launches.start("first", factory=Held(is_answered.is_set))
     wait_until(launches.workers)
     with Ledger.open(launches.study.url, create=False) as ledger:
         study = ledger.study("trivial").id
         number = ledger.ask(study, "desk", json.dumps([{"verb": "sing"}]))
         wait_until(lambda: ledger.answer(study, "desk", number))
+        is_answered.set()
         said = ledger.answer(study, "desk", number)
     assert said is not None
     assert "in the words of this release" in str(reply_of(said))
@@ -210,9 +215,10 @@ def test_a_call_in_other_words_is_refused_and_harms_nobody(tmp_path: Path) -> No
     check_at_rest(launches.study)
 
 
-def test_a_launch_whose_other_has_ended_goes_on_alone(tmp_path: Path) -> None:
+def test_a_launch_whose_other_has_ended_goes_on_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launches = Launches(tmp_path, 16)
-    launches.start("first", factory=Held(launches.joined), time_budget=1.0)
+    factory = Held(launches.joined, WorkClock(monkeypatch))
+    launches.start("first", factory=factory, time_budget=20 * STEP_SECONDS)
     wait_until(launches.workers)
     launches.start("second", factory=Held(lambda: "first" in launches.results), join=True)
     stopped = launches.wait("first")

@@ -172,8 +172,8 @@ def interruptible():
 @pytest.mark.usefixtures("interruptible")
 def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url):
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):  # that may come before the query
+        timer.start()
         run_query(storage_url, NEVER_ENDS, Limits(seconds=60))
     timer.join()
     if storage_url.startswith("postgres"):
