@@ -1,4 +1,4 @@
-"""How the driver says that a launch has ended: as the study stands then, not as it stood before the last worker left."""
+"""How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

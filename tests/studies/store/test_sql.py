@@ -172,9 +172,13 @@ def interruptible():
 @pytest.mark.usefixtures("interruptible")
 def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url):
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):  # that may come before the query
-        timer.start()
+
+    def ask() -> None:
+        timer.start()  # it may come before the query
         run_query(storage_url, NEVER_ENDS, Limits(seconds=60))
+
+    with pytest.raises(KeyboardInterrupt):
+        ask()
     timer.join()
     if storage_url.startswith("postgres"):
         sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'WITH RECURSIVE n%'"
