@@ -295,15 +295,15 @@ class Allowance:
         def of(parameters: int) -> tuple[tuple[int, int], tuple[int, int]]:
             return divided(attention, ffn, attention_share=attention_share, parameters=parameters)
 
-        def fits(parameters: int) -> bool:
-            units = of(parameters)
+        def fits(units: tuple[tuple[int, int], tuple[int, int]]) -> bool:
             return self.extra_flops is None or attention.flops(units[0]) + ffn.flops(units[1]) <= self.extra_flops
 
-        if fits(most):
-            return of(most)
+        wanted = of(most)
+        if fits(wanted):
+            return wanted
         while most - least > 1:
             middle = (most + least) // 2
-            least, most = (middle, most) if fits(middle) else (least, middle)
+            least, most = (middle, most) if fits(of(middle)) else (least, middle)
         return of(least)
 
 

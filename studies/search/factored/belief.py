@@ -97,6 +97,10 @@ class Believer:
         """Of all trials of a history."""
         return self._listener.fingerprints(history)
 
+    def pending(self, history: Sequence[Observation]) -> list[Observation]:
+        """The trials of a history that have not ended."""
+        return self._listener.pending(history)
+
     def trials_heard_of(self, history: Sequence[Observation]) -> int:
         """Of how many trials something was read."""
         return self._listener.hear(history).trial_count

@@ -92,10 +92,14 @@ class Listener:
         known = self._known(history)
         return self._fingerprints | {one.fingerprint for one in history[known:]}
 
+    def pending(self, history: Sequence[Observation]) -> list[Observation]:
+        """The trials that have not ended."""
+        return [one for one in history[self._known(history) :] if not one.state.is_terminal]
+
     def _known(self, history: Sequence[Observation]) -> int:
         """How many trials at the beginning have ended and are held."""
         held = self._ended
-        if len(history) < len(held) or any(one is not two for one, two in zip(held, history, strict=False)):
+        if list(history[: len(held)]) != held:
             held.clear()
             self._rows = np.zeros((0, _COLUMNS))
             self._fingerprints.clear()

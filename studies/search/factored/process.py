@@ -76,9 +76,9 @@ class _Blocks:
         self.losses_of_two = lossy[:, None].astype(np.float64) + lossy[None, :]
         self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(readings.errors**2 + _JITTER)
 
-    def kernel(self, values: Hyperparameters) -> Array:
-        """Of readings, (N, N)."""
-        return np.asarray(self.pairs.kernel(values)[self.handed_out])
+    def kernel(self, of_trials: Array) -> Array:
+        """Of readings, (N, N), from that of trials, (T, T)."""
+        return np.asarray(of_trials[self.handed_out])
 
     def summed(self, matrix: Array) -> Array:
         """Sums of a matrix of readings over those of equal trials, (T, T)."""
@@ -94,8 +94,8 @@ class _Blocks:
         """What what two readings share with the scores counts for in both, (N, N)."""
         return np.asarray(values["loss.gain"] ** self.losses_of_two)
 
-    def covariance(self, values: Hyperparameters) -> Array:
-        total = self.kernel(values) * self.faded(values)
+    def covariance(self, values: Hyperparameters, of_trials: Array) -> Array:
+        total = self.kernel(of_trials) * self.faded(values)
         total += self.fixed + values["trial"] ** 2 * self.gains(values) * self.same_trial
         total[np.diag_indices_from(total)] += _nuggets(self.readings, values)
         return np.asarray(total)
@@ -103,7 +103,8 @@ class _Blocks:
     def loss(self, logarithms: Array) -> tuple[float, Array]:
         """Negative log posterior of the hyper-parameters, and its derivatives."""
         values = Hyperparameters(logarithms)
-        covariance = self.covariance(values)
+        of_trials = self.pairs.kernel(values)
+        covariance = self.covariance(values, of_trials)
         factor = cho_factor(covariance, lower=True, check_finite=False)
         expected = self.readings.points.trends * values.trends * _gain(self.readings, values)[:, None]
         left = self.readings.scores - expected.sum(axis=1)
@@ -111,13 +112,13 @@ class _Blocks:
         standard = (logarithms - CENTRES) / DEVIATIONS
         loss = 0.5 * float(left @ solved) + float(np.log(np.diag(factor[0])).sum())
         adjoint = cho_solve(factor, np.eye(len(solved)), check_finite=False) - np.outer(solved, solved)
-        slopes = 0.5 * self._slopes(values, adjoint)
+        slopes = 0.5 * self._slopes(values, adjoint, self.kernel(of_trials))
         slopes[TRENDS] = -expected.T @ solved
         slopes[place("loss.gain")] -= (expected.sum(axis=1) * self.readings.are_losses) @ solved
         return loss + 0.5 * float(standard @ standard), slopes + standard / DEVIATIONS
 
-    def _slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
-        faded, kernel, gains = self.faded(values), self.kernel(values), self.gains(values)
+    def _slopes(self, values: Hyperparameters, adjoint: Array, kernel: Array) -> Array:
+        faded, gains = self.faded(values), self.gains(values)
         own_trial = values["trial"] ** 2 * self.same_trial
         fading = np.exp(-values["decay"] * self.apart)
         lossy, diagonal = self.readings.are_losses, np.diag(adjoint)
@@ -174,7 +175,9 @@ class Process:
         self._readings = readings
         self._structures = structures
         self._points, self._places = readings.by_trial()
-        covariance = _Blocks(readings, structures).covariance(values)
+        blocks = _Blocks(readings, structures)
+        self._kernel = blocks.pairs.kernel(values)
+        covariance = blocks.covariance(values, self._kernel)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
         left = readings.scores - _gain(readings, values) * (readings.points.trends @ values.trends)
         self._weights = self._solve(self._solve(left), transposed=True)
@@ -187,7 +190,11 @@ class Process:
 
     def _covariance(self, points: Points) -> Array:
         """Of the readings with what ``points`` would score at full length, (N, M)."""
-        shared = Pairs(self._points, points, self._structures).kernel(self.values)[self._places]
+        return self._at_full_length(Pairs(self._points, points, self._structures).kernel(self.values))
+
+    def _at_full_length(self, kernel: Array) -> Array:
+        """The same, from the kernel of their trials with the points, (T, M)."""
+        shared = kernel[self._places]
         apart = np.abs(self._readings.rungs)[:, None]
         faded = _gain(self._readings, self.values)[:, None] * np.exp(-self.values["decay"] * apart)
         return np.asarray(shared * faded + RUNG_VARIANCE * ((apart == 0) & ~self._readings.are_losses[:, None]))
@@ -200,6 +207,11 @@ class Process:
     def mean(self, points: Points) -> Array:
         """Posterior means, (M,)."""
         return np.asarray(points.trends @ self.values.trends + self._covariance(points).T @ self._weights)
+
+    def own_means(self, count: int) -> Array:
+        """Posterior means of the first trials that it has readings of, (count,)."""
+        trends = self._points.trends[:count] @ self.values.trends
+        return np.asarray(trends + self._at_full_length(self._kernel[:, :count]).T @ self._weights)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Posterior means and standard deviations, (M,) each."""

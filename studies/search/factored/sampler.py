@@ -165,8 +165,7 @@ class FactoredSearch:
 
     def _belief(self, history: Sequence[Observation]) -> Belief:
         belief = self._believer.belief(history)
-        pending = [one for one in history if not one.state.is_terminal]
-        return self._believer.with_pending(belief, pending)
+        return self._believer.with_pending(belief, self._believer.pending(history))
 
     def _known_genes(self, observation: Observation) -> Genes | None:
         if observation.fingerprint not in self._genes:
@@ -186,7 +185,7 @@ class FactoredSearch:
     def _best(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """The best of many children of good parents."""
         known = [history[trial] for trial in belief.trials]
-        means, sizes = self._means(belief, known), self._sizing.of_trials(known)
+        means, sizes = belief.process.own_means(len(known)), self._sizing.of_trials(known)
         ranked = np.argsort(-self._sizing.standing(means, sizes), kind="stable")[:_PARENTS]
         genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in ranked) if one is not None]
         if not genes:
@@ -215,13 +214,10 @@ class FactoredSearch:
         tried = self._believer.fingerprints(history)
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
 
-    def _means(self, belief: Belief, known: Sequence[Observation]) -> Array:
-        return belief.process.mean(belief.points([self._believer.view(one) for one in known]))
-
     def _gain(self, belief: Belief, history: Sequence[Observation]) -> Gain:
         """What is gained beyond all trials that were read."""
         known = [history[trial] for trial in belief.trials]
-        return self._sizing.gain(self._means(belief, known), self._sizing.of_trials(known))
+        return self._sizing.gain(belief.process.own_means(len(known)), self._sizing.of_trials(known))
 
     def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Belief) -> Candidate | None:
         """A published structure at the rates that promise most."""

@@ -127,6 +127,14 @@ def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_
     assert (less[:3] < 0.95 * deviations[:3]).all()
 
 
+def test_the_means_of_what_was_read_are_those_that_asking_gives(readings, asked, known):
+    process = Process(readings, known, VALUES).told(asked)
+    count = len(readings.by_trial()[0])
+    own = process.own_means(count)
+    np.testing.assert_allclose(own, process.mean(process.points.taken(np.arange(count))), rtol=0, atol=1e-12)
+    assert np.ptp(own) > 0.1
+
+
 def test_scores_of_other_trials_predict_nothing(genome, history, known):
     """The negative control: with scores dealt out anew, held-out trials are no longer foreseen."""
     trials = history(240)
