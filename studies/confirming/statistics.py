@@ -94,7 +94,7 @@ def permutation_p(first: Sequence[float], second: Sequence[float], test: Permuta
     call, and the one that was observed counts with them.
     """
     ours, theirs = _values(first), _values(second)
-    unit = _ROUNDING * max(1e-300, float(np.abs([*ours, *theirs]).max()))
+    unit = _ROUNDING * float(np.abs([*ours, *theirs]).max()) or 1.0  # of scores that are all 0
 
     def difference(one: Scores, other: Scores, axis: int = -1) -> Scores:
         """Of the sums, in whole units, so that what is equal but for rounding is equal."""

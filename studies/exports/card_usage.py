@@ -11,7 +11,8 @@ from studies.specification.task import task_from_json
 from studies.store.records import NewStudy
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
-from trial_runner.tasks import TASK_KINDS
+from trial_runner.tasks import TASK_KINDS, Task
+from trial_runner.tasks.instruction.kind import INSTRUCTION
 
 BESIDE = "backbone"
 """Folder of the embedded backbone beside an adapter of peft, which nobody could load from elsewhere."""
@@ -87,6 +88,17 @@ _ONE_BY_ONE = """rows = tokenizer(prompts, truncation=True, max_length={last_tok
 end = tokenizer.convert_tokens_to_ids({separator})  # what stands between a text and its answer
 rows = [(row[:-1] if row[-1:] == [tokenizer.eos_token_id] else row) + [end] for row in rows]
 """
+_CHATS = """chats = [[{system}{{"role": "user", "content": text}}] for text in texts]
+"""
+_CHAT_CUT = """tokenizer.padding_side = tokenizer.truncation_side = "left"
+cut = {{"truncation": True, "max_length": {max_tokens}}}
+"""
+_CHAT = """rows = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False, **cut{options})
+"""
+_CONTINUED = """rows = tokenizer(texts, add_special_tokens=False, **cut)["input_ids"]
+"""
+_ROWS_PADDED = """inputs = tokenizer.pad({"input_ids": rows}, padding=True, return_tensors="pt")
+"""
 _GENERATE = """with torch.no_grad():
     tokens = model.generate(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]){new}
 """
@@ -97,7 +109,6 @@ tokens = [written[0, one.shape[1] :].tolist() for written, one in zip(tokens, in
 """
 _WRITE = """
 texts = {texts}
-prompts = {prompts}
 {cut}{generate}answers = tokenizer.batch_decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 answers = [answer.strip() for answer in answers]
 """
@@ -151,12 +162,14 @@ class Writing:
         separator: What a decoder reads between a source and its answer; empty for an encoder-decoder.
         languages: Of source and target; None where the tokenizer knows none.
         generation: Arguments of a `GenerationConfig`, in Python.
+        asked: Of dialogues and texts that are continued, the lines that make rows of tokens of them.
     """
 
     prompt: str
     separator: str
     languages: tuple[str, str] | None
     generation: Mapping[str, str]
+    asked: str = ""
 
 
 def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ...]) -> str:
@@ -212,12 +225,13 @@ def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prom
         languages = "tokenizer.src_lang, tokenizer.tgt_lang = {}, {}\n".format(*map(python, how.languages))
     names = ", ".join(_NAMES[: reading.columns])
     is_one_by_one = is_decoder and kind == "peft" and has_prompt
+    prompts = "texts" if how.prompt == "{text}" else f"[f{python(how.prompt)} for {names} in texts]"
+    cut = (_ONE_BY_ONE if is_one_by_one else _CUT[reading.stack]).format(
+        max_tokens=reading.max_tokens, last_token=reading.max_tokens - 1, separator=python(how.separator)
+    )
     use = _WRITE.format(
         texts=python(reading.texts),
-        prompts="texts" if how.prompt == "{text}" else f"[f{python(how.prompt)} for {names} in texts]",
-        cut=(_ONE_BY_ONE if is_one_by_one else _CUT[reading.stack]).format(
-            max_tokens=reading.max_tokens, last_token=reading.max_tokens - 1, separator=python(how.separator)
-        ),
+        cut=how.asked + ("" if is_one_by_one else _ROWS_PADDED) if how.asked else f"prompts = {prompts}\n{cut}",
         generate=_GENERATE_ONE_BY_ONE
         if is_one_by_one
         else _GENERATE.format(new='[:, inputs["input_ids"].shape[1] :]' if is_decoder else ""),
@@ -225,6 +239,16 @@ def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prom
     configured = f"{'base' if kind == 'peft' else 'model'}.generation_config = GenerationConfig({options})\n"
     load = _load(kind, place, "import torch\n", auto_class, "", "GenerationConfig")
     return load + configured + languages + (_PADDED if is_decoder else "") + use
+
+
+def _asked(task: Task) -> str:
+    """The lines that make tokens of dialogues that wait for an answer, or of texts that are continued."""
+    cut = _CHAT_CUT.format(max_tokens=task.max_tokens)
+    if task.text is not None:
+        return cut + _CONTINUED
+    first = "" if task.system is None else f'{{"role": "system", "content": {python(task.system)}}}, '
+    told = "".join(f", {name}={python(value)}" for name, value in task.template_options.items())
+    return cut + _CHATS.format(system=first) + _CHAT.format(options=told)
 
 
 def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, *names: str) -> str:
@@ -287,13 +311,12 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
         study: Says what the task is.
     """
     from trial_runner.objectives.writing import generation_config
-    from trial_runner.tasks.generation.encode import TextEncoder
 
     task = task_from_json(study.specification["task"])
     kind = TASK_KINDS[task.kind]
-    if kind.prompt is None:
+    if kind.prompt is None or kind.encoder is None:
         return None
-    encoder = TextEncoder(task, load_tokenizer(study.backbone), shape.kind)
+    encoder = kind.encoder(task, load_tokenizer(study.backbone), shape.kind)
     pad = padding_token(config_of(study.backbone))
     config = generation_config(encoder, pad_token_id=pad, start_token_id=encoder.start_token_id)
     options = config.to_diff_dict().items()
@@ -304,4 +327,10 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     prompt = kind.prompt(task, marks).replace("{", "{{").replace("}", "}}")
     for name, mark in zip(_NAMES, marks, strict=False):
         prompt = prompt.replace(mark, f"{{{name}}}")
-    return Writing(prompt=prompt, separator=encoder.separator, languages=encoder.languages, generation=generation)
+    return Writing(
+        prompt=prompt,
+        separator=encoder.separator,
+        languages=encoder.languages,
+        generation=generation,
+        asked=_asked(task) if task.kind == INSTRUCTION.name else "",
+    )

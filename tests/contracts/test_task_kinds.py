@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.chat_cases import SHORT, chat_backbone
 from support.packing_cases import request_for
 
 from search_space.backbones import shape_of
@@ -20,21 +21,33 @@ from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks import METRICS, SPLITS, TASK_KINDS, Prepared, Task, TaskKind, check_task, prepare_task
+from trial_runner.tasks import METRICS, SPLITS, TASK_KINDS, Decoding, Prepared, Task, TaskKind, check_task, prepare_task
 
 SIZES = {"train": 20, "validation": 6, "test": 5}
-CASES = [
-    (name, family)
-    for name, kind in TASK_KINDS.items()
-    for family in (("roberta", "bart", "gpt2") if kind.prompt is None else ("bart", "gpt2"))
-]
+TALKS = "talks"
+"""The tiny GPT-2 with a chat template."""
 
 
-def row_of(kind: TaskKind, split: str, number: int) -> dict[str, str]:
-    """A text in each column that is read, one of two numbers in every other: a class, a number, a short answer."""
+def families_of(kind: TaskKind) -> tuple[str, ...]:
+    if kind.name == "instruction":
+        return (TALKS,)
+    return ("roberta", "bart", "gpt2") if kind.prompt is None else ("bart", "gpt2")
+
+
+CASES = [(name, family) for name, kind in TASK_KINDS.items() for family in families_of(kind)]
+
+
+def row_of(kind: TaskKind, split: str, number: int) -> dict[str, Any]:
+    """A text in each column that is read, one of two numbers in every other: a class, a number, a short answer.
+
+    What is read as messages is a dialogue of such a text and such a number.
+    """
     task = Task(folder="x", kind=kind.name, **{key: key for key in kind.needed})
     read = {column: f"{column} {split} {number}" for column in kind.read_columns(task)}
-    return {**{key: ("1", "2")[number % 2] for key in kind.column_keys}, **read}
+    row: dict[str, Any] = {**{key: ("1", "2")[number % 2] for key in kind.column_keys}, **read}
+    said = zip(("user", "assistant"), (read.get("messages"), str(number % 2)), strict=True)
+    chat = [{"role": role, "content": content} for role, content in said]
+    return {**row, "messages": chat} if "messages" in read else row
 
 
 @pytest.fixture
@@ -49,18 +62,33 @@ def task_of(tmp_path: Path) -> Callable[..., Task]:
             rows = [json.dumps(row_of(kind, split, number)) for number in range(size)]
             (folder / f"{split}.jsonl").write_text("\n".join(rows))
         columns = {key: key for key in kind.needed}
-        lengths = {"max_tokens": 40} | ({} if kind.prompt is None else {"max_target_tokens": 8})
+        lengths: dict[str, Any] = {"max_tokens": 52 if families_of(kind) == (TALKS,) else 40}
+        lengths |= {"decoding": Decoding(max_new_tokens=8)} if "decoding" in kind.other_keys else {}
+        lengths |= {"max_target_tokens": 8} if "max_target_tokens" in kind.other_keys else {}
         return Task(**{"kind": name, "folder": str(folder), "metric": kind.metrics[0]} | columns | lengths | options)
 
     return make
 
 
 @pytest.fixture
-def prepared(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[[Task, str], Prepared]:
+def backbone_of(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[[str], Path]:
+    """The folder of a tiny backbone; `TALKS` is one, too."""
+
+    def folder(family: str) -> Path:
+        if family != TALKS:
+            return tiny_backbone(family)
+        own = tmp_path / TALKS
+        return own if own.is_dir() else chat_backbone(tiny_backbone("gpt2"), own, SHORT)
+
+    return folder
+
+
+@pytest.fixture
+def prepared(backbone_of: Callable[[str], Path], tmp_path: Path) -> Callable[[Task, str], Prepared]:
     """Prepares a task for a tiny backbone, with a cache of the test's own."""
 
     def run(task: Task, family: str) -> Prepared:
-        folder = str(tiny_backbone(family))
+        folder = str(backbone_of(family))
         tokenizer, stack = load_tokenizer(folder), shape_of(config_of(folder)).kind
         return prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack)
 
@@ -118,10 +146,11 @@ def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name: str, task
     assert set(columns) <= {*row_of(kind, "train", 0)}
     if kind.prompt is not None:
         texts = [f"text of {column}" for column in columns]
-        instructed = dataclasses.replace(task, instruction="do:")
-        read, told = kind.prompt(task, texts), kind.prompt(instructed, texts)
+        read = kind.prompt(task, texts)
         assert all(text in read for text in texts)
-        assert told == f"do: {read}"
+        assert kind.encoder is not None
+        if "instruction" in kind.other_keys:
+            assert kind.prompt(dataclasses.replace(task, instruction="do:"), texts) == f"do: {read}"
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
@@ -157,13 +186,13 @@ def test_a_trial_learns_it_and_is_measured_by_every_metric(
     family: str,
     task_of: Callable[..., Task],
     prepared: Callable[[Task, str], Prepared],
-    tiny_backbone: Callable[..., Path],
+    backbone_of: Callable[[str], Path],
 ) -> None:
     torch.set_num_threads(1)
     register_attention()
     task = prepared(task_of(name), family)
     model = OBJECTIVES[task.objective].load(
-        str(tiny_backbone(family)), precision="float64", attn_implementation=ATTENTION
+        str(backbone_of(family)), precision="float64", attn_implementation=ATTENTION
     )
     runner = TorchRunner(model, task, precision="fp64")
     configuration = published_method("lora_qv").structure(runner.backbone.shape)

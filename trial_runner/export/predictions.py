@@ -11,12 +11,12 @@ import torch
 from accelerate import PartialState
 from numpy.typing import NDArray
 
+from trial_runner.errors import ExportError
 from trial_runner.export.predictors import OpenedExport
 from trial_runner.objectives.writing import Writer
 from trial_runner.runner import chosen_precision
-from trial_runner.tasks import Task
+from trial_runner.tasks import Task, kind_of
 from trial_runner.tasks.classification.encode import encode_split
-from trial_runner.tasks.generation.encode import TextEncoder
 
 _LONGEST = 512
 
@@ -107,7 +107,10 @@ def write(
     export = OpenedExport.read(folder, backbone)
     opened, place = export.writer(), PartialState().device
     model = opened.model
-    encoder = TextEncoder(task, export.tokenizer(), model.backbone.shape.kind)
+    encode = kind_of(task).encoder
+    if encode is None:
+        raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")
+    encoder = encode(task, export.tokenizer(), model.backbone.shape.kind)
     rows, _ = encoder.sources(sources)
     writer = Writer(model, encoder)
     texts = [""] * len(sources)

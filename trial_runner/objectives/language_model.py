@@ -27,7 +27,7 @@ from trial_runner.tasks import (
     PROXY_LOSS,
     PreparedTextTask,
     TextBatch,
-    TextSplit,
+    WrittenSplit,
     compute_loss,
     compute_text,
     same_prediction,
@@ -172,7 +172,7 @@ class LanguageModelObjective:
         return [Measured(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
     def _metrics(
-        self, together: Pass, examples: TextSplit, losses: Sequence[float], *, is_final: bool
+        self, together: Pass, examples: WrittenSplit, losses: Sequence[float], *, is_final: bool
     ) -> list[dict[str, float]]:
         """The metrics of each slot, given its loss."""
         task, names = self._task, self._task.metrics
@@ -184,7 +184,10 @@ class LanguageModelObjective:
         if all(name in measured[0] for name in names):
             return measured
         for each, texts in zip(measured, self._written(together, examples), strict=True):
-            each |= compute_text(names, texts, examples.references, groups=examples.groups) | same_prediction(texts)
+            measured_texts = compute_text(
+                names, texts, examples.references, groups=examples.groups, answer_after=task.answer_after
+            )
+            each |= measured_texts | same_prediction(texts)
         return measured
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
@@ -195,7 +198,7 @@ class LanguageModelObjective:
         """What each slot writes for the examples of a split, in their order."""
         return self._written(together, self._task.splits[split])
 
-    def _written(self, together: Pass, examples: TextSplit) -> list[list[str]]:
+    def _written(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
         texts = [[""] * len(examples) for _ in range(together.slots)]
         # texts are written a token at a time, so that is what a cache must hold of each
         size = self._frozen.evaluated_together(together.slots * self._task.decoding.beams, tokens=1)
@@ -209,7 +212,7 @@ class LanguageModelObjective:
         return texts
 
     @torch.no_grad()
-    def _validated(self, together: Pass, examples: TextSplit) -> tuple[list[float], list[ExampleLosses]]:
+    def _validated(self, together: Pass, examples: WrittenSplit) -> tuple[list[float], list[ExampleLosses]]:
         """Mean loss of a token of the targets of each slot, and what each example adds to it."""
         totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
         of_examples = np.empty((together.slots, len(examples)))
@@ -224,7 +227,7 @@ class LanguageModelObjective:
         shares = of_examples * (len(examples) / tokens[:, None])
         return [float(total) for total in totals / tokens], [ExampleLosses.of(own) for own in shares]
 
-    def _batch(self, examples: TextSplit, indices: NDArray[Any]) -> TextBatch:
+    def _batch(self, examples: WrittenSplit, indices: NDArray[Any]) -> TextBatch:
         return examples.batch(
             indices,
             self._frozen.pad_token_id,

@@ -3,7 +3,7 @@
 from trial_runner.tasks.cache import default_cache_folder
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
 from trial_runner.tasks.embedded import EMBEDDED_TASKS, EmbeddedTask
-from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, Prompts, TextBatch, TextSplit
+from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit
 from trial_runner.tasks.groups import Grouping
 from trial_runner.tasks.kind import Prepared, TaskKind
 from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
@@ -21,6 +21,7 @@ from trial_runner.tasks.measuring import (
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
 from trial_runner.tasks.task import SPLITS, Decoding, Task
+from trial_runner.tasks.token_rows import Prompts
 
 __all__ = [
     "EMBEDDED_TASKS",
@@ -44,6 +45,7 @@ __all__ = [
     "TaskKind",
     "TextBatch",
     "TextSplit",
+    "WrittenSplit",
     "check_task",
     "compute",
     "compute_loss",

@@ -8,7 +8,8 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Arrays, Facts
 from trial_runner.tasks.data.rows import RawTask, Rows
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -126,6 +127,49 @@ class Preparation(Protocol):
         ...
 
 
+class Encoder(Protocol):
+    """How prompts become tokens, and answers begin, go on and end."""
+
+    @property
+    def stack(self) -> StackKind:
+        """Kind of the model."""
+        ...
+
+    @property
+    def separator(self) -> str:
+        """What a decoder reads between a source and its target; empty where there is no such thing."""
+        ...
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Of source and target; None where the tokenizer knows none."""
+        ...
+
+    @property
+    def decoding(self) -> Decoding:
+        """How answers are generated."""
+        ...
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of an answer."""
+        ...
+
+    @property
+    def start_token_id(self) -> int | None:
+        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
+        ...
+
+    @property
+    def eos_token_id(self) -> int:
+        """Ends an answer."""
+        ...
+
+    def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
+        """Tokens of prompts, and how many of them were cut."""
+        ...
+
+
 @runtime_checkable
 class TaskKind(Protocol):
     """A kind of task. Kinds are plain values, listed in `trial_runner.tasks.kinds.TASK_KINDS`."""
@@ -158,6 +202,11 @@ class TaskKind(Protocol):
     @property
     def prompt(self) -> Callable[[Task, Sequence[str]], str] | None:
         """What a language model reads of the texts of the columns that are read; None where it writes no answer."""
+        ...
+
+    @property
+    def encoder(self) -> "Callable[[Task, PreTrainedTokenizerFast, StackKind], Encoder] | None":
+        """What makes tokens of those prompts for a tokenizer and a kind of model; None where it writes no answer."""
         ...
 
     def check(self, task: Task) -> None:

@@ -7,6 +7,7 @@ from trial_runner.tasks.classification.kind import CLASSIFICATION
 from trial_runner.tasks.embedded import EMBEDDED_TASKS
 from trial_runner.tasks.generation.kind import DATA_TO_TEXT, QUESTION_ANSWERING, SUMMARISATION, TRANSLATION
 from trial_runner.tasks.groups import NO_GROUP, check_group_name
+from trial_runner.tasks.instruction.kind import INSTRUCTION
 from trial_runner.tasks.kind import TaskKind
 from trial_runner.tasks.regression.kind import REGRESSION
 from trial_runner.tasks.task import Task, defaults_of, parts_of
@@ -18,6 +19,7 @@ _OWN: tuple[TaskKind, ...] = (
     TRANSLATION,
     DATA_TO_TEXT,
     QUESTION_ANSWERING,
+    INSTRUCTION,
 )
 
 TASK_KINDS: Registry[TaskKind] = Registry(

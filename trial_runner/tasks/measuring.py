@@ -91,7 +91,12 @@ def compute_loss(names: Iterable[str], loss: float) -> dict[str, float]:
 
 
 def compute_text(
-    names: Iterable[str], predictions: Texts, references: References, *, groups: Sequence[str] | None = None
+    names: Iterable[str],
+    predictions: Texts,
+    references: References,
+    *,
+    groups: Sequence[str] | None = None,
+    answer_after: str | None = None,
 ) -> dict[str, float]:
     """Measure generated texts by several metrics.
 
@@ -100,6 +105,7 @@ def compute_text(
         predictions: A text for each of the B examples; it may be empty.
         references: The references of each example, at least one.
         groups: Of each example; every group is measured on its own too, as ``bleu_seen``.
+        answer_after: What the answer proper stands behind, for metrics of answers; None where a text is its answer.
 
     Raises:
         TaskError: If there is no metric of a name, if the arguments are empty or of unequal length, or if an example
@@ -113,12 +119,29 @@ def compute_text(
     if not all(references):
         raise TaskError("every example must have a reference; got one with none.")
     chosen = _chosen(names, " of texts", Measures.TEXTS, Measures.LOSS)
-    return _measured(
-        [each for each in chosen if each.needs_generation],
-        lambda each, rows: each.compute([predictions[row] for row in rows], [references[row] for row in rows]),
-        len(references),
-        groups,
-    )
+    answers = [answer_of(text, answer_after) for text in predictions]
+    right = [[answer_of(text, answer_after, is_reference=True) for text in some] for some in references]
+
+    def measure(metric: Metric, rows: list[int]) -> float:
+        texts, known = (answers, right) if metric.is_of_answers else (predictions, references)
+        return metric.compute([texts[row] for row in rows], [known[row] for row in rows])
+
+    return _measured([each for each in chosen if each.needs_generation], measure, len(references), groups)
+
+
+def answer_of(text: str, answer_after: str | None, *, is_reference: bool = False) -> str:
+    """What stands in a text behind the last mark of an answer, up to the end of its line.
+
+    Args:
+        answer_after: The mark; None takes the whole text.
+        is_reference: Whether a text without the mark is the answer itself; of what was written it has none.
+    """
+    if answer_after is None:
+        return text
+    _, mark, answer = text.rpartition(answer_after)
+    if not mark:
+        return text if is_reference else ""
+    return next(iter(answer.strip().splitlines()), "")
 
 
 def same_prediction(predictions: Iterable[Hashable]) -> dict[str, float]:

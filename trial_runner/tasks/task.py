@@ -74,15 +74,16 @@ class Task:
     seen when it is read.
 
     Attributes:
-        kind: ``classification`` (of a text or a pair), ``summarisation``, ``translation``, ``data_to_text`` or
-            ``question_answering``; the last four need a backbone that generates.
+        kind: ``classification`` (of a text or a pair), ``regression``, ``summarisation``, ``translation``,
+            ``data_to_text``, ``question_answering`` or ``instruction``; the last five need a backbone that generates.
         name: An embedded task, such as ``docstrings``.
         folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .json, .csv of any separator, .tsv, .parquet or
             .arrow, packed as .gz or not, or as folders that ``datasets`` has saved; relative to the study file.
         hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``.
         configuration: Of the hub's data set, such as ``sst2``.
         revision: Branch, tag or commit of the hub's data set; null is the newest.
-        text: Of classification, the column of the text, or the two columns of a pair.
+        text: Of classification and regression, the column of the text, or the two columns of a pair. Of instruction,
+            the column of texts without roles, of which every token is learned.
         label: Of classification, the column of the label.
         labels: In the order of their indices; null takes them from train, sorted.
         source: Column of what is read: a text, or a list of triples. A path such as ``lex.text`` leads into a column;
@@ -92,6 +93,16 @@ class Task:
         references: Column of the texts that validation and test are measured against; null is ``target``.
         context: Of question answering, the column of what is asked about; null is ``context``.
         question: The column of the question, or of all questions of a conversation; null is ``question``.
+        messages: Of instruction, the column of the dialogues: lists of messages, each with a ``role`` and a ``content``
+            (or ``from`` and ``value``). Null is ``messages``, unless ``source`` and ``target`` name the columns of a
+            user's message and its answer, or ``text`` that of texts.
+        system: Of instruction, the system's message before dialogues that have none.
+        learned_turns: Of instruction, whether ``all`` answers of a dialogue are learned or the ``last``; texts of users
+            and systems never are.
+        answer_after: Of instruction, what the answer proper stands behind in a written text, such as ``Answer:``;
+            ``exact_match`` and ``token_f1`` look at what follows the last of it.
+        template_options: Of instruction, what else the tokenizer's chat template is told, such as
+            ``{enable_thinking: false}``.
         answers: The column of the answers: a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a
             conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA. Null is ``answers``.
         join: Put between the texts where a column of what is read holds lists of texts, such as the turns of a
@@ -132,6 +143,11 @@ class Task:
     context: Text | None = None
     question: Text | None = None
     answers: Text | None = None
+    messages: Text | None = None
+    system: Text | None = None
+    learned_turns: Literal["all", "last"] = "all"
+    answer_after: Text | None = None
+    template_options: dict[Text, bool | int | Text] = field(default_factory=dict)
     join: Annotated[str, Field(min_length=1)] | None = None
     group: Text | None = None
     groups: dict[Text, _GroupValues] = field(default_factory=dict)

@@ -38,6 +38,7 @@ class Classification:
     other_keys = ()
     needed = ("text", "label")
     prompt = None
+    encoder = None
 
     @property
     def metrics(self) -> tuple[str, ...]:

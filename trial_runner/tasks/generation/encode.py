@@ -10,9 +10,10 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.generation.raw import RawTextSplit
-from trial_runner.tasks.generation.split import TextSplit, TokenRows
+from trial_runner.tasks.generation.split import TextSplit
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -27,11 +27,12 @@ from trial_runner.tasks.generation.raw import (
     source_as_read,
 )
 from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
-from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, TokenRows
+from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
 from trial_runner.tasks.kind import Cut, check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import SPLITS, Task
+from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -96,11 +97,15 @@ class Generation:
         """See `TaskKind`."""
         return instructed(self.source_of(*texts), task)
 
+    def encoder(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> TextEncoder:
+        """See `TaskKind`."""
+        return TextEncoder(task, tokenizer, stack)
+
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> "_Preparation":
         """See `TaskKind`."""
-        encoder = TextEncoder(task, tokenizer, stack)
+        encoder = self.encoder(task, tokenizer, stack)
         _check_lengths(task, stack, position_limit_tokens)
         return _Preparation(self, task, encoder)
 
@@ -164,6 +169,8 @@ class _Preparation:
         start, eos = prepared.start_token_id, prepared.eos_token_id
         arrays: dict[str, npt.NDArray[Any]] = {}
         for split, examples in prepared.splits.items():
+            if not isinstance(examples, TextSplit):
+                raise TypeError(f"{split} must be of sources and targets; got {type(examples).__name__}.")
             for side, rows in (("sources", examples.sources), ("targets", examples.targets)):
                 arrays[f"{split}.{side}.ids"] = rows.ids
                 arrays[f"{split}.{side}.offsets"] = rows.offsets
@@ -177,8 +184,8 @@ class _Preparation:
         splits = {
             split: TextSplit(
                 stack=self.encoder.stack,
-                sources=_rows_of(arrays, f"{split}.sources"),
-                targets=_rows_of(arrays, f"{split}.targets"),
+                sources=rows_of(arrays, f"{split}.sources"),
+                targets=rows_of(arrays, f"{split}.targets"),
                 references=tuple(tuple(each) for each in from_texts(arrays[f"{split}.references"])),
                 groups=tuple(from_texts(arrays[f"{split}.groups"])),
             )
@@ -187,28 +194,45 @@ class _Preparation:
         return self._prepared(fingerprint, facts, splits)
 
     def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, TextSplit]) -> PreparedTextTask:
-        """Tokens, and what the task says of measuring and generating, which no cache keeps."""
-        task = self.task
-        return PreparedTextTask(
-            name=facts["name"],
-            task_kind=task.kind,
-            stack=self.encoder.stack,
-            metric=task.metric,
-            metrics=task.metrics or self.kind.metrics,
-            early_metric=task.early_metric,
-            decoding=task.decoding,
-            max_new_tokens=task.most_new_tokens,
-            label_smoothing=task.label_smoothing,
-            start_token_id=facts["start"],
-            eos_token_id=facts["eos"],
-            splits=splits,
-            notes=tuple(facts["notes"]),
-            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
-            fingerprint=fingerprint,
-        )
+        return text_task(self.task, self.kind.metrics, self.encoder.stack, fingerprint, facts, splits)
 
 
-def _rows_of(arrays: Arrays, name: str) -> TokenRows:
+def text_task(
+    task: Task,
+    metrics: tuple[str, ...],
+    stack: StackKind,
+    fingerprint: str,
+    facts: Facts,
+    splits: Mapping[str, WrittenSplit],
+) -> PreparedTextTask:
+    """Tokens, and what the task says of measuring and generating, which no cache keeps.
+
+    Args:
+        metrics: What is measured unless the task says it.
+        facts: What a cache keeps beside the tokens.
+    """
+    return PreparedTextTask(
+        name=facts["name"],
+        task_kind=task.kind,
+        stack=stack,
+        metric=task.metric,
+        metrics=task.metrics or metrics,
+        early_metric=task.early_metric,
+        decoding=task.decoding,
+        max_new_tokens=task.most_new_tokens,
+        label_smoothing=task.label_smoothing,
+        start_token_id=facts["start"],
+        eos_token_id=facts["eos"],
+        splits=splits,
+        notes=tuple(facts["notes"]),
+        cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
+        answer_after=task.answer_after,
+        fingerprint=fingerprint,
+    )
+
+
+def rows_of(arrays: Arrays, name: str) -> TokenRows:
+    """Rows of tokens that a cache has kept."""
     return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
 
 

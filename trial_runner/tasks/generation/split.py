@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.splitting import some_rows
 from trial_runner.tasks.task import Decoding
+from trial_runner.tasks.token_rows import Prompts, TokenRows, rounded
 
 IGNORED = -100
 """The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
@@ -35,62 +36,50 @@ class TextBatch:
     labels: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prompts:
-    """Sources to generate from, padded on the right, of a decoder on the left.
+class WrittenSplit(Protocol):
+    """Tokenised examples of a task whose answer is a text."""
 
-    Attributes:
-        input_ids: ``(B, T)``.
-        attention_mask: True at tokens, false at padding, ``(B, T)``.
-    """
+    @property
+    def sources(self) -> TokenRows:
+        """What is read before an answer is written."""
+        ...
 
-    input_ids: npt.NDArray[np.int64]
-    attention_mask: npt.NDArray[np.bool_]
+    @property
+    def references(self) -> tuple[tuple[str, ...], ...]:
+        """Of each example what a written text is measured against; of train nothing."""
+        ...
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TokenRows:
-    """Rows of tokens, one after the other.
-
-    Attributes:
-        ids: Of all rows, ``(sum of T,)``.
-        offsets: Where each row begins and the last one ends, ``(B + 1,)``.
-    """
-
-    ids: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Of each example the group that is measured on its own too, or an empty name."""
+        ...
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each row, ``(B,)``."""
-        return np.diff(self.offsets)
+        """Tokens of each example, what is read and what is written together, ``(B,)``."""
+        ...
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """The rows of the given indices, in their order."""
-        lengths = self.lengths[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return replace(self, ids=self.ids[places], offsets=offsets)
+    def __len__(self) -> int:
+        """Number of examples."""
+        ...
 
-    def padded(
-        self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Some of the rows and where their tokens are, both ``(B, T)``."""
-        lengths = self.lengths[rows]
-        width = _rounded(int(lengths.max(initial=0)), multiple_of)
-        columns = np.arange(width) - ((width - lengths)[:, None] if on_left else 0)
-        mask = (columns >= 0) & (columns < lengths[:, None])  # (B, T)
-        padded = np.full(mask.shape, filler, dtype=np.int64)
-        padded[mask] = self.ids[(self.offsets[rows][:, None] + columns)[mask]]
-        return padded, mask
+    def first(self, count: int) -> Self:
+        """The first examples."""
+        ...
 
-    def prompts(
-        self, rows: npt.NDArray[np.int64], pad_token_id: int, stack: StackKind, *, multiple_of: int = 1
-    ) -> Prompts:
-        """Some of the rows to generate from, with a model of that kind."""
-        on_left = stack is StackKind.DECODER
-        ids, mask = self.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
-        return Prompts(input_ids=ids, attention_mask=mask)
+    def some(self, most: int | None) -> Self:
+        """At most so many of the examples, the same each time; all of them for None."""
+        ...
+
+    def batch(
+        self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
+    ) -> TextBatch:
+        """The examples of the given indices to learn from, in their order; see `TextSplit.batch`."""
+        ...
+
+    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
+        """What is read of the given indices, to generate from, in their order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,7 +160,7 @@ class TextSplit:
 
     def _continued(self, rows: npt.NDArray[np.int64], pad_token_id: int, multiple_of: int) -> TextBatch:
         """Each source and its target in one row."""
-        width = _rounded(int(self.lengths[rows].max(initial=0)), multiple_of)
+        width = rounded(int(self.lengths[rows].max(initial=0)), multiple_of)
         ids = np.full((len(rows), width), pad_token_id, dtype=np.int64)
         labels = np.full((len(rows), width), IGNORED, dtype=np.int64)
         mask = np.zeros((len(rows), width), dtype=np.bool_)
@@ -208,6 +197,7 @@ class PreparedTextTask:
         splits: ``train``, ``validation`` and ``test``.
         notes: One line for each thing that was done to the data.
         cuts: What was cut to the largest lengths.
+        answer_after: What the answer proper stands behind in a written text; None where all of it is the answer.
         fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
     """
 
@@ -222,10 +212,11 @@ class PreparedTextTask:
     label_smoothing: float
     start_token_id: int | None
     eos_token_id: int
-    splits: Mapping[str, TextSplit]
+    splits: Mapping[str, WrittenSplit]
     notes: tuple[str, ...]
     fingerprint: str
     cuts: tuple[Cut, ...] = ()
+    answer_after: str | None = None
 
     @property
     def objective(self) -> str:
@@ -246,7 +237,3 @@ class PreparedTextTask:
     def constant_score(self) -> None:
         """None: there is no most frequent text."""
         return None
-
-
-def _rounded(width: int, multiple_of: int) -> int:
-    return -(-width // multiple_of) * multiple_of

@@ -40,7 +40,8 @@ def _metric(name: str, measure: Callable[[str, Sequence[str]], float]) -> Metric
     def compute(texts: Texts, references: References) -> float:
         return sum(measure(text, each) for text, each in zip(texts, references, strict=True)) / len(texts)
 
-    return Metric(name=name, kinds=("question_answering",), measures=Measures.TEXTS, compute=compute)
+    kinds = ("question_answering", "instruction")
+    return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute, is_of_answers=True)
 
 
 EXACT_MATCH = _metric("exact_match", exact_match)

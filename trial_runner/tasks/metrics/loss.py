@@ -4,7 +4,7 @@ import math
 
 from trial_runner.tasks.metrics.metric import Measures, Metric
 
-_KINDS = ("summarisation", "translation", "data_to_text", "question_answering")
+_KINDS = ("summarisation", "translation", "data_to_text", "question_answering", "instruction")
 
 
 def _perplexity(loss: float) -> float:

@@ -19,7 +19,7 @@ def _metric(name: str) -> Metric:
 
         return f"{name}|stemmed|best reference|mean F1|rouge-score {version('rouge-score')}"
 
-    kinds = ("summarisation", "data_to_text")
+    kinds = ("summarisation", "data_to_text", "instruction")
     return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute, signature=signature)
 
 

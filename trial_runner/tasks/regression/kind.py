@@ -25,6 +25,7 @@ class Regression:
     other_keys = ()
     needed = ("text", "label")
     prompt = None
+    encoder = None
 
     @property
     def metrics(self) -> tuple[str, ...]:

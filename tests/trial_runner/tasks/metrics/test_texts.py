@@ -109,6 +109,7 @@ def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
         "translation": "bleu",
         "data_to_text": "bleu",
         "question_answering": "token_f1",
+        "instruction": "rougeL",
     }
     for kind in TASK_KINDS.values():
         if kind.prompt is not None:

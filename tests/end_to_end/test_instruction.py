@@ -1,0 +1,100 @@
+"""Dialogues from a study file to answers: launched, confirmed, exported in every form, and answered by stock models."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.chat_cases import chat_backbone
+
+from deltaspace.commands.main import main
+
+LORA = "0"
+"""The published method comes first."""
+NEW_TOKENS = 6
+
+
+def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
+    """Sums, some of them asked for once another was."""
+    draw, rows = random.Random(seed), []
+    for number in range(size):
+        messages: list[dict[str, str]] = []
+        for _ in range(1 + number % 2):
+            one, other = draw.randrange(40), draw.randrange(40)
+            messages.append({"role": "user", "content": f"{one}+{other}"})
+            messages.append({"role": "assistant", "content": f"a={one + other}"})
+        rows.append({"messages": messages, "answer": messages[-1]["content"].partition("=")[2]})
+    return rows
+
+
+@pytest.fixture
+def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a study that was launched to its end."""
+    monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    data = tmp_path / "data"
+    data.mkdir()
+    for seed, (name, size) in enumerate({"train": 24, "validation": 10, "test": 8}.items()):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(size, seed)))
+    backbone = chat_backbone(tiny_backbone("llama"), tmp_path / "backbone")
+    config = json.loads((backbone / "config.json").read_text())
+    (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 200}))
+    task = {"kind": "instruction", "folder": "data", "references": "answer", "answer_after": "a=", "max_tokens": 120}
+    given = {
+        "name": "sums",
+        "backbone": str(backbone),
+        "task": task | {"metric": "exact_match", "system": "add", "decoding": {"max_new_tokens": NEW_TOKENS}},
+        "budget": 600,
+        "training": {"steps": 4, "batch_size": 8, "precision": "fp32"},
+        "trials": 3,
+        "search": {"sampler": "random", "published": ["lora_qv"]},
+        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
+    }
+    (tmp_path / "sums.yaml").write_text(yaml.safe_dump(given))
+    assert main(["check", str(tmp_path / "sums.yaml")]) == 0
+    assert main(["launch", str(tmp_path / "sums.yaml"), "--quiet"]) == 0
+    return "sums"
+
+
+def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[str]:
+    """What stock transformers answers with merged weights, one dialogue after another."""
+    import torch
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    end, answers = tokenizer.convert_tokens_to_ids("<|im_end|>"), []
+    for row in rows:
+        chat = [{"role": "system", "content": "add"}, *row["messages"][:-1]]
+        given = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True, return_tensors="pt")
+        options = {"max_new_tokens": NEW_TOKENS, "do_sample": False, "eos_token_id": end, "pad_token_id": 0}
+        (tokens,) = model.generate(**given, suppress_tokens=[0], **options)
+        answer = tokenizer.decode(tokens[given["input_ids"].shape[1] :], skip_special_tokens=True)
+        answers.append(answer.strip())
+    return answers
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["show", study]) == 0
+    assert "exact_match" in capsys.readouterr().out
+    assert main(["confirm", study, "--top", "1", "--seeds", "2", "--quiet", "--json"]) == 0, capsys.readouterr().err
+    assert '"exact_match"' in capsys.readouterr().out
+    asked, given = rows_of(5, 9), tmp_path / "asked.jsonl"
+    given.write_text("".join(json.dumps({"messages": row["messages"]}) + "\n" for row in asked))
+    answers = {}
+    for form in ("deltaspace", "merged", "peft"):
+        folder, out = tmp_path / form, tmp_path / f"{form}.jsonl"
+        how = ["--merge"] if form == "merged" else ["--format", form]
+        assert main(["export", study, LORA, str(folder), *how]) == 0
+        card = (folder / "README.md").read_text()
+        assert 'chats = [[{"role": "system", "content": "add"}, {"role": "user", "content": text}]' in card
+        assert main(["predict", str(folder), "--input", str(given), "--output", str(out)]) == 0
+        answers[form] = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
+    assert answers["merged"] == answers["deltaspace"] == answers["peft"]
+    assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
+    assert len(set(answers["merged"])) > 1

@@ -1,0 +1,236 @@
+"""Instruction tuning as a kind of task: dialogues whose answers are learned, or plain texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from search_space.dimensions import StackKind
+from trial_runner.errors import TaskError
+from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
+from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.generation.kind import rows_of, text_task
+from trial_runner.tasks.generation.split import PreparedTextTask
+from trial_runner.tasks.instruction.chats import (
+    CHAT_KEYS,
+    PLAIN,
+    RawChats,
+    answers_of,
+    as_question,
+    chat_columns,
+    read_chats,
+)
+from trial_runner.tasks.instruction.split import ChatSplit
+from trial_runner.tasks.instruction.template import ChatEncoder
+from trial_runner.tasks.kind import check_length, place_facts
+from trial_runner.tasks.measuring import metrics_of
+from trial_runner.tasks.metrics import METRICS
+from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.task import SPLITS, Task
+from trial_runner.tasks.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """See `trial_runner.tasks.kind.TaskKind`."""
+
+    name = "instruction"
+    column_keys = CHAT_KEYS
+    other_keys = (
+        "metrics",
+        "early_metric",
+        "label_smoothing",
+        "decoding",
+        "system",
+        "learned_turns",
+        "answer_after",
+        "template_options",
+    )
+    needed = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """See `TaskKind`."""
+        return metrics_of(self.name, "rougeL")
+
+    def check(self, task: Task) -> None:
+        """See `TaskKind`."""
+        forms = {"messages": task.messages, "source and target": task.source or task.target, "text": task.text}
+        if len(named := [key for key, column in forms.items() if column is not None]) > 1:
+            raise TaskError(f"must be of messages, of source and target, or of text; got {' and of '.join(named)}.")
+        if (task.source is None) != (task.target is None):
+            raise TaskError("must name source and target both; got one of them.")
+        if task.text is not None:
+            _check_plain(task)
+        least, most = task.decoding.min_new_tokens, task.most_new_tokens
+        if least > most:
+            raise TaskError(f"min_new_tokens must be from 0 to max_new_tokens ({most}); got {least}.")
+
+    def read_columns(self, task: Task) -> tuple[str, ...]:
+        """See `TaskKind`."""
+        columns = chat_columns(task)
+        return tuple(str(columns[key]) for key in ("text", "messages", "source") if columns.get(key) is not None)[:1]
+
+    def as_read(self, task: Task, column: str, value: object) -> object:
+        """See `TaskKind`."""
+        question = None if task.text is not None else as_question(value)
+        return value if question is None else question
+
+    def prompt(self, task: Task, texts: Sequence[str]) -> str:
+        """See `TaskKind`; the template is applied when it is made into tokens."""
+        return texts[0]
+
+    def encoder(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> ChatEncoder:
+        """See `TaskKind`."""
+        return ChatEncoder(task, tokenizer, stack)
+
+    def preparation(
+        self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
+    ) -> "_Preparation":
+        """See `TaskKind`."""
+        encoder = self.encoder(task, tokenizer, stack)
+        check_length("max_tokens", task.max_tokens, position_limit_tokens)
+        if task.text is None:
+            both = task.max_tokens + task.most_new_tokens
+            check_length("max_tokens and max_new_tokens together", both, position_limit_tokens)
+        return _Preparation(task, encoder)
+
+
+def _check_plain(task: Task) -> None:
+    """Refuse what plain texts cannot have."""
+    if len(task.text or ()) > 1:
+        raise TaskError(f"must name one column of texts; got {' and '.join(task.text or ())}.")
+    only_chats = {
+        "references": task.references,
+        "system": task.system,
+        "answer_after": task.answer_after,
+        "template_options": task.template_options,
+    }
+    if wrong := [key for key, value in only_chats.items() if value]:
+        raise TaskError(f"must not have {' and '.join(wrong)}, because plain texts have no answers.")
+    for name in (task.metric, *task.metrics):
+        if METRICS[name].needs_generation:
+            raise TaskError(f"plain texts have no answers to be measured by {name}. Set metric: loss, or perplexity.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Preparation:
+    """See `trial_runner.tasks.kind.Preparation`."""
+
+    task: Task
+    encoder: ChatEncoder
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """See `Preparation`."""
+        task = self.task
+        own = {
+            "task_kind": task.kind,
+            "columns": chat_columns(task),
+            "system": task.system,
+            "learned_turns": task.learned_turns,
+            "template_options": dict(task.template_options),
+        }
+        return {**place_facts(task), **own}
+
+    @property
+    def identity(self) -> str:
+        """See `Preparation`."""
+        return self.encoder.identity
+
+    def read(self, dataset: "Dataset", split: str, group: str) -> RawChats:
+        """See `Preparation`."""
+        return read_chats(dataset, self.task, split, group)
+
+    def tokenised(self, raw: RawTask[RawChats], fingerprint: str) -> PreparedTextTask:
+        """See `Preparation`."""
+        chosen = subsample(drop_repeated(complete_splits(_with_answers(raw))), self.task)
+        splits: dict[str, ChatSplit] = {}
+        cuts, notes = [], [*chosen.notes]
+        for name, split in chosen.splits.items():
+            splits[name], of_split, unused = self.encoder.encode(split, name)
+            cuts += of_split
+            if unused == len(split):
+                raise TaskError(
+                    f"dialogues must have an answer that begins within max_tokens ({self.task.max_tokens}); none of "
+                    f"{name} has. Set more."
+                )
+            if unused:
+                why = f"no answer begins within {self.task.max_tokens} tokens"
+                notes.append(f"{name}: {unused} of {len(split)} dialogues are not used, because {why}")
+        facts: Facts = {
+            "name": self.task.title,
+            "notes": [*notes, *map(str, cuts)],
+            "start": None,
+            "eos": self.encoder.eos_token_id,
+            "cuts": [asdict(cut) for cut in cuts],
+        }
+        return self._prepared(fingerprint, facts, splits)
+
+    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
+        """See `Preparation`."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, split in prepared.splits.items():
+            if not isinstance(split, ChatSplit):
+                raise TypeError(f"{name} must be of dialogues; got {type(split).__name__}.")
+            arrays |= _arrays(name, "rows", split.rows) | _arrays(name, "sources", split.sources)
+            arrays[f"{name}.learned"] = split.learned
+            arrays[f"{name}.references"] = as_texts(split.references)
+            arrays[f"{name}.groups"] = as_texts(split.groups)
+        facts = {"name": prepared.name, "notes": prepared.notes, "start": None, "eos": prepared.eos_token_id}
+        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
+
+    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
+        """See `Preparation`."""
+        splits = {
+            name: ChatSplit(
+                rows=rows_of(arrays, f"{name}.rows"),
+                learned=arrays[f"{name}.learned"],
+                sources=rows_of(arrays, f"{name}.sources"),
+                references=tuple(tuple(each) for each in from_texts(arrays[f"{name}.references"])),
+                groups=tuple(from_texts(arrays[f"{name}.groups"])),
+            )
+            for name in SPLITS
+        }
+        return self._prepared(fingerprint, facts, splits)
+
+    def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, ChatSplit]) -> PreparedTextTask:
+        known = INSTRUCTION.metrics
+        if self.task.text is not None:
+            known = tuple(name for name in known if not METRICS[name].needs_generation)
+        return text_task(self.task, known, self.encoder.stack, fingerprint, facts, splits)
+
+
+def _arrays(split: str, what: str, rows: TokenRows) -> dict[str, npt.NDArray[Any]]:
+    return {f"{split}.{what}.ids": rows.ids, f"{split}.{what}.offsets": rows.offsets}
+
+
+def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
+    """Leave out dialogues without an answer, and splits in which none has one.
+
+    Raises:
+        TaskError: If train is missing, or none of it has an answer.
+    """
+    if "train" not in raw.splits:
+        raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
+    splits: dict[str, RawChats] = {}
+    notes = [*raw.notes]
+    for name, split in raw.splits.items():
+        rows = [row for row, chat in enumerate(split.chats) if chat and (chat[0]["role"] == PLAIN or answers_of(chat))]
+        if not rows and name == "train":
+            raise TaskError("dialogues of train must have an answer, a message of the role assistant; none has.")
+        if not rows:
+            notes.append(f"{name}: its answers are hidden, so it is not used")
+            continue
+        if len(rows) < len(split):
+            notes.append(f"{name}: {len(split) - len(rows)} of {len(split)} dialogues have no answer and are not used")
+        splits[name] = split if len(rows) == len(split) else split.take(rows)
+    return RawTask(splits=splits, notes=tuple(notes))
+
+
+INSTRUCTION = Instruction()

@@ -1,0 +1,307 @@
+"""Dialogues in tokens, as the tokenizer's own chat template writes them, and which of the tokens are answers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from search_space.dimensions import StackKind
+from trial_runner.errors import TaskError
+from trial_runner.huggingface import one_line, quiet_transformers
+from trial_runner.tasks.instruction.chats import (
+    PLAIN,
+    Chat,
+    RawChats,
+    answers_of,
+    question_of,
+    with_system,
+)
+from trial_runner.tasks.instruction.split import ChatSplit
+from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_TAG = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
+"""How a template says itself where answers are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A dialogue in tokens.
+
+    Attributes:
+        ids: Of the whole dialogue.
+        answers: Of each answer that is learned where its tokens begin and end.
+        prompt: What is read before the last of them.
+        reference: That answer as a text; nothing of a plain text.
+    """
+
+    ids: list[int]
+    answers: tuple[tuple[int, int], ...]
+    prompt: list[int]
+    reference: str = ""
+
+
+class ChatEncoder:
+    """Turns dialogues into tokens as one decoder reads and writes them.
+
+    Answers are found by the template's own ``{% generation %}``, where it has that, else as what it adds to the
+    dialogue before them: a template that writes earlier messages otherwise once others follow is refused. An answer
+    ends with the special token that the template puts behind it, so that white space after that is not learned.
+
+    Args:
+        task: Largest lengths and how answers are written.
+        tokenizer: Of the model.
+        stack: Kind of the model.
+
+    Attributes:
+        stack: Kind of the model.
+        languages: None; no chat template knows languages.
+        separator: Empty: a template says itself what stands before an answer.
+        start_token_id: None; a decoder has none.
+        eos_token_id: Ends an answer.
+
+    Raises:
+        TaskError: If the model is no decoder, or the tokenizer has no chat template or no token for the end of an
+            answer.
+    """
+
+    languages: tuple[str, str] | None = None
+    separator = ""
+    start_token_id: int | None = None
+
+    def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
+        """Check that the model can be talked with, and how its answers end."""
+        if stack is not StackKind.DECODER:
+            raise TaskError(f"an instruction task needs a decoder; got an {stack.value}. Choose another backbone.")
+        self._task = task
+        self._tokenizer = tokenizer
+        self.stack = stack
+        self._special = {*tokenizer.all_special_ids}
+        self._special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+        template = tokenizer.chat_template
+        self._is_tagged = isinstance(template, str) and _TAG.search(template) is not None
+        if task.text is not None:
+            self.eos_token_id = self._end_of_text()
+            return
+        if not template:
+            raise TaskError(
+                "an instruction task needs a tokenizer with a chat template; got one without. Choose a backbone that "
+                "was made to be talked with, or learn plain texts: text names their column."
+            )
+        probe = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
+        told = self.told(with_system(probe, task), where="a dialogue of two messages")
+        self.eos_token_id = told.ids[told.answers[-1][1] - 1]
+
+    @property
+    def decoding(self) -> Decoding:
+        """How answers are generated."""
+        return self._task.decoding
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Most tokens of an answer."""
+        return self._task.most_new_tokens
+
+    @property
+    def identity(self) -> str:
+        """What, beside what a tokenizer does to a text, decides the tokens: its template and what that is told."""
+        tokenizer = self._tokenizer
+        return f"{tokenizer.chat_template} {tokenizer.special_tokens_map} {self.eos_token_id}"
+
+    def _end_of_text(self) -> int:
+        end = self._tokenizer.eos_token_id
+        if end is None:
+            raise TaskError("an instruction task needs a tokenizer with a token for the end of a text; got none.")
+        return int(end)
+
+    def text(self, chat: Chat, *, asks: bool = False) -> str:
+        """A dialogue as the template writes it.
+
+        Args:
+            asks: Whether it ends with what an answer begins behind.
+
+        Raises:
+            TaskError: If the template refuses it.
+        """
+        from jinja2 import TemplateError
+
+        options = dict(self._task.template_options)
+        try:
+            with quiet_transformers():
+                text: Any = self._tokenizer.apply_chat_template(
+                    [dict(message) for message in chat], tokenize=False, add_generation_prompt=asks, **options
+                )
+        except (TemplateError, TypeError, ValueError) as error:
+            roles = ", ".join(message["role"] for message in chat)
+            raise TaskError(
+                f"dialogues must be such as the tokenizer's chat template writes; of {roles} it says: "
+                f"{one_line(error)}. Mend them, or choose another backbone."
+            ) from error
+        return str(text)
+
+    def told(self, chat: Chat, *, where: str) -> Told:
+        """A dialogue in tokens.
+
+        Args:
+            chat: With an answer, or a plain text.
+            where: For messages.
+
+        Raises:
+            TaskError: If the template rewrites what was said before an answer, or lets an answer run on.
+        """
+        if chat[0]["role"] == PLAIN:
+            ids = [*self._tokens(chat[0]["content"])[0], self.eos_token_id]
+            return Told(ids=ids, answers=((1, len(ids)),), prompt=[])
+        places = answers_of(chat)
+        whole = self.text(chat[: places[-1] + 1])
+        ids, offsets = self._tokens(whole)
+        found = self._tagged(chat[: places[-1] + 1], where, len(places)) if self._is_tagged else None
+        learned = places if self._task.learned_turns == "all" else places[-1:]
+        if found is None:
+            found = [self._by_difference(chat, place, whole, offsets, where) for place in learned]
+        prompt = self._before(chat, places[-1], whole, where)
+        answers = tuple(self._ended(ids, *span, where) for span in found[-len(learned) :])
+        return Told(
+            ids=ids, answers=answers, prompt=self._tokens(prompt)[0], reference=chat[places[-1]]["content"].strip()
+        )
+
+    def _tokens(self, text: str) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """Tokens of a text, and where each begins and ends in it, ``(T, 2)``."""
+        with quiet_transformers():
+            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False)
+        return list(encoded["input_ids"]), np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+
+    def _tagged(self, chat: Chat, where: str, count: int) -> list[tuple[int, int]]:
+        """Where the template itself says that answers are."""
+        with quiet_transformers():
+            encoded: Any = self._tokenizer.apply_chat_template(
+                [dict(message) for message in chat],
+                return_dict=True,
+                return_assistant_tokens_mask=True,
+                **dict(self._task.template_options),
+            )
+        edges = np.flatnonzero(np.diff([0, *encoded["assistant_masks"], 0]))
+        spans = [(int(begin), int(end)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+        if len(spans) != count:
+            raise TaskError(
+                f"the chat template must mark every answer; it marks {len(spans)} of {count} in {where}. "
+                "Take them apart, or choose another backbone."
+            )
+        return spans
+
+    def _before(self, chat: Chat, place: int, whole: str, where: str) -> str:
+        """What is read before an answer."""
+        before = self.text(chat[:place], asks=True)
+        if not whole.startswith(before):
+            self._refuse(where)
+        return before
+
+    def _by_difference(
+        self, chat: Chat, place: int, whole: str, offsets: npt.NDArray[np.int64], where: str
+    ) -> tuple[int, int]:
+        """Where an answer's tokens begin and end: those of what the template adds to what is read before it."""
+        before, after = self._before(chat, place, whole, where), self.text(chat[: place + 1])
+        if not whole.startswith(after) or len(after) <= len(before):
+            self._refuse(where)
+        inside = (offsets[:, 1] > len(before)) & (offsets[:, 0] < len(after))
+        begin = int(inside.argmax())
+        return begin, begin + int(inside.sum())
+
+    def _refuse(self, where: str) -> None:
+        raise TaskError(
+            f"a chat template must not rewrite what was said before an answer; this one does in {where}. Learn the "
+            "last answer alone with learned_turns: last, tell the template otherwise with template_options, or choose "
+            "another backbone."
+        )
+
+    def _ended(self, ids: Sequence[int], begin: int, end: int, where: str) -> tuple[int, int]:
+        """An answer up to the special token that ends it."""
+        inside = [place for place in range(begin, end) if ids[place] in self._special]
+        if inside:
+            return begin, inside[-1] + 1
+        if end < len(ids) and ids[end] in self._special:
+            return begin, end + 1
+        raise TaskError(
+            f"a chat template must end an answer with a special token; this one does not in {where}. Choose another "
+            "backbone."
+        )
+
+    def encode(self, raw: RawChats, name: str) -> tuple[ChatSplit, list[Cut], int]:
+        """Tokenise a split; return it with what was cut of it, and how many dialogues cannot be used.
+
+        A dialogue that is longer than the task lets it be is cut, and ends with the last answer that begins before.
+        One whose first answer begins later is not used.
+
+        Args:
+            name: Of the split. Of train no references are kept.
+        """
+        longest = self._task.max_tokens
+        kept: list[Told] = []
+        rows: list[int] = []
+        cut = 0
+        for row, chat in enumerate(raw.chats):
+            where = f"row {row + 1} of {name}"
+            told: Told | None = self.told(chat, where=where)
+            if told is not None and len(told.ids) > longest:
+                told = self._shortened(chat, told, where, has_reference=bool(raw.references[row]))
+                cut += told is not None
+            if told is not None:
+                kept.append(told)
+                rows.append(row)
+        references = tuple(
+            () if name == "train" else raw.references[row] or (told.reference,)
+            for row, told in zip(rows, kept, strict=True)
+        )
+        split = ChatSplit(
+            rows=_rows([told.ids[:longest] for told in kept]),
+            learned=np.concatenate([_learned(told, longest) for told in kept] or [np.zeros(0, dtype=np.bool_)]),
+            sources=_rows([told.prompt for told in kept]),
+            references=references,
+            groups=tuple(raw.groups[row] for row in rows),
+        )
+        cuts = [Cut(split=name, what="dialogues", count=cut, of=len(raw), tokens=longest)] if cut else []
+        return split, cuts, len(raw) - len(rows)
+
+    def _shortened(self, chat: Chat, told: Told, where: str, *, has_reference: bool) -> Told | None:
+        """A long dialogue up to the last answer that begins early enough; None if there is none."""
+        longest = self._task.max_tokens
+        places = answers_of(chat)
+        while told.answers[-1][0] >= longest or len(told.prompt) >= longest:
+            places = places[:-1]
+            if not places or has_reference:  # what is measured against belongs to the last answer
+                return None
+            told = self.told(chat[: places[-1] + 1], where=where)
+        return told
+
+    def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
+        """Tokens of what is asked (see `trial_runner.tasks.instruction.chats.as_question`), and how many were cut.
+
+        Of what is too long the beginning is cut, so that what stands before an answer stays.
+        """
+        longest = self._task.max_tokens
+        if self._task.text is not None:
+            rows = [self._tokens(text)[0] for text in texts]
+        else:
+            chats = [with_system(question_of(text), self._task) for text in texts]
+            rows = [self._tokens(self.text(chat, asks=True))[0] for chat in chats]
+        return _rows([row[-longest:] for row in rows]), sum(len(row) > longest for row in rows)
+
+
+def _rows(rows: Sequence[Sequence[int]]) -> TokenRows:
+    ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
+    return TokenRows(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64))
+
+
+def _learned(told: Told, longest: int) -> npt.NDArray[np.bool_]:
+    """Which tokens of a dialogue are learned; the first has none before it that could tell it."""
+    learned = np.zeros(min(len(told.ids), longest), dtype=np.bool_)
+    for begin, end in told.answers:
+        learned[max(begin, 1) : end] = True
+    return learned

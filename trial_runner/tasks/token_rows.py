@@ -1,0 +1,78 @@
+"""Rows of tokens, and what is generated from, as numpy arrays. No torch."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from search_space.dimensions import StackKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prompts:
+    """Sources to generate from, padded on the right, of a decoder on the left.
+
+    Attributes:
+        input_ids: ``(B, T)``.
+        attention_mask: True at tokens, false at padding, ``(B, T)``.
+    """
+
+    input_ids: npt.NDArray[np.int64]
+    attention_mask: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenRows:
+    """Rows of tokens, one after the other.
+
+    Attributes:
+        ids: Of all rows, ``(sum of T,)``.
+        offsets: Where each row begins and the last one ends, ``(B + 1,)``.
+    """
+
+    ids: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each row, ``(B,)``."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The rows of the given indices, in their order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        return replace(self, ids=self.ids[self.places(rows)], offsets=offsets)
+
+    def places(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where the tokens of some of the rows are."""
+        lengths = self.lengths[rows]
+        before = np.cumsum(lengths) - lengths
+        found: npt.NDArray[np.int64] = np.repeat(self.offsets[rows] - before, lengths) + np.arange(lengths.sum())
+        return found
+
+    def padded(
+        self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Some of the rows and where their tokens are, both ``(B, T)``."""
+        lengths = self.lengths[rows]
+        width = rounded(int(lengths.max(initial=0)), multiple_of)
+        columns = np.arange(width) - ((width - lengths)[:, None] if on_left else 0)
+        mask = (columns >= 0) & (columns < lengths[:, None])  # (B, T)
+        padded = np.full(mask.shape, filler, dtype=np.int64)
+        padded[mask] = self.ids[(self.offsets[rows][:, None] + columns)[mask]]
+        return padded, mask
+
+    def prompts(
+        self, rows: npt.NDArray[np.int64], pad_token_id: int, stack: StackKind, *, multiple_of: int = 1
+    ) -> Prompts:
+        """Some of the rows to generate from, with a model of that kind."""
+        on_left = stack is StackKind.DECODER
+        ids, mask = self.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
+        return Prompts(input_ids=ids, attention_mask=mask)
+
+
+def rounded(width: int, multiple_of: int) -> int:
+    """The next multiple from a width on."""
+    return -(-width // multiple_of) * multiple_of
