@@ -61,6 +61,9 @@ _MEAN_OF_DECODER = """start = base.config.decoder_start_token_id
     hidden = hidden.last_hidden_state[:, -mask.shape[1] :]
     pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens
     logits = pooled @ head["weight"].T + head["bias"]"""
+_MEAN_OF_FILE = """hidden = model(**inputs).last_hidden_state[:, -mask.shape[1] :]
+    pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens
+    logits = pooled @ head["weight"].T + head["bias"]"""
 _CLASSIFY = """
 texts = {texts}
 inputs = tokenizer(
@@ -139,11 +142,13 @@ class Reading:
         stack: Kind of the backbone.
         columns: How many texts an example has.
         max_tokens: Longer ones are cut.
+        has_head_file: Whether an adapter of peft has its task head in a file beside it.
     """
 
     stack: StackKind
     columns: int
     max_tokens: int
+    has_head_file: bool = False
 
     @property
     def texts(self) -> list[str] | list[tuple[str, ...]]:
@@ -188,10 +193,10 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
         before, logits = 'mask = inputs["attention_mask"].unsqueeze(-1)\n', _MEAN
     elif kind == "peft":
         before = 'mask = inputs["attention_mask"].unsqueeze(-1)\n'
-        if reading.stack is StackKind.ENCODER_DECODER:
+        if reading.has_head_file:
             imports += "from safetensors.torch import load_file\n"
             before += f'head = load_file("{place.folder}/head.safetensors")\n'
-            logits = _MEAN_OF_DECODER
+            logits = _MEAN_OF_DECODER if reading.stack is StackKind.ENCODER_DECODER else _MEAN_OF_FILE
         else:
             auto_class, options = "AutoModelForTokenClassification", f", num_labels={len(labels)}"
             logits = _MEAN

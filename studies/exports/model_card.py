@@ -1,6 +1,7 @@
 """The page that goes with an exported trial: what it is, how well it did, and how it is used. Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,11 @@ def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> 
     if how is not None:
         has_prompt = any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits)
         return writing(kind, place, reading, how, has_prompt=has_prompt)
+    if kind == "peft":
+        from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
+
+        target = peft_target(reading.stack, source.study.backbone, has_head=True)
+        reading = replace(reading, has_head_file=target is not HEAD_ON_TOKENS)
     return classifying(kind, place, reading, () if trained.head is None else trained.head.labels)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.examples import examples_at
 from support.promises import build, moved
-from support.tiny_backbones import EVERY_BACKBONE, FEW_BACKBONES, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, Rig, parameters, rig_of, sites_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -19,7 +19,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 BOUNDS = {"float32": 100, "bfloat16": 20}
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE, at_once=FEW_BACKBONES))
+@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY, at_once=FEW_BACKBONES))
 def rigs(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[tuple[Rig, Rig]]:
     torch.set_num_threads(1)
     folder = tiny_backbone(request.param)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.examples import examples_at
 from support.promises import build, check_everything, moved
-from support.tiny_backbones import EVERY_BACKBONE, FEW_BACKBONES, Rig, parameters, rig_of
+from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, Rig, parameters, rig_of
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
@@ -28,7 +28,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE, at_once=FEW_BACKBONES))
+@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY, at_once=FEW_BACKBONES))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))

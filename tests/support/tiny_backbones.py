@@ -20,6 +20,7 @@ from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.runner import TorchRunner
 
 _THROUGH_EVERYTHING = ("modernbert", "phi3")
 """Families of which a run takes one through everything: fused modules of an encoder, and unequal slices."""
@@ -63,6 +64,21 @@ _LENGTHS = (5, 3)
 _FIRST_WORD, _VOCABULARY = 6, 60
 
 Inputs = dict[str, Tensor]
+
+
+def has_short_windows(runner: TorchRunner) -> bool:
+    """Whether the windows of a decoder are too short for a prompt and a text."""
+    window = getattr(runner.backbone.model.config, "sliding_window", None)
+    return runner.backbone.shape.kind is StackKind.DECODER and window is not None and window < 30
+
+
+def exact_attention(family: str) -> str:
+    """The implementation that computes attention of a plain model in float64.
+
+    Not "eager", which has a softmax in float32 in some families; of Gemma 2 there is no "sdpa", and what ours computes
+    under soft-capping is compared with eager attention in `test_families_against_models`.
+    """
+    return ATTENTION if family == "gemma2" else "sdpa"
 
 
 def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:

@@ -107,19 +107,21 @@ HEAD_ON_TOKENS = PeftTarget(task_type="TOKEN_CLS", auto_class="AutoModelForToken
 _BARE = PeftTarget(task_type="FEATURE_EXTRACTION", auto_class="AutoModel")
 
 
-def peft_target(kind: StackKind, *, has_head: bool) -> PeftTarget:
+def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> PeftTarget:
     """What an adapter is put on.
 
     A head on the mean of the outputs is, as everything linear, the mean of a head on every output: that of transformers
-    which labels tokens. Encoder-decoders have no such class whose outputs are the decoder's; there the head is a file.
+    which labels tokens. Encoder-decoders have no such class whose outputs are the decoder's, some families have none at
+    all or one with more than a linear layer; there the head is a file.
 
     Args:
         kind: Of the backbone.
+        backbone: Its name.
         has_head: Whether the task has a head of its own.
     """
-    if has_head:
-        return _BARE if kind is StackKind.ENCODER_DECODER else HEAD_ON_TOKENS
-    return _WRITES.get(kind, _BARE)
+    if not has_head:
+        return _WRITES.get(kind, _BARE)
+    return HEAD_ON_TOKENS if kind is not StackKind.ENCODER_DECODER and _labels_tokens(backbone) else _BARE
 
 
 def write_peft(
@@ -138,11 +140,8 @@ def write_peft(
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
         raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
-    target = peft_target(shape.kind, has_head=trained.head is not None)
+    target = peft_target(shape.kind, backbone.name, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
-    if target is HEAD_ON_TOKENS and not _is_one_linear(model):
-        target = _BARE
-        model = _empty_model(target, backbone.name)
     modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
     kind = _kind(trained.configuration.edits[0], shape)
     match kind:
@@ -180,8 +179,12 @@ def _empty_model(target: PeftTarget, backbone: str) -> Any:
         return getattr(transformers, target.auto_class).from_config(config)
 
 
-def _is_one_linear(model: Any) -> bool:
-    """Whether nothing but a linear layer with a bias stands behind the base model; ModernBERT has another head."""
+def _labels_tokens(backbone: str) -> bool:
+    """Whether there is a class that labels tokens by nothing but a linear layer; ModernBERT has another head."""
+    try:
+        model = _empty_model(HEAD_ON_TOKENS, backbone)
+    except ValueError:  # no such class for this kind of config, as for OLMo
+        return False
     own = {name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")}
     return any(own == {f"{name}.weight", f"{name}.bias"} for name in _HEADS)
 

@@ -186,7 +186,7 @@ class OpenedExport:
     def _adapter(self, labels: tuple[str, ...]) -> Labeller:
         config = config_of(self.source)
         kind = shape_of(config).kind
-        target = peft_target(kind, has_head=True)
+        target = peft_target(kind, self.source, has_head=True)
         options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
         model = self._with_adapter(_whole(self.source, target.auto_class, **options))
         head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)

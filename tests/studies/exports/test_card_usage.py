@@ -211,7 +211,9 @@ def test_a_prompt_of_peft_answers_as_the_trial(run: Run, family: str, task: dict
     assert [line["prediction"] for line in ran.predicted(NEW[:12], "peft")] == wanted
 
 
-@pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", pytest.param("t5", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "family", ["roberta", "bart", "gpt2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("t5", "olmo2"))]
+)
 def test_predict_reads_every_form_of_a_classification(run: Run, family: str) -> None:
     ran = run(family, CLASSES, "ia3")
     ours = ran.predicted(NEW)
@@ -222,6 +224,13 @@ def test_predict_reads_every_form_of_a_classification(run: Run, family: str) -> 
         for one, line in zip(ran.predicted(NEW, form), ours, strict=True):
             assert one["prediction"] == line["prediction"]
             assert one["scores"] == pytest.approx(line["scores"], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_the_card_of_an_adapter_without_a_class_for_its_head_reads_the_head_from_its_file(run: Run) -> None:
+    ran = run("olmo2", CLASSES, "ia3")
+    wanted = [line["prediction"] for line in ran.predicted(NEW[:6])]
+    assert ran.executed("peft", texts=[row["source"] for row in NEW[:6]])["answers"] == wanted
 
 
 def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path) -> None:

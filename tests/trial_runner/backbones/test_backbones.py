@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.tiny_backbones import EVERY_BACKBONE, EVERY_FAMILY
+from support.tiny_backbones import EVERY_BACKBONE, EVERY_FAMILY, exact_attention
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 import trial_runner.huggingface
 from search_space.dimensions import Positions, StackKind
 from search_space.errors import UnsupportedBackboneError
-from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.attention import register_attention
 from trial_runner.backbones import (
     config_of,
     embedded_folder,
@@ -121,9 +121,8 @@ def test_the_longest_input_runs_and_a_longer_one_does_not(tiny_backbone, family,
 
 @pytest.mark.parametrize("family", EVERY_FAMILY)
 def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
-    # not "eager", which has a softmax in float32 in some families
-    register_attention()  # of Gemma 2 there is no "sdpa"
-    attention = ATTENTION if family == "gemma2" else "sdpa"
+    register_attention()
+    attention = exact_attention(family)
     backbone = load_backbone(str(tiny_backbone(family)), precision="float64", attn_implementation=attention)
     ids = torch.arange(10, 20).view(2, 5)
     padded = torch.nn.functional.pad(ids, (0, 3), value=backbone.pad_token_id)

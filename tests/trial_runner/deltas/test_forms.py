@@ -1,12 +1,13 @@
 """What edits compute at the ports of every family, against closed forms in float64."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from support.promises import build, moved
-from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters, rig_of
+from support.tiny_backbones import EVERY_FAMILY, Rig, exact_attention, parameters, rig_of
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -36,7 +37,7 @@ INPUTS = {
 """The ports that a frozen linear map writes, and what it reads."""
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
+@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))
@@ -76,8 +77,8 @@ def plain_outputs(rig: Rig, model: nn.Module) -> Tensor:
 
 
 def plain_model(rig: Rig) -> nn.Module:
-    # not "eager", which has a softmax in float32 in some families
-    return load_backbone(rig.backbone.name, precision="float64", attn_implementation="sdpa").model
+    attention = exact_attention(rig.backbone.family.name)
+    return load_backbone(rig.backbone.name, precision="float64", attn_implementation=attention).model
 
 
 def test_an_inactive_attachment_computes_what_plain_transformers_does(rig: Rig) -> None:
@@ -213,12 +214,20 @@ def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -
     for sublayer, at in seen_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:
             continue
-        h = at(Port.RES_F) + at(Port.F)
+        h = at(Port.RES_F) + what_is_added(rig, sublayer, at(Port.F))
         norm = module_at(rig, rig.backbone.model, sublayer, Port.NORM)
         z = norm.forward(h) if is_post else h
         own = deltas.plans[sublayer].sequential[Port.SUM][0].form
         out = torch.tanh(z @ own.down + own.down_bias) @ own.up + own.up_bias
         torch.testing.assert_close(at(Port.SUM), h + out, rtol=1e-12, atol=1e-11)
+
+
+def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
+    """What the stream gets of what an FFN writes: in some families a norm stands between."""
+    block = module_at(rig, rig.backbone.model, replace(sublayer, site=Site.FFN), Port.SUM)
+    behind = getattr(block, "post_feedforward_layernorm", nn.Identity())
+    added: Tensor = behind.forward(f)
+    return added
 
 
 @pytest.mark.parametrize("read", READS[Port.HEAD], ids=str)
@@ -228,11 +237,11 @@ def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None
     edit = edit_of(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
     untouched, deltas = build(rig, Configuration(edits=(edit,))), deltas_of(rig, edit)
     base = seen_with(rig, untouched)  # what starts at zero leaves the heads as they are
-    scaling = 1.0 if shape.family == "t5" else shape.head_width**-0.5
     checked = 0
     for sublayer, at in seen_with(rig, deltas).items():
         if sublayer.site not in (Site.ENCODER_SELF, Site.DECODER_SELF) or sublayer.stack != _first_stack(rig):
             continue  # what comes later does not see the same inputs
+        scaling = scaling_at(rig, sublayer)
         heads = base[sublayer](Port.CONCAT).unflatten(-1, (shape.query_heads, -1))  # (B, T, H, d_h)
         z = {
             Port.Q: at(Port.Q).unflatten(-1, (shape.query_heads, -1)) * scaling,
@@ -245,6 +254,16 @@ def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None
         torch.testing.assert_close(at(Port.CONCAT), expected.flatten(-2), rtol=0, atol=1e-11)
         checked += 1
     assert checked == 1
+
+
+def scaling_at(rig: Rig, sublayer: Sublayer) -> float:
+    """What a family's attention multiplies its logits with."""
+    shape = rig.backbone.shape
+    table = rig.backbone.family.ports(shape)
+    block = rig.backbone.model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
+    module = block.get_submodule(table.attention_modules[sublayer.site])
+    scaling: float = getattr(module, "scaling", 1.0 if shape.family == "t5" else shape.head_width**-0.5)
+    return scaling
 
 
 def _first_stack(rig: Rig) -> str:
