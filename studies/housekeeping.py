@@ -11,9 +11,11 @@ from search_space.checked import Name
 from studies.errors import StorageError, StudiesError
 from studies.keeping.artefacts import delete_study_folder, mark_renamed
 from studies.store.address import StorageAddress
+from studies.store.belonging import is_marked
 from studies.store.copying import Copied
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord
+from trial_runner.files import unfinished
 
 ARCHIVE = "deltaspace.db"
 """The database in the folder of an archive."""
@@ -58,10 +60,10 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
 def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:
     """Rename the folder of a study; where that fails it stays where it is."""
     try:
-        if there.exists():
+        if there.exists() or not is_marked(folder, study):
             return
         folder.rename(there)
-    except OSError:
+    except (OSError, ValueError):
         return
     ledger.move_folder(study, there)
 
@@ -87,7 +89,8 @@ def delete_study(ledger: Ledger, name: str) -> Removal:
 def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
     """Move a study with its confirmations and files to a folder with a database of its own.
 
-    The copy is complete before anything is deleted.
+    The copy is complete before anything is deleted. A folder that a database names and that is not the study's own is
+    neither copied nor deleted.
 
     Raises:
         StudyHeldError: If a launch runs one of them. Nothing was deleted.
@@ -97,16 +100,16 @@ def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
     ledger.check_are_free(studies)
     try:
         folder.mkdir(parents=True)
-        for study in studies:
-            if study.folder is not None and study.folder.is_dir():
-                shutil.copytree(study.folder, folder / _FOLDERS / study.folder.name, symlinks=True)
-    except OSError as error:
+        own = {study.name: study.folder for study in studies if study.folder and is_marked(study.folder, study)}
+        for place in own.values():
+            shutil.copytree(place, folder / _FOLDERS / place.name, symlinks=True)
+    except (OSError, ValueError) as error:
         raise StudiesError(f"an archive needs a new folder; got: {error}. Choose another.") from error
     with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}") as archive:
         archive.copy_from(ledger, {study.name for study in studies})
         for study in archive.studies():
-            if study.folder is not None:
-                archive.move_folder(study, (folder / _FOLDERS / study.folder.name).resolve())
+            if study.name in own:
+                archive.move_folder(study, (folder / _FOLDERS / own[study.name].name).resolve())
     return delete_study(ledger, name)
 
 
@@ -118,16 +121,16 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
     """
     if file.exists():
         raise StorageError(f"a backup needs a new file; {file} is there already. Choose another name.")
-    unfinished = file.absolute().with_name(f".{file.name}.{os.getpid()}")
+    temporary = unfinished(file.absolute())
     try:
-        with Ledger.open(f"sqlite:///{unfinished}") as backup:
+        with Ledger.open(f"sqlite:///{temporary}") as backup:
             copied = backup.copy_from(ledger)
-        os.link(unfinished, file)
+        os.link(temporary, file)
     except OSError as error:
         raise StorageError(f"a backup needs a file that can be written; got: {error}.") from error
     finally:
         for end in ("", "-wal", "-shm"):
-            unfinished.with_name(unfinished.name + end).unlink(missing_ok=True)
+            temporary.with_name(temporary.name + end).unlink(missing_ok=True)
     return copied
 
 

@@ -395,15 +395,14 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
         StudyHeldError: If another launch runs the study.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
-    telling = Telling(study, plan.storage_url, wishes.observers)
-    with Interrupts() as interrupts:
-        budget = specification.fleet.time_budget
-        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, budget)
+    # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
+    with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
+        telling = Telling(study, plan.storage_url, wishes.observers)
+        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, specification.fleet.time_budget)
         try:
-            standing = _run(specification, study, plan, wishes, watch)
+            standing = _run(specification, study, plan, wishes, watch, ledger)
         finally:
             telling.end()
-            _leave_whole(plan.storage_url)
     if standing.halted is not None:
         raise standing.halted
     return LaunchResult(
@@ -415,7 +414,9 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
     )
 
 
-def _run(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes, watch: Watch) -> Standing:
+def _run(
+    specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes, watch: Watch, ledger: Ledger
+) -> Standing:
     """Run the study, or work for the launch that does until it has ended, and so on."""
     fleet = specification.fleet
     factory = wishes.factory or TorchRunnerFactory(
@@ -427,22 +428,15 @@ def _run(specification: Specification, study: StudyRecord, plan: StudyPlan, wish
     backend = BACKENDS[fleet.backend]
     while True:
         try:
-            with occupied(study, plan.storage_url, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
                 return backend(replace(plan, launch=name), factory, options, watch)
         except StudyHeldError:
             if not wishes.join:
                 raise
-        other = current_holder(study, plan.storage_url)
+        other = current_holder(study, ledger)
         name = str(LaunchName.of_this_process())
         standing = backend(replace(plan, launch=name, has_joined=True), factory, options, watch)
         if not standing.is_alone or watch.reason_to_stop():
             return standing
-        while other is not None and current_holder(study, plan.storage_url) == other and not watch.reason_to_stop():
+        while other is not None and current_holder(study, ledger) == other and not watch.reason_to_stop():
             time.sleep(_LOOK_SECONDS)
-
-
-def _leave_whole(storage_url: str) -> None:
-    """Open a file for writing and close it: it is whole without its log then, however the keeper has ended."""
-    if StorageAddress.parse(storage_url).file is not None:
-        with suppress(StudiesError):
-            Ledger.open(storage_url, create=False).close()

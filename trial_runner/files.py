@@ -1,13 +1,18 @@
-"""A folder that is there whole or not at all."""
+"""What is there whole or not at all: written under another name first, which no other process has."""
 
 import json
-import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from trial_runner.errors import ExportError
+
+
+def unfinished(path: Path) -> Path:
+    """A name beside a path for what is not whole yet; a number of a process would be another container's too."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
 
 
 def check_is_new(path: Path) -> None:
@@ -25,12 +30,15 @@ def check_is_new(path: Path) -> None:
         raise ExportError(f"an export must go to a new place; {path} is there already. Choose another or remove it.")
 
 
-def _open_alike(folder: Path) -> None:
-    """Let whoever may read the folder read every file in it; libraries write weights for their owner alone."""
-    mode = folder.stat().st_mode & 0o666
+def open_alike(folder: Path) -> None:
+    """Let whoever may read a folder read all that is in it, as the umask wants it.
+
+    Libraries write weights for their owner alone, and what is copied has the modes of where it was.
+    """
+    mode = folder.stat().st_mode & 0o777
     for path in folder.rglob("*"):
-        if path.is_file():
-            path.chmod(mode)
+        if not path.is_symlink():
+            path.chmod(mode if path.is_dir() else mode & 0o666)
 
 
 def _check_whole(folder: Path) -> None:
@@ -60,13 +68,13 @@ def new_folder(path: Path) -> Iterator[Path]:
         ExportError: If something is at ``path``, nothing can be written there, or what was written cannot be read.
     """
     check_is_new(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = unfinished(path)
     try:
         temporary.mkdir(parents=True)
         yield temporary
         check_is_new(path)
         _check_whole(temporary)
-        _open_alike(temporary)
+        open_alike(temporary)
         temporary.rename(path)
     except OSError as error:
         raise ExportError(

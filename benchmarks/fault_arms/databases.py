@@ -110,12 +110,6 @@ def _move(file: Path, folder: Path) -> None:
         one.rename(folder / one.name)
 
 
-def _measured(file: Path) -> list[list[tuple[object, ...]]]:
-    """What a ledger holds of trials."""
-    with closing(sqlite3.connect(file)) as link:
-        return [list(link.execute(f"SELECT * FROM {name}")) for name in ("trials", "attempts", "readings", "artefacts")]
-
-
 def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
     """A file that is deleted or replaced takes nothing more: the launch ends, and the next one goes on."""
     study = _begun(bench, "sqlite", backend)
@@ -129,8 +123,8 @@ def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
         shutil.copy(copy, file)
     seconds = seconds_to_end(process, began_at)
     wrong = not_refused(study, "replaced by another file" if replaced else "it was deleted")
-    if replaced and _measured(file) != _measured(copy):
-        wrong.append("something was measured into the file that was put in its place")
+    if replaced and [one.read_bytes() for one in _files(file)] != [copy.read_bytes()]:
+        wrong.append("something was written into the file that was put in its place, or beside it")
     if not replaced:
         wrong += [f"{one} was made anew" for one in _files(file)]
         _move(aside / file.name, file.parent)

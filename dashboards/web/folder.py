@@ -1,6 +1,5 @@
 """A study as files: pages and their data, for any web server; nothing asks a database any more."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -64,9 +63,8 @@ def _write(path: Path, content: bytes) -> int:
 
 
 def _copy(folder: Path) -> int:
-    """What every page needs, as it stands in the packages."""
-    target = folder / "static"
-    shutil.copytree(STATIC, target, ignore=shutil.ignore_patterns("__pycache__"))
-    (target / "plotly").mkdir()
-    shutil.copyfile(plotly_folder() / "plotly.min.js", target / "plotly" / "plotly.min.js")
-    return sum(path.is_file() for path in target.rglob("*"))
+    """What every page needs, as it stands in the packages, but for the modes that it has there."""
+    target, plotly = folder / "static", plotly_folder() / "plotly.min.js"
+    own = [path for path in STATIC.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    places = {target / path.relative_to(STATIC): path for path in own} | {target / "plotly" / plotly.name: plotly}
+    return sum(_write(place, path.read_bytes()) for place, path in places.items())

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,16 +127,22 @@ def _write(answer: "Table", form: str, file: Path) -> None:
     Raises:
         QueryError: If the format cannot hold them, or the file cannot be written.
     """
+    from trial_runner.files import unfinished
+
+    temporary = unfinished(file)
     try:
         if form == "parquet":
-            _named(answer).to_pandas().to_parquet(file, index=False)
+            _named(answer).to_pandas().to_parquet(temporary, index=False)
         elif form == "json":
             rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
-            file.write_text(f"{rows}\n", encoding="utf-8")
+            temporary.write_text(f"{rows}\n", encoding="utf-8")
         else:
-            file.write_text(f"{_text(answer)}\n" if form == "table" else answer.to_text(form), encoding="utf-8")
+            text = f"{_text(answer)}\n" if form == "table" else answer.to_text(form)
+            temporary.write_text(text, encoding="utf-8")
+        temporary.rename(file)
     except (OSError, ValueError, TypeError) as error:
-        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise StudiesError(f"the rows must be written to {file}; got: {error}.") from error
 
 

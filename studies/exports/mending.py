@@ -1,6 +1,5 @@
 """Trains the trials of a study anew whose files are gone or changed, and puts back what is the same to the last bit."""
 
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from studies.store.belonging import is_own_file
 from studies.store.files import lost_weights
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, StudyKind
+from trial_runner.files import unfinished
 from trial_runner.requests import Reading
 
 
@@ -100,6 +100,6 @@ def _is_recorded(path: Path, artefact: ArtefactRecord) -> bool:
 def _put(content: bytes, path: Path) -> None:
     """Write a file that is there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary = unfinished(path)
     temporary.write_bytes(content)
     temporary.replace(path)

@@ -1,6 +1,5 @@
 """A study as a database of Optuna, which stock Optuna and its dashboard open."""
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord, TrialRecord, TrialState
+from trial_runner.files import unfinished
 
 _STATES = {
     TrialState.QUEUED: optuna.trial.TrialState.WAITING,
@@ -44,9 +44,10 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     record = ledger.study(study)
     _check_is_new(file)
     trials = list(_frozen_trials(ledger, record))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    temporary = unfinished(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()  # SQLite would make it with a mode of its own
         with quiet_optuna():
             _write(record, trials, temporary)
         _check_is_new(file)

@@ -1,7 +1,6 @@
 """Predictions of an export for the lines of a file."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from search_space.nearest import nearest
 from studies.errors import StudiesError
 from studies.specification.task import task_from_json
+from trial_runner.files import unfinished
 from trial_runner.tasks import TASK_KINDS, Task
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _predictions(
 
 
 def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    temporary = unfinished(output)
     try:
         with temporary.open("w", encoding="utf-8") as file:
             for row, one in zip(rows, predictions, strict=True):

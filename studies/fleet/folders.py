@@ -1,26 +1,28 @@
 """A folder that lives as long as a launch, for nobody else's eyes; those of launches that were killed are removed.
 
-A launch holds a lock on a file in its folder; the system lets go of it when the process dies. The folder has its name,
-which nothing else that deltaspace keeps for a while begins with, only once the lock is held; so one without a lock was
-left behind: a process of Ray that was dying has written into it.
+A launch holds a lock on its folder itself; the system lets go of it when the process dies. Programs that tidy up
+``/tmp`` by age leave a locked folder alone, and nothing that is removed from it or laid there touches the lock. The
+folder has its name, which nothing else that deltaspace keeps for a while begins with, only once the lock is held; so
+one without a lock was left behind.
 """
 
 import fcntl
+import math
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "deltaspace-ray-"
-_UNNAMED = "new-deltaspace-ray-"
+# not deltaspace-: what bears that name is removed by launches of earlier releases, unless it has a lock as theirs
+_PREFIX = "dslaunch-"
+_UNNAMED = "new-dslaunch-"
 _REMOVALS = 3
-_LOCK = "launch.lock"
 _FORGOTTEN_SECONDS = 24 * 3600.0
-_LONGEST_PARENT = 16  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+_LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+_AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -31,15 +33,16 @@ def launch_folder() -> Iterator[Path]:
     for folder in parent.glob(f"{_PREFIX}*"):
         _remove_if_left(folder)
     for folder in parent.glob(f"{_UNNAMED}*"):
-        _remove_if_old(folder)
+        _remove_if_left(folder, older_than_seconds=_FORGOTTEN_SECONDS)
     folder = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+    lock = os.open(folder, _AS_FOLDER)
     try:
-        with (folder / _LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            folder = folder.rename(parent / folder.name.replace(_UNNAMED, _PREFIX))
-            yield folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = folder.rename(parent / folder.name.replace(_UNNAMED, _PREFIX))
+        yield folder
     finally:
         _remove(folder)
+        os.close(lock)
 
 
 def _remove(folder: Path) -> None:
@@ -50,28 +53,13 @@ def _remove(folder: Path) -> None:
             return
 
 
-def _remove_if_old(folder: Path) -> None:
-    """Remove a folder of this user whose launch was killed before it had a name."""
-    with suppress(OSError):
-        owner = folder.lstat()
-        is_old = time.time() - owner.st_mtime > _FORGOTTEN_SECONDS
-        if is_old and stat.S_ISDIR(owner.st_mode) and owner.st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_if_left(folder: Path) -> None:
+def _remove_if_left(folder: Path, older_than_seconds: float = -math.inf) -> None:
     """Remove the folder of a launch of this user that has ended; whatever else bears such a name is left alone."""
     with suppress(OSError):
-        owner = folder.lstat()
-        if not stat.S_ISDIR(owner.st_mode) or owner.st_uid != os.geteuid():
-            return
-        if not (folder / _LOCK).is_symlink() and not (folder / _LOCK).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            return
-        # opened without waiting: a pipe in its place would wait for a writer
-        lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = os.open(folder, _AS_FOLDER)
         try:
-            if stat.S_ISREG(os.fstat(lock).st_mode):
+            found = os.fstat(lock)
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime >= older_than_seconds:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
         finally:

@@ -10,11 +10,12 @@ from dataclasses import replace
 from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.trial_files import FilesInFolder
-from studies.fleet.worker import PackWorker, crash_reason
+from studies.fleet.worker import PackWorker
 from studies.keeping.answering import Answering
 from studies.keeping.beside import Beside
 from studies.keeping.joined import JoinedKeeper, open_keeper
 from studies.keeping.keeper import StudyKeeper
+from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
 from studies.store.patience import Patience
@@ -55,7 +56,7 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         return keeper.is_drained
 
     try:
-        with Beside(presence):
+        with Beside(presence, keeper.halt):
             runner = factory(min(cores, asked_threads() or cores))
             while not _work(keeper, presence, plan, runner, options, should_leave=look):
                 pass

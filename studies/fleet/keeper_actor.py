@@ -111,7 +111,7 @@ class KeeperActor:
                 _refuse_stolen_study(self._plan, self._launch_name, patience)
             keeper = open_keeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
             if isinstance(keeper, StudyKeeper):
-                Beside(Answering(keeper, self._plan.storage_url)).start()
+                Beside(Answering(keeper, self._plan.storage_url), keeper.halt).start()
             return keeper
         except StudiesError as error:
             self._error = error

@@ -16,7 +16,8 @@ from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
 from studies.fleet.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
-from studies.fleet.worker import PackWorker, crash_reason
+from studies.fleet.worker import PackWorker
+from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
 from trial_runner.errors import RunnerError
 from trial_runner.requests import PackRunner, TrainingPlan

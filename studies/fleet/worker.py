@@ -226,12 +226,6 @@ def _report(
     )
 
 
-def crash_reason(error: Exception) -> str:
-    """What ended a worker, in a line."""
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
-
-
 def _reason(failure: Failure) -> str:
     reason = failure.reason.rstrip(".")
     return reason if "step" in reason else f"{reason} at step {failure.step}"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pydantic import ValidationError
 
-from studies.errors import StorageError
+from studies.errors import StorageError, StudiesError
 from studies.keeping.calls import (
     Beat,
     Call,
@@ -25,6 +25,7 @@ from studies.keeping.calls import (
     reply_text,
 )
 from studies.keeping.keeper import StudyKeeper
+from studies.keeping.messages import crash_reason
 from studies.store.calls import WaitingCall
 from studies.store.ledger import Ledger
 
@@ -57,13 +58,24 @@ class Answering:
         if self._ledger is None:
             self._keeper.forget_callers(_FORGOTTEN)
         for one in self._waiting():
-            try:
-                reply = answer(self._keeper, call_of(one.text))
-            except ValidationError:
-                reply = Refused(reason="what is asked must be in the words of this release; it is not")
-            self._keeper.reply(one, reply_text(reply))
+            self._keeper.reply(one, self._answered(one))
             self._busy_until = time.monotonic() + _STAYS_BUSY_SECONDS
         return _BUSY_SECONDS if time.monotonic() < self._busy_until else _IDLE_SECONDS
+
+    def _answered(self, waiting: WaitingCall) -> str:
+        """What is said to a call; one that meets an error which is nobody's ends its own launch and no other."""
+        try:
+            call = call_of(waiting.text)
+        except ValidationError:
+            return reply_text(Refused(reason="what is asked must be in the words of this release; it is not"))
+        try:
+            return reply_text(answer(self._keeper, call))
+        except StudiesError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever one call meets, the others are answered
+            met = crash_reason(error)
+            self._keeper.dismiss(getattr(call, "worker", waiting.caller), f"a call could not be answered: {met}")
+            return reply_text(Refused(reason=f"it could not answer, {met.rstrip('.')}"))
 
     def _waiting(self) -> list[WaitingCall]:
         try:

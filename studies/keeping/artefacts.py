@@ -11,6 +11,7 @@ from pathlib import Path
 from studies.errors import LaunchError
 from studies.store.belonging import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
 from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
+from trial_runner.files import unfinished
 
 LAUNCH_MARK = ".launch-"
 """Begins the names of files that a launch on a cluster leaves in the study's folder while it lasts."""
@@ -80,7 +81,7 @@ def delete_study_folder(study: StudyRecord) -> list[str]:
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file so that nobody ever sees a part of it."""
-    temporary = path.parent.with_name(f"{path.parent.name}.{os.getpid()}.tmp")
+    temporary = unfinished(path.parent)  # not in the folder, which would not be empty for another launch
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 

@@ -110,3 +110,9 @@ class Keeper(Protocol):
     def leave(self, worker: str, reports: Sequence[Report]) -> None:
         """Hand in the last snapshots; every trial of the worker goes back in the queue."""
         ...
+
+
+def crash_reason(error: Exception) -> str:
+    """What ended a worker, or a call of one, in a line."""
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

@@ -34,10 +34,9 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
     return None if present is None else present.holder
 
 
-def current_holder(study: StudyRecord, storage_url: str) -> str | None:
+def current_holder(study: StudyRecord, ledger: Ledger) -> str | None:
     """Who runs a study; None if nobody does."""
-    with Ledger.open(storage_url, read_only=True) as ledger:
-        present = _living(study, ledger)
+    present = _living(study, ledger)
     return None if present is None else present.holder
 
 
@@ -56,10 +55,11 @@ def placed(study: StudyRecord, ledger: Ledger) -> StudyRecord:
 
 
 @contextmanager
-def occupied(study: StudyRecord, storage_url: str, *, seconds: float, instead_of: str | None) -> Iterator[str]:
+def occupied(study: StudyRecord, ledger: Ledger, *, seconds: float, instead_of: str | None) -> Iterator[str]:
     """Run a study for as long as this lasts, under the name that this gives.
 
     Args:
+        ledger: Stays open meanwhile: where its file is replaced, nothing is written into the other one in the end.
         seconds: For so long at least the study counts as run when this process dies unseen.
         instead_of: The holder that may be replaced.
 
@@ -67,12 +67,11 @@ def occupied(study: StudyRecord, storage_url: str, *, seconds: float, instead_of
         StudyHeldError: If another launch runs it.
     """
     name = str(LaunchName.of_this_process())
-    with Ledger.open(storage_url, create=False) as ledger:
-        present = ledger.hold(study.id, name, max(seconds, _START_SECONDS), instead_of=instead_of)
+    present = ledger.hold(study.id, name, max(seconds, _START_SECONDS), instead_of=instead_of)
     if present is not None:
         raise held_error(study.name, present)
     try:
         yield name
     finally:
-        with suppress(StudiesError), Ledger.open(storage_url, create=False) as ledger:
+        with suppress(StudiesError):
             ledger.let_go(study.id, name)

@@ -7,6 +7,7 @@ times are UTC, and neither a lock nor a silent network can hang a study for ever
 """
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -57,22 +58,66 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
         raise StorageError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
     if access is not Access.CREATE and not file.exists():
         raise StorageError(f"no database at {address.shown}; launch a study first.")
+    same = _SameFile(address, file)
     engine = create_engine(
         address.url,
-        creator=lambda: _connect_sqlite(file, access),
+        creator=lambda: same.connected(access),
         poolclass=QueuePool,
         json_serializer=_to_json,
         json_deserializer=_from_json,
     )
-    event.listen(engine, "connect", lambda _, record: record.info.update(identity=_identity(file)))
-    event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, address))
+    event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, same))
     if access is not Access.READ:
         event.listen(engine, "close", lambda connection, _: _gather_log(connection))
     return engine
 
 
+class _SameFile:
+    """The file of an engine: what its first connection has opened is what all others must find at its path.
+
+    A file that was deleted stays open and takes what is written, which nobody would find again; one that was put in its
+    place is another's. Neither is opened, made anew, or written.
+    """
+
+    def __init__(self, address: StorageAddress, file: Path) -> None:
+        self._address = address
+        self._file = file
+        self._identity: tuple[int, int] | None = None
+
+    def connected(self, access: Access) -> sqlite3.Connection:
+        """A new connection.
+
+        Raises:
+            StorageError: As `check`.
+        """
+        self.check()
+        connection = _connect_sqlite(self._file, access)
+        if self._identity is None:
+            self._identity = _identity(self._file)
+        return connection
+
+    def check(self) -> None:
+        """See that the file is where it was.
+
+        Raises:
+            StorageError: If the path names another file than that of the first connection, or none.
+        """
+        now = _identity(self._file)
+        if self._identity in (None, now):
+            return
+        happened = "deleted" if now is None else "replaced by another file"
+        raise StorageError(
+            f"{self._address.shown} must stay where it is while it is used; it was {happened}. "
+            "Nothing more was written: put the file back and launch again."
+        )
+
+
 def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
     """A connection in which the driver begins no transactions of its own."""
+    if access is Access.CREATE:
+        # SQLite itself lets nobody but the owner write a file that it makes, whatever the umask says
+        with suppress(OSError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     if access is Access.READ:
         try:
             return _prepared(_driver_connection(file, "mode=ro"), _prepare_reading)
@@ -160,20 +205,13 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _begin_sqlite(connection: Connection, address: StorageAddress) -> None:
+def _begin_sqlite(connection: Connection, same: _SameFile) -> None:
     """Begin a transaction; one that writes takes the lock at once.
-
-    A file that was deleted stays open and takes what is written, which nobody would find again.
 
     Raises:
         StorageError: If the path names another file than the connection, or none.
     """
-    if address.file is not None and (now := _identity(address.file)) != connection.info["identity"]:
-        happened = "deleted" if now is None else "replaced by another file"
-        raise StorageError(
-            f"{address.shown} must stay where it is while it is used; it was {happened}. "
-            "Nothing more was written: put the file back and launch again."
-        )
+    same.check()
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -236,8 +236,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         return self._database.write(lambda link, _: holding.hold(link, study_id, launch, seconds, instead_of))
 
     def let_go(self, study_id: int, launch: str) -> None:
-        """Note that a launch no longer runs a study."""
-        self._database.write(lambda link, _: holding.let_go(link, study_id, launch))
+        """Note that a launch no longer runs a study; tried once, for whoever ends waits for nobody."""
+        with self._database.once(writes=True) as link:
+            holding.let_go(link, study_id, launch)
 
     # Launches that have joined the one that runs a study
 

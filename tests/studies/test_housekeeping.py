@@ -1,5 +1,6 @@
 """Studies are renamed, deleted and archived, databases backed up and merged; nobody else's files are touched."""
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -136,6 +137,33 @@ def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here: Path, ur
     with Ledger.open(url) as ledger:
         delete_study(ledger, "trivial")
     assert list(folder.glob("trial-*"))
+
+
+def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(
+    here: Path, url: str, tmp_path: Path
+) -> None:
+    private = tmp_path / "trivial"
+    private.mkdir()
+    (private / "key").write_text("secret")
+    with closing(sqlite3.connect(here / "ledger.db")) as link, link:
+        link.execute("UPDATE studies SET folder = ?", [str(private)])
+    with Ledger.open(url) as ledger:
+        rename_study(ledger, "trivial", "other")
+        with closing(sqlite3.connect(here / "ledger.db")) as link, link:
+            link.execute("UPDATE studies SET folder = ?", [str(private)])
+        archive_study(ledger, "other", tmp_path / "archive")
+        assert ledger.studies() == []
+    assert [path.name for path in (tmp_path / "archive").rglob("*")] == ["deltaspace.db"]
+    assert (private / "key").read_text() == "secret"
+
+
+def test_a_backup_takes_nothing_over_from_one_that_was_killed(here: Path, url: str, tmp_path: Path) -> None:
+    left = tmp_path / f".copy.db.{os.getpid()}"
+    left.write_text("of another container, with this process's number")
+    with Ledger.open(url) as ledger:
+        assert len(back_up(ledger, tmp_path / "copy.db")) == 1
+    assert left.exists()
+    assert facts(f"sqlite:///{tmp_path / 'copy.db'}", "trivial")["trials"] == facts(url, "trivial")["trials"]
 
 
 def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here: Path, url: str, tmp_path: Path) -> None:

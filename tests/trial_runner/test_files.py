@@ -1,5 +1,6 @@
 """A folder that is there whole or not at all."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,24 @@ def test_what_cannot_be_read_again_is_no_export(tmp_path: Path, name: str, conte
     ):
         (place / name).write_bytes(content)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_process_that_has_this_ones_number_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / f".export.{os.getpid()}.tmp"  # in another container, on a shared disk
+    (other / "half").mkdir(parents=True)
+    with new_folder(tmp_path / "export"):
+        pass
+    assert (other / "half").is_dir()
+
+
+def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path: Path) -> None:
+    umask = os.umask(0o027)
+    try:
+        with new_folder(tmp_path / "export") as place:
+            (place / "copied").mkdir(mode=0o500)
+            (place / "facts.json").write_text("{}")
+            (place / "facts.json").chmod(0o400)
+    finally:
+        os.umask(umask)
+    found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert found == {"export": 0o750, "copied": 0o750, "facts.json": 0o640}

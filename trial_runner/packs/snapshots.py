@@ -11,6 +11,7 @@ from torch import Tensor
 
 from search_space.json_text import read_json_text
 from trial_runner.errors import SnapshotError
+from trial_runner.files import unfinished
 from trial_runner.requests import Snapshot
 
 SCHEMA_VERSION = 1
@@ -30,8 +31,7 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
     tensors = {name: tensor.contiguous() for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
     data = save(tensors, metadata={"facts": json.dumps(facts, sort_keys=True)})
     path = folder / f"step-{snapshot.step:06d}.safetensors"
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
+    temporary = unfinished(path)
     with temporary.open("xb") as file:  # never through a link that somebody laid there
         file.write(data)
         file.flush()

@@ -7,13 +7,15 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from trial_runner.files import unfinished
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -62,12 +64,14 @@ def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -
     text = json.dumps(facts, sort_keys=True)
     content = save(dict(arrays), metadata={"task": text, "checksum": _checksum(arrays, text)})
     path = _path(folder, fingerprint)
+    temporary = unfinished(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
+        temporary.write_bytes(content)
+        temporary.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         _LOGGER.warning("the tokenised task is not cached, because %s cannot be written: %s", path.parent, error)
 
 

@@ -4,6 +4,7 @@ import fcntl
 import os
 import tempfile
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,37 +29,48 @@ def test_only_its_user_can_enter_it_and_it_goes_with_the_launch(temporary_folder
     assert list(temporary_folder.iterdir()) == []
 
 
+@contextmanager
+def locked(folder):
+    """As a launch that lives holds its folder."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays(temporary_folder):
-    left, lives = temporary_folder / "deltaspace-ray-left", temporary_folder / "deltaspace-ray-lives"
+    left, lives = temporary_folder / "dslaunch-left", temporary_folder / "dslaunch-lives"
     for folder in (left, lives):
         folder.mkdir()
-        (folder / "launch.lock").touch()
-    with (lives / "launch.lock").open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(lives), launch_folder():
+        assert (left.exists(), lives.exists()) == (False, True)
+
+
+def test_a_living_launch_keeps_its_folder_whatever_is_removed_from_it_by_age(temporary_folder):
+    with launch_folder() as lives:
+        for file in lives.iterdir():
+            file.unlink()
+        os.utime(lives, (0, 0))
         with launch_folder():
-            assert (left.exists(), lives.exists()) == (False, True)
+            assert lives.exists()
 
 
 def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_folder):
     target = temporary_folder / "mine"
     target.mkdir()
-    (target / "launch.lock").touch()
-    (temporary_folder / "deltaspace-ray-link").symlink_to(target)
-    piped = temporary_folder / "deltaspace-ray-pipe"
-    piped.mkdir()
-    os.mkfifo(piped / "launch.lock")
-    linked = temporary_folder / "deltaspace-ray-linked"
-    linked.mkdir()
-    (linked / "launch.lock").symlink_to(target / "launch.lock")
-    (temporary_folder / "deltaspace-ray-file").touch()
-    with launch_folder():
-        assert target.exists()
-        assert piped.exists()
-        assert linked.exists()
+    (temporary_folder / "dslaunch-link").symlink_to(target)
+    os.mkfifo(temporary_folder / "dslaunch-pipe")
+    (temporary_folder / "dslaunch-file").touch()
+    before = set(temporary_folder.iterdir())
+    with launch_folder() as folder:
+        assert set(temporary_folder.iterdir()) == before | {folder}
+    assert target.exists()
 
 
 def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
-    left = temporary_folder / "deltaspace-ray-left"
+    left = temporary_folder / "dslaunch-left"
     (left / "session").mkdir(parents=True)
     with launch_folder():
         assert not left.exists()
@@ -68,14 +80,14 @@ def test_what_else_deltaspace_keeps_for_a_while_is_left_alone(temporary_folder, 
     monkeypatch.chdir(temporary_folder)
     Path("train.jsonl").write_text('{"text": "one", "label": "a"}\n')
     with opened_rows((Path("train.jsonl"),), "train"):
-        (kept,) = temporary_folder.glob("*deltaspace*")
+        (kept,) = temporary_folder.glob("ds*")
         with launch_folder():
             pass
         assert list(kept.rglob("*.arrow")) != []
 
 
 def test_a_folder_that_has_no_name_yet_is_left_to_its_launch_for_a_day(temporary_folder):
-    new, old = temporary_folder / "new-deltaspace-ray-new", temporary_folder / "new-deltaspace-ray-old"
+    new, old = temporary_folder / "new-dslaunch-new", temporary_folder / "new-dslaunch-old"
     for folder in (new, old):
         folder.mkdir()
     os.utime(old, (0, 0))
@@ -89,7 +101,7 @@ def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
     def start_again_and_again():
         for _ in range(100):
             with launch_folder() as folder:
-                if not (folder / "launch.lock").exists():
+                if not folder.exists():
                     missing.append(folder)
 
     threads = [threading.Thread(target=start_again_and_again) for _ in range(4)]

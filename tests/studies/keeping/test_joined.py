@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from support.work_clock import STEP_SECONDS, WorkClock
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.keeping.calls import reply_of
+from studies.keeping.keeper import StudyKeeper
+from studies.keeping.messages import Answer, Report
 from studies.keeping.progress import Progress
 from studies.launching import LaunchResult, launch
 from studies.store.ledger import Ledger
@@ -213,6 +215,31 @@ def test_a_call_in_other_words_is_refused_and_harms_nobody(tmp_path: Path) -> No
     assert "in the words of this release" in str(reply_of(said))
     assert launches.finished("first")
     check_at_rest(launches.study)
+
+
+def test_a_call_that_meets_an_error_of_nobodys_ends_its_own_launch_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve = StudyKeeper.exchange
+
+    def exchange(keeper: StudyKeeper, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
+        if not worker.startswith("inline/"):
+            raise RuntimeError("torn\nand more of it")
+        return serve(keeper, worker, reports, free_slots)
+
+    monkeypatch.setattr(StudyKeeper, "exchange", exchange)
+    launches = Launches(tmp_path, 12)
+    launches.start("first", factory=Held(lambda: {"second", "third"} <= launches.results.keys()))
+    wait_until(launches.workers)
+    for name in ("second", "third"):  # whoever is refused leaves somebody who answers
+        launches.start(name, join=True)
+        error = launches.wait(name)
+        assert str(error).endswith("refuses: it could not answer, RuntimeError: torn."), error
+    assert launches.finished("first")
+    check_at_rest(launches.study)
+    with Ledger.open(launches.study.url, read_only=True) as ledger:
+        events = [event.text for event in ledger.events(ledger.study("trivial").id)]
+    assert sum(text.endswith("a call could not be answered: RuntimeError: torn") for text in events) == 2
 
 
 def test_a_launch_whose_other_has_ended_goes_on_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
-from studies.errors import FencedError, StudyHeldError
+from studies.errors import FencedError, StorageError, StudyHeldError
 from studies.launching import LaunchResult, launch
 from studies.store.ledger import Ledger
 
@@ -44,6 +44,19 @@ def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study: Study) 
     assert len(set(seen)) == 1
     assert None not in seen
     assert study.holder() is None
+
+
+def test_a_database_that_is_put_in_the_place_of_its_own_is_not_opened_when_a_launch_ends(study: Study) -> None:
+    file, other = study.folder / "ledger.db", b"somebody else's"
+
+    def replace(progress: object) -> None:
+        for one in study.folder.glob("ledger.db*"):
+            one.unlink()
+        file.write_bytes(other)
+
+    with pytest.raises(StorageError, match="it was replaced by another file"):
+        study.launch(observer=replace)
+    assert [(one.name, one.read_bytes()) for one in study.folder.glob("ledger.db*")] == [("ledger.db", other)]
 
 
 def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study: Study) -> None:

@@ -49,6 +49,22 @@ def test_a_file_put_in_its_place_is_left_as_it_is(file, ledger, values, tmp_path
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_connection_that_is_opened_later_does_not_open_what_is_there_instead(file, ledger, values, is_replaced):
+    study = ledger.create_study(values.study())
+    other = b"a file of somebody else's"
+
+    def meanwhile(link):
+        vanish(file)
+        if is_replaced:
+            file.write_bytes(other)
+        with pytest.raises(StorageError, match="replaced by another file" if is_replaced else "deleted"):
+            ledger.record_event(study.id, "note", "by a second connection of the pool")
+
+    ledger.read(meanwhile)
+    assert [(one.name, one.read_bytes()) for one in file.parent.glob("x.db*")] == [("x.db", other)] * is_replaced
+
+
 def test_a_file_that_is_put_back_is_written_again(file, ledger, values, tmp_path):
     study = ledger.create_study(values.study())
     aside = file.rename(tmp_path / "aside.db")

@@ -32,7 +32,7 @@ def opened_rows(files: tuple[Path, ...], split: str) -> "Iterator[Dataset]":
         if not file.is_dir() and not file.stat().st_size:
             raise TaskError(f"split {split!r} must hold at least one example; {file.name} is empty.")
     reader = reader_of(first) or "json"
-    with quiet_datasets(), tempfile.TemporaryDirectory(prefix="deltaspace-") as cache:
+    with quiet_datasets(), tempfile.TemporaryDirectory(prefix="dsdata-") as cache:
         from datasets.exceptions import DatasetsError
 
         where = f"{first.name} of {first.parent}"
@@ -76,7 +76,7 @@ def head_rows(files: tuple[Path, ...], split: str, most_bytes: int) -> "Iterator
     elif reader == "parquet":
         yield _first_batch(first), False
     else:
-        with tempfile.TemporaryDirectory(prefix="deltaspace-") as folder:
+        with tempfile.TemporaryDirectory(prefix="dsdata-") as folder:
             beginning = beginning_of(first, Path(folder), most_bytes)
             with opened_rows((beginning or first,), split) as dataset:
                 yield dataset, beginning is None
