@@ -31,6 +31,7 @@ from studies.confirming.results import confirmation_results
 from studies.confirming.verdicts import Comparison
 from studies.queries.estimates import Estimate
 from studies.queries.ranking import Ranking, ranking_of
+from studies.search.collapse import COLLAPSED
 from studies.search.factored.distances import Array
 from studies.specification import Specification, specification_of
 from studies.store.ledger import Ledger
@@ -70,6 +71,8 @@ class Outcome:
         score: Mean of the recommended on the test split, in points.
         comparison: Of the two on the test split; None where the recommended is published itself.
         finished: Discoveries that ran to the end, of all.
+        collapsed: Trials that were stopped since they had collapsed.
+        proposed: Trials, replicates not counted.
     """
 
     plan: Plan
@@ -79,6 +82,8 @@ class Outcome:
     score: float
     comparison: Comparison | None
     finished: tuple[int, int]
+    collapsed: int
+    proposed: int
 
     @property
     def gain(self) -> float:
@@ -179,6 +184,7 @@ def _outcome(ledger: Ledger, plan: Plan, ranking: Ranking, best: TrialRecord) ->
     found = next(iter(confirmation_results(ledger, plan.name)), None)
     comparison = next(iter(found.comparisons), None) if found else None
     discoveries = [trial for trial in ranking.trials if trial.method is None]
+    records = ledger.trials(ledger.study(plan.name).id)
     if found is not None and found.is_finished and (spread := found.winner.spread) is not None:
         yield Outcome(
             plan=plan,
@@ -188,6 +194,8 @@ def _outcome(ledger: Ledger, plan: Plan, ranking: Ranking, best: TrialRecord) ->
             score=100 * spread.mean,
             comparison=comparison,
             finished=(sum(one.state is TrialState.COMPLETE for one in discoveries), len(discoveries)),
+            collapsed=sum(COLLAPSED in (trial.reason or "") for trial in records),
+            proposed=sum(trial.replicate_of is None for trial in records),
         )
 
 
@@ -197,6 +205,7 @@ def table_lines(found: Sequence[Outcome]) -> Iterator[str]:
     head = f"{'study':<28} {'by estimate':>15} {'on test':>8} {'95% interval':>16} {'p':>7} {'score':>6}"
     yield f"{head}  finished  recommended | best published"
     yield from map(_line, found)
+    yield f"{sum(one.collapsed for one in found)} of {sum(one.proposed for one in found)} trials collapsed"
     groups: dict[tuple[str, int], dict[str, list[Outcome]]] = {}
     for one in found:
         groups.setdefault((one.plan.task, one.plan.trials), {}).setdefault(one.plan.sampler, []).append(one)
