@@ -24,7 +24,11 @@ from deltaspace.commands.saying import say
 @click.option("--from-python", metavar="MODULE:NAME", help="A frame or a Dataset; also FILE.py:NAME, or a function.")
 @click.option("--configuration", metavar="NAME", help="Of a dataset of the hub, such as sst2 of nyu-mll/glue.")
 @click.option("--name", metavar="NAME", help="Of the study.  [default: that of the data]")
-@click.option("--backbone", metavar="NAME|FOLDER", help="[default: embedded; of texts to be written t5-small]")
+@click.option(
+    "--backbone",
+    metavar="NAME|FOLDER",
+    help="[default: embedded; t5-small where texts are written; Qwen/Qwen3-0.6B for dialogues]",
+)
 @click.option("--budget", metavar="SHARE|N", default="0.5%", help="Share of the backbone, or number of parameters.")
 @click.option(
     "--trials",

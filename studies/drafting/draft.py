@@ -16,6 +16,9 @@ from studies.specification.task import TaskSection
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.errors import BackboneError
 from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task
+from trial_runner.tasks.instruction.chats import read_chats
+from trial_runner.tasks.instruction.kind import INSTRUCTION
+from trial_runner.tasks.instruction.template import ChatEncoder
 from trial_runner.tasks.looking import Guess, Lengths, Wishes, guess, longest, look_at, token_lengths
 
 if TYPE_CHECKING:
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _OF_TEXTS = "t5-small"
+_USUAL = {"classification": EMBEDDED, "regression": EMBEDDED, "instruction": "Qwen/Qwen3-0.6B"}
+"""Backbones by kinds of task."""
+_TOKENS_OF_A_ROLE = 6
+"""What a chat template writes around a message, where it is not known."""
 _MOST_TOKENS = 512
+_MOST_OF_DIALOGUES = 1024
 _TOKENIZED_ROWS = 2_000
 _MEASURED_TEXTS = 256
 """Texts are written one token after another, so that few are measured."""
@@ -33,6 +41,7 @@ _TRIALS = 40
 _FEW_EXAMPLES = 1_000
 _LEAST_STEPS, _MOST_STEPS = 60, 600
 _UNEVEN = 0.75
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +90,8 @@ class _Measured:
     written: Lengths | None
     rows: Mapping[str, int]
     labels: Counter[Any]
+    rewrites: bool = False
+    """Whether a chat template writes earlier messages otherwise once others follow."""
 
 
 def draft_study(source: Source, choices: Choices) -> Draft:
@@ -94,8 +105,9 @@ def draft_study(source: Source, choices: Choices) -> Draft:
         RunnerError: If the data makes no task, or cannot be learned from.
     """
     with source.opened() as datasets:
-        found = guess({name: look_at(_some(dataset)) for name, dataset in datasets.items()}, choices.wishes)
-        backbone = choices.backbone or (EMBEDDED if found.kind == "classification" else _OF_TEXTS)
+        looked = {name: look_at(_some(dataset)) for name, dataset in datasets.items()}
+        found = guess(looked, choices.wishes, can_chat=choices.backbone is None or _can_chat(choices.backbone))
+        backbone = choices.backbone or _USUAL.get(found.kind, _OF_TEXTS)
         tokenizer = _tokenizer(backbone, is_chosen=choices.backbone is not None)
         measured = _measure(datasets, source, found, backbone, tokenizer)
     keys, comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
@@ -153,6 +165,12 @@ def _tokenizer(backbone: str, *, is_chosen: bool) -> "PreTrainedTokenizerFast | 
         return None
 
 
+def _can_chat(backbone: str) -> bool:
+    """Whether a backbone is a decoder with a chat template."""
+    is_decoder = shape_of(config_of(backbone)).kind is StackKind.DECODER
+    return is_decoder and bool(load_tokenizer(backbone).chat_template)
+
+
 def _measure(
     datasets: "Mapping[str, Dataset]",
     source: Source,
@@ -162,12 +180,12 @@ def _measure(
 ) -> _Measured:
     task = Task(kind=found.kind, **source.task, **found.keys)
     tokenizer = own or load_tokenizer(EMBEDDED)
+    if found.kind == INSTRUCTION.name:
+        return _measure_chats(datasets, task, tokenizer, is_own=own is not None)
     stack = StackKind.ENCODER_DECODER if own is None else shape_of(config_of(backbone)).kind
-    preparation = TASK_KINDS[found.kind].preparation(task, tokenizer, stack, None)
+    read = TASK_KINDS[found.kind].preparation(task, tokenizer, stack, None).read
     some: dict[str, Any] = {
-        name: preparation.read(_some(dataset, _TOKENIZED_ROWS), name, "")
-        for name, dataset in datasets.items()
-        if name != "test"
+        name: read(_some(dataset, _TOKENIZED_ROWS), name, "") for name, dataset in datasets.items() if name != "test"
     }
     texts = [getattr(rows, "columns", None) or (rows.sources,) for rows in some.values()]
     is_written = hasattr(some["train"], "targets")
@@ -175,7 +193,25 @@ def _measure(
         read=longest([token_lengths(tokenizer, columns, extra=1) for columns in texts]),
         written=longest([token_lengths(tokenizer, (rows.targets,)) for rows in some.values()]) if is_written else None,
         rows={name: len(dataset) for name, dataset in datasets.items()},
-        labels=Counter(getattr(some["train"], "labels", ())),
+        labels=Counter(() if found.kind == "regression" else getattr(some["train"], "labels", ())),
+    )
+
+
+def _measure_chats(
+    datasets: "Mapping[str, Dataset]", task: Task, tokenizer: "PreTrainedTokenizerFast", *, is_own: bool
+) -> _Measured:
+    """The same of dialogues, as the backbone's chat template writes them, if there is one."""
+    held = {name: rows for name, rows in datasets.items() if name != "test"}
+    some = [read_chats(_some(dataset, _TOKENIZED_ROWS), task, name) for name, dataset in held.items()]
+    encoder = ChatEncoder(task, tokenizer, StackKind.DECODER) if is_own else None
+    texts = [rows.sources if encoder is None else [encoder.text(chat) for chat in rows.chats] for rows in some]
+    around = _TOKENS_OF_A_ROLE * max(len(chat) for rows in some for chat in rows.chats) if encoder is None else 1
+    return _Measured(
+        read=longest([token_lengths(tokenizer, (each,), extra=around) for each in texts]),
+        written=longest([token_lengths(tokenizer, (rows.targets,), extra=1) for rows in some]),
+        rows={name: len(dataset) for name, dataset in datasets.items()},
+        labels=Counter(),
+        rewrites=encoder is not None and any(encoder.rewrites(chat) for rows in some for chat in rows.chats[:_FEW]),
     )
 
 
@@ -195,13 +231,22 @@ def _task_keys(
     metric, why_metric = _metric(found, measured, kind.metrics[0])
     keys["metric"] = keys.pop("metric", metric)
     why |= {"metric": why_metric} if why_metric else {}
-    limit = min(_MOST_TOKENS, (position_limit(config_of(backbone)) if has_tokenizer else None) or _MOST_TOKENS)
+    most = _MOST_OF_DIALOGUES if found.kind == INSTRUCTION.name else _MOST_TOKENS
+    limit = min(most, (position_limit(config_of(backbone)) if has_tokenizer else None) or most)
     of_what = "" if has_tokenizer else "estimated with the embedded tokenizer: "
     if measured.written is not None:
         is_decoder = has_tokenizer and shape_of(config_of(backbone)).kind is StackKind.DECODER
-        keys["max_target_tokens"] = measured.written.proposed(most=limit // (3 if is_decoder else 1))
-        why["max_target_tokens"] = of_what + _cut(measured.written, keys["max_target_tokens"])
-        limit -= keys["max_target_tokens"] if is_decoder else 0
+        most_written = measured.written.proposed(most=limit // (3 if is_decoder else 1))
+        if found.kind == INSTRUCTION.name:
+            keys["decoding"] = {"max_new_tokens": most_written}
+            why["decoding"] = of_what + _cut(measured.written, most_written).replace("are cut", "are longer")
+            if measured.rewrites:
+                keys["learned_turns"] = "last"
+                why["learned_turns"] = "the chat template rewrites what was said before"
+        else:
+            keys["max_target_tokens"] = most_written
+            why["max_target_tokens"] = of_what + _cut(measured.written, most_written)
+        limit -= most_written if is_decoder else 0
     keys["max_tokens"] = measured.read.proposed(most=limit)
     why["max_tokens"] = of_what + _cut(measured.read, keys["max_tokens"])
     most = _MEASURED_EXAMPLES if measured.written is None else _MEASURED_TEXTS

@@ -22,7 +22,7 @@ class Cut:
 
     Attributes:
         split: Where they are.
-        what: ``examples``, or ``sources`` or ``targets``.
+        what: ``examples``, or ``sources`` or ``targets``, or ``dialogues``.
         count: How many were cut.
         of: How many there are.
         tokens: To so many.

@@ -1,11 +1,13 @@
 """The data sets beside the repository, where they are: each goes through ``init`` and ``check`` without an edit."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from support import rotation
+from support.chat_cases import THINKING, chat_backbone
 
 import deltaspace
 from deltaspace.commands.main import main
@@ -45,6 +47,28 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(
     shown = str(deltaspace.check(file, takes_steps=False))
     assert shown.splitlines()[0].startswith(f"{name} on ")
     assert "smallest difference" in shown or task["metric"] == "bleu"
+
+
+@pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
+def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_backbone: Callable[[str], Path]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    backbone = chat_backbone(tiny_backbone("llama"), tmp_path / "talks", THINKING)
+    config = json.loads((backbone / "config.json").read_text())
+    (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 2_000}))
+    name = "user_instructions_chat"
+    file = deltaspace.init(DATA / name, backbone=str(backbone), takes_steps=False)
+    task = yaml.safe_load(file.read_text())["task"]
+    assert (task["kind"], task["messages"], task["metric"]) == ("instruction", "messages", "rougeL")
+    shown = str(deltaspace.check(file, takes_steps=False))
+    assert f"max_new_tokens: {task['decoding']['max_new_tokens']}" in file.read_text()
+    assert shown.splitlines()[0].startswith(f"{name} on ")
+    related = deltaspace.init(DATA / "sick", name="related", label="relatedness", takes_steps=False)
+    task = yaml.safe_load(related.read_text())["task"]
+    assert (task["kind"], task["label"], task["metric"]) == ("regression", "relatedness", "pearson")
+    assert "numbers from 1 to 5" in related.read_text()
 
 
 @pytest.mark.slow

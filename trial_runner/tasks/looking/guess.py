@@ -1,11 +1,13 @@
 """Which task the columns of a dataset make: by their names where those are usual, else by what they hold."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
+from trial_runner.tasks.data.dialogues import last_answer
 from trial_runner.tasks.looking.columns import Column, ColumnKind
 
 _LABELS = (
@@ -46,6 +48,10 @@ _READ = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.TRIPLES, ColumnKind.CONVE
 _WRITTEN = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.LABEL)
 _JOIN = "\n"
 _MUCH_SHORTER = 3.0
+_MANY_NUMBERS = 10
+"""More different numbers than these are a scale, not classes; half stars up to five are ten."""
+_WORDS_OF_AN_ANSWER = 3
+_OF_LABELS = (None, "classification", "regression")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +84,13 @@ class Guess:
     left: tuple[str, ...] = ()
 
 
-def guess(splits: Mapping[str, Sequence[Column]], wishes: Wishes | None = None) -> Guess:
+def guess(splits: Mapping[str, Sequence[Column]], wishes: Wishes | None = None, *, can_chat: bool = False) -> Guess:
     """The task that the columns make.
 
     Args:
         splits: The columns of each split, ``train`` among them.
         wishes: What is known beforehand.
+        can_chat: Whether the backbone is one that dialogues are told to as such.
 
     Raises:
         TaskError: If nothing usual is among them, or a column that is wished for is not.
@@ -94,7 +101,8 @@ def guess(splits: Mapping[str, Sequence[Column]], wishes: Wishes | None = None) 
     for name in (each for value in wished.values() for each in ((value,) if isinstance(value, str) else value)):
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
-    found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind)
+    talks = can_chat or wishes.kind == "instruction"
+    found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind, can_chat=talks)
     if found is None:
         held = "; ".join(f"{name}: {column.kind.value}" for name, column in columns.items())
         raise TaskError(
@@ -113,7 +121,7 @@ def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str
     if "label" in wished or "text" in wished:
         label = wished.get("label") or next(iter(_label_names(columns)), None)
         text = wished.get("text") or _text_names(columns, label)
-        return _classification(columns, tuple(text), label) if label and text else None
+        return _labelled(columns, tuple(text), label, kind) if label and text else None
     if "context" in wished or "question" in wished:
         return Guess(kind="question_answering", keys=wished, why={})
     source, target = wished.get("source"), wished.get("target")
@@ -122,20 +130,26 @@ def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str
     return _written(columns, kind or "summarisation", source, target, {})
 
 
-def _guessed(splits: Mapping[str, Sequence[Column]], columns: Mapping[str, Column], kind: str | None) -> Guess | None:
-    is_written = kind not in (None, "classification")
+def _guessed(
+    splits: Mapping[str, Sequence[Column]], columns: Mapping[str, Column], kind: str | None, *, can_chat: bool
+) -> Guess | None:
+    is_written = kind not in _OF_LABELS
+    if kind == "regression":
+        return _numbered(columns)
     if kind == "question_answering" or (kind is None and set(_ASKED) <= set(columns)):
         return Guess(kind="question_answering", keys={key: key for key in _ASKED}, why={})
     strong = [name for name in _label_names(columns) if name.lower() in _LABELS[:_STRONG_LABELS]]
     if not is_written and strong and (text := _text_names(columns, strong[0])):
-        return _classification(columns, text, strong[0])
-    if kind != "classification" and (found := _by_shape(columns) or _by_names(splits, columns)):
-        return found if kind is None else Guess(kind=kind, keys=found.keys, why=found.why)
+        return _labelled(columns, text, strong[0], kind)
+    if kind != "classification" and (found := _by_shape(columns, can_chat=can_chat) or _by_names(splits, columns)):
+        return found if kind in (None, found.kind) else Guess(kind=kind, keys=found.keys, why=found.why)
     if not is_written:
         for label in _label_names(columns):
             if text := _text_names(columns, label):
-                return _classification(columns, text, label)
-    return None if kind == "classification" else _two_texts(columns, kind)
+                return _labelled(columns, text, label, kind)
+    if kind == "classification":
+        return None
+    return _two_texts(columns, kind) or (None if is_written else _numbered(columns))
 
 
 def _label_names(columns: Mapping[str, Column]) -> list[str]:
@@ -163,6 +177,33 @@ def _text_names(columns: Mapping[str, Column], label: str | None) -> tuple[str, 
     return (max(readable.values(), key=lambda name: columns[name].words),) if readable else ()
 
 
+def _is_scale(column: Column) -> bool:
+    """Whether a column holds many different numbers, some of them with a fraction."""
+    there = [value for value in column.values if isinstance(value, int | float)]
+    has_fraction = any(value != int(value) for value in there if math.isfinite(value))
+    return column.kind is ColumnKind.NUMBER and column.distinct > _MANY_NUMBERS and has_fraction
+
+
+def _numbered(columns: Mapping[str, Column]) -> Guess | None:
+    """A regression of the last scale among the columns; None if there is none, or no text."""
+    scales = [name for name, column in columns.items() if _is_scale(column)]
+    text = _text_names(columns, scales[-1]) if scales else ()
+    return _labelled(columns, text, scales[-1], "regression") if text else None
+
+
+def _labelled(columns: Mapping[str, Column], text: Sequence[str], label: str, kind: str | None) -> Guess:
+    """A classification, or a regression where that is wished or the label is a scale."""
+    if kind == "regression" or (kind is None and label in columns and _is_scale(columns[label])):
+        join, why = _joined(columns, text)
+        keys = {"text": text[0] if len(text) == 1 else list(text), "label": label, **join}
+        if label in columns:
+            there = [value for value in columns[label].values if isinstance(value, int | float)]
+            range_of = f" from {min(there):g} to {max(there):g}" if there else ""
+            why = {"label": f"{columns[label].distinct} different numbers{range_of}", **why}
+        return Guess(kind="regression", keys=keys, why=why)
+    return _classification(columns, text, label)
+
+
 def _classification(columns: Mapping[str, Column], text: Sequence[str], label: str) -> Guess:
     why = {"label": f"{columns[label].distinct} different ones"} if label in columns and columns[label].distinct else {}
     named = _same_in_words(columns, label, text)
@@ -186,9 +227,36 @@ def _same_in_words(columns: Mapping[str, Column], label: str, text: Sequence[str
     return None
 
 
-def _by_shape(columns: Mapping[str, Column]) -> Guess | None:
+def _dialogues(columns: Mapping[str, Column], name: str) -> Guess:
+    """Instruction tuning, by exact match where another column has the end of each last answer."""
+    column = columns[name]
+    for other in columns.values():
+        mark = _mark_of(column, other) if other.name != name else None
+        if mark is not None:
+            keys = {"messages": name, "references": other.name, "answer_after": mark, "metric": "exact_match"}
+            why = {"references": f"each last message ends with it, behind {mark!r}"}
+            return Guess(kind="instruction", keys=keys, why=why)
+    return Guess(kind="instruction", keys={"messages": name}, why={"messages": "their answers are learned"})
+
+
+def _mark_of(chats: Column, other: Column) -> str | None:
+    """The word that stands before what another column has, at the end of every last message; None if there is none."""
+    if other.words > _WORDS_OF_AN_ANSWER or other.kind not in (ColumnKind.TEXT, ColumnKind.LABEL, ColumnKind.NUMBER):
+        return None
+    marks = set()
+    for chat, answer in zip(chats.values, other.values, strict=True):
+        text, ending = str(last_answer(chat)).rstrip(), str(answer).strip()
+        if not ending or not text.endswith(ending):
+            return None
+        marks.add(next(iter(text[: -len(ending)].split()[-1:]), ""))
+    return marks.pop() or None if len(marks) == 1 else None
+
+
+def _by_shape(columns: Mapping[str, Column], *, can_chat: bool) -> Guess | None:
     """Conversations and texts by language need no names."""
     for name, column in columns.items():
+        if column.kind is ColumnKind.CONVERSATION and can_chat:
+            return _dialogues(columns, name)
         if column.kind is ColumnKind.CONVERSATION:
             why = {"source": "all messages but the last", "target": "the last message"}
             return _written(columns, "summarisation", name, name, why, metric="rougeL")

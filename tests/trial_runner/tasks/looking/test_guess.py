@@ -13,9 +13,10 @@ LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def seen(rows: Rows, wishes: Wishes | None = None, **others: Rows) -> Guess:
+def seen(rows: Rows, wishes: Wishes | None = None, *, can_chat: bool = False, **others: Rows) -> Guess:
     held = {"train": rows, **others}
-    return guess({name: look_at(datasets.Dataset.from_list(list(each))) for name, each in held.items()}, wishes)
+    looked = {name: look_at(datasets.Dataset.from_list(list(each))) for name, each in held.items()}
+    return guess(looked, wishes, can_chat=can_chat)
 
 
 def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:
@@ -26,6 +27,8 @@ def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:
 def text(n: int) -> str:
     return f"{LONG} {n}"
 
+
+SCORED = {"text": "text", "label": "score"}
 
 CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
     "SST-2": (
@@ -82,6 +85,17 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
         "summarisation",
         {"source": "messages", "target": "messages", "join": "\n", "metric": "rougeL"},
     ),
+    "STS-B": (
+        many(sentence1=text, sentence2=text, label=lambda n: n / 8, idx=lambda n: n),
+        "regression",
+        {"text": ["sentence1", "sentence2"], "label": "label"},
+    ),
+    "a text and a score": (many(id=lambda n: n, text=text, score=lambda n: n / 3), "regression", SCORED),
+    "stars and their halves": (
+        many(text=text, stars=lambda n: (n % 10 + 1) / 2),
+        "classification",
+        {"text": "text", "label": "stars"},
+    ),
     "prompts": (
         many(prompt=text, completion=text),
         "summarisation",
@@ -100,6 +114,36 @@ def test_the_task_of_a_data_set_is_seen_in_its_columns(case: str) -> None:
     rows, kind, keys = CASES[case]
     found = seen(rows)
     assert (found.kind, dict(found.keys)) == (kind, keys)
+
+
+def chat(n: int, ending: str = "") -> list[dict[str, str]]:
+    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
+
+
+def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with() -> None:
+    found = seen(many(messages=chat), can_chat=True)
+    assert (found.kind, found.keys) == ("instruction", {"messages": "messages"})
+    assert seen(many(messages=chat)).kind == "summarisation"
+    assert seen(many(messages=chat), Wishes(kind="instruction")).kind == "instruction"
+
+
+def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by() -> None:
+    found = seen(many(messages=chat, answer=str), can_chat=True)
+    measured = {"references": "answer", "answer_after": "Answer:", "metric": "exact_match"}
+    assert (found.kind, found.keys, found.left) == ("instruction", {"messages": "messages", **measured}, ())
+    others = seen(many(messages=lambda n: chat(n, "." * (n % 7 == 6)), answer=str), can_chat=True)
+    assert others.keys == {"messages": "messages"}, "some do not end with it"
+    assert seen(many(messages=chat, answer=lambda n: f"{n + 1}"), can_chat=True).keys == {"messages": "messages"}
+
+
+def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished() -> None:
+    rows = many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7)
+    found = seen(rows, Wishes(columns={"label": "relatedness"}))
+    assert (found.kind, found.keys) == ("regression", {"text": ["premise", "hypothesis"], "label": "relatedness"})
+    assert found.why["label"] == "40 different numbers from 0 to 5.57143"
+    assert seen(rows, Wishes(kind="regression")).keys == found.keys
+    wished = Wishes(kind="classification", columns={"label": "relatedness"})
+    assert seen(rows, wished).kind == "classification"
 
 
 def test_where_the_other_splits_lack_the_target_their_references_are_taken() -> None:
@@ -131,8 +175,8 @@ def test_a_name_that_is_no_column_is_one_line() -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [many(a=lambda n: n, b=lambda n: n / 3), many(only=text), many(text=text, score=lambda n: n / 3), many(x=None)],
-    ids=["numbers", "one text", "a number to predict", "nothing"],
+    [many(a=lambda n: n, b=lambda n: n / 3), many(only=text), many(text=text, id=lambda n: n), many(x=None)],
+    ids=["numbers", "one text", "a number of each row", "nothing"],
 )
 def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows: Rows) -> None:
     with pytest.raises(TaskError, match=r"the columns are \w+: .* --source and --target\.$"):
