@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.errors import SpecificationError, StudiesError
+from studies.errors import SpecificationError, StudiesError, WishError
 
 if TYPE_CHECKING:
     from dashboards.terminal.checks import CheckView
@@ -94,7 +94,7 @@ def init(
     draft = draft_study(source, Choices(**own, wishes=wishes))
     file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
     if file.exists() and not overwrite:
-        raise StudiesError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
+        raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
     specification_from_mapping(draft.keys, origin=str(file))
     keys = _as_seen_from(file.parent, draft.keys)
     try:

@@ -3,13 +3,14 @@
 ::
 
     StudiesError
+    ├── WishError             what was asked for cannot be: a name or a file that is taken, an input that is none
     ├── SpecificationError    a study file cannot be read or is not valid (every problem, one a line)
     ├── UnknownStudyError     no study of that name in the storage
     ├── UnknownTrialError     no trial of that number in the study
     ├── StudyChangedError     the study file differs from the one the study was begun with
     ├── StorageError          the database cannot be reached, opened or written
     │   ├── DamagedError        it holds what nobody can have written
-    │   ├── StorageUrlError     its address is none
+    │   ├── StorageUrlError     its address is none, or nothing is there
     │   └── SchemaVersionError  its tables are of another version
     ├── FencedError           another keeper has taken the study over; nothing was written
     ├── QueryError            a query that is not read-only or that the database refuses
@@ -25,6 +26,10 @@ class StudiesError(Exception):
     """Root of all errors of the package; its text is for the user."""
 
     __str__ = Exception.__str__  # of a KeyError it would be a quotation
+
+
+class WishError(StudiesError, ValueError):
+    """What was asked for cannot be: a name or a file that is taken, an input that is none, options at odds."""
 
 
 class SpecificationError(StudiesError, ValueError):
@@ -57,7 +62,7 @@ class DamagedError(StorageError):
 
 
 class StorageUrlError(StorageError, ValueError):
-    """A text that is no address of a database."""
+    """A text that is no address of a database, or the address of none."""
 
 
 class SchemaVersionError(StorageError):
@@ -72,7 +77,7 @@ class QueryError(StudiesError, ValueError):
     """A query that is not read-only, or that the database refuses."""
 
 
-class ConfirmationError(StudiesError):
+class ConfirmationError(StudiesError, ValueError):
     """A study whose winners cannot be confirmed."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from search_space.checked import Name
-from studies.errors import StorageError, StudiesError
+from studies.errors import StorageError, WishError
 from studies.keeping.artefacts import delete_study_folder, mark_renamed
 from studies.store.address import StorageAddress
 from studies.store.belonging import is_marked
@@ -45,7 +45,7 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
     try:
         TypeAdapter(Name).validate_python(new)
     except ValidationError:
-        raise StudiesError(
+        raise WishError(
             f"the name of a study must be of lower-case letters, digits, '.', '_' and '-'; got {new!r}. Choose another."
         ) from None
     study = ledger.study(name)
@@ -104,7 +104,7 @@ def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
         for place in own.values():
             shutil.copytree(place, folder / _FOLDERS / place.name, symlinks=True)
     except (OSError, ValueError) as error:
-        raise StudiesError(f"an archive needs a new folder; got: {error}. Choose another.") from error
+        raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
     with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}") as archive:
         archive.copy_from(ledger, {study.name for study in studies})
         for study in archive.studies():
@@ -117,10 +117,11 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
     """Write all studies of a database to a new SQLite file, also while launches write; files of trials are not copied.
 
     Raises:
-        StorageError: If the file is there already or cannot be written.
+        WishError: If the file is there already.
+        StorageError: If it cannot be written.
     """
     if file.exists():
-        raise StorageError(f"a backup needs a new file; {file} is there already. Choose another name.")
+        raise WishError(f"a backup needs a new file; {file} is there already. Choose another name.")
     temporary = unfinished(file.absolute())
     try:
         with Ledger.open(f"sqlite:///{temporary}") as backup:
@@ -138,11 +139,12 @@ def merge(ledger: Ledger, other_url: str) -> list[Copied]:
     """Take the studies of another database in; their files stay where they are.
 
     Raises:
-        StorageError: If the other is this one, or cannot be read.
+        WishError: If the other is this one.
+        StorageError: If it cannot be read.
     """
     with Ledger.open(other_url, read_only=True) as other:
         if other.url == ledger.url or _is_same_file(ledger, other_url):
-            raise StorageError(f"two databases can be merged; got {other.url} twice.")
+            raise WishError(f"two databases can be merged; got {other.url} twice.")
         copied = ledger.copy_from(other)
     for one in copied:
         if one.is_new and one.name != one.study.name and one.study.folder is not None:

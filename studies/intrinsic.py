@@ -13,7 +13,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
 from search_space.published import published_method
-from studies.errors import LaunchError
+from studies.errors import WishError
 from studies.specification import Specification, specification_from_mapping
 from studies.store.records import TrialRecord, TrialState
 
@@ -48,7 +48,7 @@ class Sweep:
         """A sweep of what a backbone allows.
 
         Raises:
-            LaunchError: If it allows none of the dimensions.
+            WishError: If it allows none of the dimensions.
         """
         fitting, left_out = [], []
         for dimension in sorted(set(dimensions)):
@@ -59,7 +59,7 @@ class Sweep:
                 left_out.append((dimension, str(error)))
         if not fitting:
             why = left_out[0][1] if left_out else "got none."
-            raise LaunchError(f"a sweep must have a dimension that the backbone allows; {why}")
+            raise WishError(f"a sweep must have a dimension that the backbone allows; {why}")
         return cls(method=method, dimensions=tuple(fitting), left_out=tuple(left_out))
 
     def point(self, dimension: int) -> str:

@@ -13,13 +13,13 @@ from search_space.backbones.shape import BackboneShape
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import SearchSpace
 from studies.errors import (
-    LaunchError,
     SchemaVersionError,
     StorageError,
     StudiesError,
     StudyChangedError,
     StudyHeldError,
     UnknownStudyError,
+    WishError,
 )
 from studies.fleet import BACKENDS
 from studies.fleet.backend import Observer, RunnerFactory, Watch, options_of
@@ -291,7 +291,7 @@ def _as_begun(specification: Specification, storage_url: str) -> Specification:
 
     Raises:
         StudyChangedError: With one line per key that differs.
-        LaunchError: If it is no study that searches.
+        WishError: If it is no study that searches.
     """
     try:
         study = _begun(specification.name, storage_url)
@@ -319,10 +319,10 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
 
     Raises:
         StudyChangedError: With one line per key that differs.
-        LaunchError: If it is no study that searches.
+        WishError: If it is no study that searches.
     """
     if study.kind is StudyKind.CONFIRMATION:
-        raise LaunchError(
+        raise WishError(
             f"a study needs a name of its own; '{study.name}' is a confirmation. Choose another, or continue it "
             "with: deltaspace confirm."
         )

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from studies.errors import LaunchError, StudiesError
+from search_space.nearest import nearest
+from studies.errors import StudiesError, WishError
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 
@@ -145,14 +146,14 @@ def named_observer(text: str, known: Mapping[str, str]) -> Observer:
         known: Ours, by name.
 
     Raises:
-        LaunchError: If there is none, or it cannot be made.
+        WishError: If there is none, or it cannot be made.
     """
     place = known.get(text, text)
     module, colon, name = place.partition(":")
     if not (module and colon and name):
-        raise LaunchError(f"an observer is {', '.join(known)} or module:name; got {text!r}.")
+        raise WishError(f"an observer is {', '.join(known)} or module:name; got {text!r}.{nearest(text, known)}")
     try:
         made: Observer = getattr(importlib.import_module(module), name)()
     except (ImportError, AttributeError) as error:
-        raise LaunchError(f"observer {text!r} must be there; got {type(error).__name__}: {error}.") from error
+        raise WishError(f"observer {text!r} must be there; got {type(error).__name__}: {error}.") from error
     return made

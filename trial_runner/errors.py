@@ -8,7 +8,8 @@
     ├── TaskError             a task's data cannot be found, read or used
     ├── AttachError           deltas cannot be attached, or their count is not the formula's
     ├── SnapshotError         a snapshot is damaged or belongs elsewhere
-    └── ExportError           a trained delta cannot be written in a format, or what was written cannot be loaded
+    └── ExportError           a trained delta cannot be written, or what was written cannot be loaded
+        └── ExportWishError     what was asked for cannot be: a place that is taken, a format that lacks an edit
 """
 
 
@@ -36,5 +37,9 @@ class SnapshotError(RunnerError):
     """A snapshot that is damaged or belongs to another trial."""
 
 
-class ExportError(RunnerError, ValueError):
-    """A trained delta that cannot be written in a format, or an export that cannot be loaded."""
+class ExportError(RunnerError):
+    """A trained delta that cannot be written, or an export that cannot be loaded."""
+
+
+class ExportWishError(ExportError, ValueError):
+    """A place that is taken, a format that lacks an edit, a folder that is no export, another backbone."""

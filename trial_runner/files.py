@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 
 
 def unfinished(path: Path) -> Path:
@@ -25,9 +25,13 @@ def check_is_new(path: Path) -> None:
         is_there = path.exists() or path.is_symlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ExportError(f"an export must go to a place that can be; got a problem with its path: {why}.") from error
+        raise ExportWishError(
+            f"an export must go to a place that can be; got a problem with its path: {why}."
+        ) from error
     if is_there:
-        raise ExportError(f"an export must go to a new place; {path} is there already. Choose another or remove it.")
+        raise ExportWishError(
+            f"an export must go to a new place; {path} is there already. Choose another or remove it."
+        )
 
 
 def open_alike(folder: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dashboards.errors import DashboardError
+from dashboards.errors import DashboardWishError
 from dashboards.web.encoding import to_json
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Asked, Page
@@ -25,7 +25,7 @@ def export_study(url: str, name: str, folder: Path) -> int:
         UnknownStudyError: If there is no study of that name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DashboardError(f"the folder of an export must be new or empty; got {folder}. Choose another.")
+        raise DashboardWishError(f"the folder of an export must be new or empty; got {folder}. Choose another.")
     storage = WatchedStorage(url)
     try:
         study = storage.named(name)

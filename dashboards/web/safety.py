@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboards.errors import DashboardError
+from dashboards.errors import DashboardWishError
 
 LEAST_TOKEN = 16
 """Characters of a token."""
@@ -59,12 +59,12 @@ class Door:
     def __post_init__(self) -> None:
         """Refuse an open door."""
         if self.token and len(self.token) < LEAST_TOKEN:
-            raise DashboardError(
+            raise DashboardWishError(
                 f"a token must have at least {LEAST_TOKEN} characters; got {len(self.token)}. "
                 f"Take --token {secrets.token_urlsafe(LEAST_TOKEN)}"
             )
         if not self.is_loopback and not self.token:
-            raise DashboardError(
+            raise DashboardWishError(
                 f"an address that other machines reach must have a token; got --host {self.host} alone. "
                 f"Add --token {secrets.token_urlsafe(LEAST_TOKEN)}"
             )

@@ -80,6 +80,8 @@ def server_of(storage: WatchedStorage, door: Door, *, takes_signals: bool = Fals
     """A server that is not running yet."""
     config = uvicorn.Config(
         Dashboard(storage).application(door),
+        loop="asyncio",  # not what happens to be installed
+        http="h11",
         log_level="warning",
         lifespan="off",
         ws="none",

@@ -32,7 +32,8 @@ from search_space.published.point import PublishedPoint
 @click.option(
     "--against",
     metavar="METHOD",
-    default="mam_adapter",
+    multiple=True,
+    default=("mam_adapter",),
     show_default=True,
     callback=published_point,
     help="The published method where the path begins.",

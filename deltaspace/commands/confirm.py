@@ -29,16 +29,12 @@ if TYPE_CHECKING:
 _FROM_STUDY = "[default: as in the study]"
 
 
-def _methods(_: click.Context, __: click.Parameter, text: str) -> tuple[PublishedPoint, ...]:
-    """The names of a list; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
-    names: list[str] = []
-    for part in [] if text.strip() == "none" else text.split(","):
-        if names and "=" in part and ":" not in part:
-            names[-1] += f",{part.strip()}"
-        else:
-            names.append(part.strip())
+def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[PublishedPoint, ...]:
+    """The names of all lists, each once; ``none`` alone is none."""
+    if [text.strip() for text in lists] == ["none"]:
+        return ()
     try:
-        return tuple(map(PublishedPoint, dict.fromkeys(names)))
+        return tuple(map(PublishedPoint, dict.fromkeys(name for text in lists for name in _names(text))))
     except SearchSpaceError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -66,6 +62,17 @@ def fleet_options(function: Function) -> Function:
     return function
 
 
+def _names(text: str) -> list[str]:
+    """The names of a list; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
+    names: list[str] = []
+    for part in text.split(","):
+        if names and "=" in part and ":" not in part:
+            names[-1] += f",{part.strip()}"
+        else:
+            names.append(part.strip())
+    return names
+
+
 @click.command(
     "confirm",
     epilog=examples(
@@ -88,10 +95,11 @@ def fleet_options(function: Function) -> Function:
 @click.option(
     "--against",
     metavar="METHOD,…",
-    default="mam_adapter,lora_qv,full_finetuning",
+    multiple=True,
+    default=("mam_adapter,lora_qv,full_finetuning",),
     show_default=True,
     callback=_methods,
-    help="Published methods to hold the winner against, or none.",
+    help="Published methods to hold the winner against, or none; may be given several times.",
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
 @size_option

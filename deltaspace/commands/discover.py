@@ -47,7 +47,6 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from dashboards.terminal.discover import discovery_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.errors import StudiesError
     from studies.queries.discover import across, conclusion, discovered, knowledge_of, rule_tree
     from studies.specification.recorded import recorded_space
     from studies.store.ledger import Ledger
@@ -58,7 +57,7 @@ def command(  # noqa: PLR0913 - one argument per option
         known = {name: knowledge_of(ledger, name, recorded_space, seed=seed) for name in studies}
     if is_across:
         if views:
-            raise StudiesError("--across has one view of its own; got --view. Leave one of them out.")
+            raise click.UsageError("--across has one view of its own; got --view. Leave one of them out.")
         answers, tree = [across(known)], None
         said: tuple[str, ...] = ()
         title = f"[bold]{len(known)} studies[/]"

@@ -11,15 +11,8 @@ from click.shell_completion import CompletionItem
 from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
 from deltaspace.commands.saying import say
-from search_space.errors import CodecError, RegistryError, SearchSpaceError
-from studies.errors import (
-    QueryError,
-    SpecificationError,
-    StorageUrlError,
-    StudiesError,
-    StudyChangedError,
-    StudyHeldError,
-)
+from search_space.errors import CodecError, SearchSpaceError
+from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
 
 COMMANDS: dict[str, str] = {
@@ -131,11 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_misuse(error: Exception) -> bool:
-    """Whether an error is about what was asked for: an unknown name, or a value or a text that cannot be."""
-    if isinstance(error, CodecError | RegistryError):
-        return False
-    misuses = KeyError | SearchSpaceError | SpecificationError | StudyChangedError | StudyHeldError
-    return isinstance(error, misuses | QueryError | StorageUrlError)
+    """Whether an error is about what was asked for: an unknown name, or a value or an input that cannot be."""
+    return isinstance(error, KeyError | ValueError | StudyHeldError) and not isinstance(error, CodecError)
 
 
 def _fail(message: str, code: int) -> int:

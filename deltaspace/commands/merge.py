@@ -25,6 +25,7 @@ def command(other: str, storage: str) -> None:
     from studies.housekeeping import merge
     from studies.store.ledger import Ledger
 
+    Ledger.open(other, read_only=True).close()  # nothing is created here for one that is none
     with Ledger.open(storage) as ledger:
         for one in merge(ledger, other):
             if not one.is_new:

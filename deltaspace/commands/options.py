@@ -56,14 +56,16 @@ def backbone_option(function: Function) -> Function:
     )(function)
 
 
-def published_point(_: click.Context, __: click.Parameter, text: str | None) -> PublishedPoint | None:
+def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> PublishedPoint | None:
     """The published method, or point of it, that an option names; None without.
 
     Raises:
-        BadParameter: If there is none.
+        BadParameter: If there is none of the name, or it is given twice.
     """
+    if len(texts) > 1:
+        raise click.BadParameter(f"one method is taken; got {', '.join(texts)}.")
     try:
-        return None if text is None else PublishedPoint(text)
+        return PublishedPoint(texts[0]) if texts else None
     except SearchSpaceError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -73,6 +75,7 @@ def against_option(function: Function) -> Function:
     return click.option(
         "--against",
         metavar="METHOD",
+        multiple=True,
         callback=published_point,
         help="The published method that the winner is compared with.  [default: mam_adapter]",
     )(function)

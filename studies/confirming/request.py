@@ -10,6 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from search_space.checked import Name
 from search_space.published.point import PublishedPoint
 from studies.errors import ConfirmationError
+from studies.queries.fronts import parameters_of
+from studies.store.records import StudyRecord
 
 AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
 """The baselines unless others are named."""
@@ -65,10 +67,23 @@ class ConfirmationRequest:
         within = "" if self.size is None else "-within-" + re.sub(r"[\s,_]", "", self.size).replace("%", "-percent")
         return f"{self.study}-confirm{within}"
 
-    @property
-    def asked(self) -> dict[str, object]:
-        """What it must be continued with."""
-        return {"top": self.top, "seeds": self.seeds, "against": list(self.against)}
+    def most_parameters(self, study: StudyRecord) -> int | None:
+        """The size as a number.
+
+        Raises:
+            BudgetError: If it cannot be read.
+        """
+        return None if self.size is None else parameters_of(self.size, study)
+
+    def asked(self, study: StudyRecord) -> dict[str, object]:
+        """What it must be continued with.
+
+        Raises:
+            BudgetError: If the size cannot be read.
+        """
+        most = self.most_parameters(study)
+        size = {} if most is None else {"size": most}
+        return {"top": self.top, "seeds": self.seeds, "against": list(self.against), **size}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +132,11 @@ class AblationRequest:
         """Name of the ablation."""
         return f"{self.study}-ablate" if self.name is None else self.name
 
-    @property
-    def asked(self) -> dict[str, object]:
+    def most_parameters(self, study: StudyRecord) -> int | None:
+        """None: a path has the size of its ends."""
+        return None
+
+    def asked(self, study: StudyRecord) -> dict[str, object]:
         """What it must be continued with."""
         return {"trial": self.trial, "seeds": self.seeds, "against": [self.against]}
 

@@ -19,7 +19,6 @@ from studies.launching import LaunchResult, Wishes, absolute_url, label_count, r
 from studies.observing import Observer as TrialObserver
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
-from studies.queries.fronts import parameters_of
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
@@ -140,7 +139,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
         raise ConfirmationError(
             f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
         )
-    recorded, asked = ledger.confirmation(found).asked, request.asked
+    recorded, asked = ledger.confirmation(found).asked, request.asked(parent)
     if asked.get("trial") == "best":
         asked["trial"] = recorded.get("trial")
     changes = difference(recorded, asked)
@@ -173,6 +172,7 @@ def _new(
         seeds=_seeds(parent, request, trials),
         contenders=tuple(entry.contender for entry in entries),
         left_out=left_out,
+        most_parameters=request.most_parameters(parent),
     )
     planned = trials_of(entries, record.seeds)
     new = NewStudy(
@@ -204,7 +204,7 @@ def _entries(
     if isinstance(request, AblationRequest):
         knowledge = knowledge_of(ledger, parent.name, lambda _: space)
         return path_entries(request, trials, space, knowledge.joint, estimates), {}
-    most = None if request.size is None else parameters_of(request.size, parent)
+    most = request.most_parameters(parent)
     return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
 
 

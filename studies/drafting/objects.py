@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from trial_runner.huggingface import quiet_datasets
 
 _FORMS = "data must be a pandas frame, a datasets.Dataset, or a mapping of train, validation and test to either"
@@ -25,7 +25,7 @@ def save_object(data: Any, folder: Path) -> Path:
     splits = data if isinstance(data, Mapping) else {"train": data}
     if not splits or not all(_is_table(each) for each in splits.values()):
         got = ", ".join(sorted({type(each).__name__ for each in splits.values()})) or "nothing"
-        raise StudiesError(f"{_FORMS}; got {got}.")
+        raise WishError(f"{_FORMS}; got {got}.")
     with quiet_datasets():
         from pyarrow import ArrowException
 
@@ -46,13 +46,13 @@ def object_of(place: str) -> Any:
     """
     home, colon, name = place.rpartition(":")
     if not colon or not home or not name:
-        raise StudiesError(f"data in Python must be named as module:name or file.py:name; got {place!r}.")
+        raise WishError(f"data in Python must be named as module:name or file.py:name; got {place!r}.")
     try:
         module = _module_of(home)
     except (ImportError, OSError, SyntaxError) as error:
-        raise StudiesError(f"{home} must be a module that can be imported; got: {error}.") from error
+        raise WishError(f"{home} must be a module that can be imported; got: {error}.") from error
     if not hasattr(module, name):
-        raise StudiesError(f"{home} must have the data under {name!r}; it has no such name.")
+        raise WishError(f"{home} must have the data under {name!r}; it has no such name.")
     found = getattr(module, name)
     return found() if callable(found) and not _is_table(found) else found
 

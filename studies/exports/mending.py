@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from studies.errors import StudiesError
+from studies.errors import WishError
 from studies.exports.retraining import runner_of, trained_anew
 from studies.fleet.backend import RunnerFactory
 from studies.keeping.artefacts import describe_file
@@ -68,7 +68,7 @@ def mend(
     """
     study = ledger.study(name)
     if study.kind is StudyKind.CONFIRMATION:
-        raise StudiesError(f"weights of a study that searches can be trained anew; '{name}' is a confirmation.")
+        raise WishError(f"weights of a study that searches can be trained anew; '{name}' is a confirmation.")
     lost = lost_weights(ledger, study)
     if not lost:
         return

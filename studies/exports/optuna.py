@@ -8,7 +8,7 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
 from studies.search.direct import Course
 from studies.search.proposer import Proposer, directions_of, values_of
@@ -73,7 +73,7 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
 
 def _check_is_new(file: Path) -> None:
     if file.exists() or file.is_symlink():
-        raise StudiesError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
+        raise WishError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
 
 
 def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:

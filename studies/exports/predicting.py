@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from search_space.nearest import nearest
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.specification.task import task_from_json
 from trial_runner.files import unfinished
 from trial_runner.tasks import TASK_KINDS, Task
@@ -107,16 +107,16 @@ def predict(
 
 def _check_is_new(output: Path) -> None:
     if output.exists() or output.is_symlink():
-        raise StudiesError(f"predictions must go to a new file; {output} is there already. Choose another.")
+        raise WishError(f"predictions must go to a new file; {output} is there already. Choose another.")
     if not output.parent.is_dir():
-        raise StudiesError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
+        raise WishError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
 
 
 def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _Plan:
     """What the task of the training says, with other columns if they are given."""
     if facts.get("task") is None:
         if facts.get("labels") is None or not columns:
-            raise StudiesError(
+            raise WishError(
                 f"the export in {folder} must say its task, or have labels and be given the keys of the text; got "
                 "neither. Give them with --text."
             )
@@ -130,7 +130,7 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
         ) from error
     own = TASK_KINDS[task.kind].read_columns(task)
     if columns and len(columns) != len(own):
-        raise StudiesError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
+        raise WishError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
     return _Plan(columns=columns or own, task=task)
 
 
@@ -139,9 +139,9 @@ def _read_rows(source: Path) -> list[dict[str, Any]]:
     try:
         text = source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise StudiesError(f"the input must be a file; there is no {source}.") from None
+        raise WishError(f"the input must be a file; there is no {source}.") from None
     except UnicodeDecodeError:
-        raise StudiesError(f"the input must be UTF-8 text; {source} is not.") from None
+        raise WishError(f"the input must be UTF-8 text; {source} is not.") from None
     except OSError as error:
         raise StudiesError(f"the input must be a file that can be read; got: {error}.") from error
     lines = text.rstrip().split("\n") if text.strip() else []
@@ -153,12 +153,12 @@ def _row(line: str, where: str) -> dict[str, Any]:
         row = json.loads(line)
         _as_line(row).encode()  # what cannot be written again is refused now
     except (ValueError, RecursionError) as error:
-        raise StudiesError(f"{where} must be a JSON object; got: {error}.") from error
+        raise WishError(f"{where} must be a JSON object; got: {error}.") from error
     if not isinstance(row, dict):
-        raise StudiesError(f"{where} must be a JSON object; got {type(row).__name__}.")
+        raise WishError(f"{where} must be a JSON object; got {type(row).__name__}.")
     taken = [key for key in _ADDED if key in row]
     if taken:
-        raise StudiesError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
+        raise WishError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
     return row
 
 
@@ -167,7 +167,7 @@ def _texts(row: Mapping[str, Any], plan: _Plan, where: str) -> tuple[str, ...]:
     texts = []
     for name, value in zip(plan.columns, plan.texts([_value(row, name, where) for name in plan.columns]), strict=True):
         if not isinstance(value, str) or not value.strip():
-            raise StudiesError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
+            raise WishError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
         texts.append(value)
     return tuple(texts)
 
@@ -182,7 +182,7 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
             value = value.get(step) if isinstance(value, Mapping) else None
         if value is not None:
             return value
-    raise StudiesError(
+    raise WishError(
         f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{nearest(name, row)} Name the key of "
         "the text with --text."
     )
@@ -263,7 +263,7 @@ def _given_texts(given: Given, plan: _Plan, number: int) -> tuple[str, ...]:
     read = plan.texts(parts) if len(parts) == count else []
     row = tuple(text for text in read if isinstance(text, str) and text.strip())
     if len(row) != count:
-        raise StudiesError(
+        raise WishError(
             f"text {number} must be {count} texts that are not blank ({', '.join(plan.columns)}); got {parts!r}."
         )
     return row

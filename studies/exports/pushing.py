@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.exports.card_usage import BESIDE
 
 _OWN_FACTS = "delta.json"
@@ -30,7 +30,7 @@ def check_pushable(name: str) -> None:
     try:
         validate_repo_id(name)
     except HFValidationError as error:
-        raise StudiesError(f"a repository of the hub is named like user/name; got {name!r}: {error}") from None
+        raise WishError(f"a repository of the hub is named like user/name; got {name!r}: {error}") from None
     if get_token() is None:
         raise StudiesError(
             "a push needs a token of the hub that may write; none was found. Run 'hf auth login', or set HF_TOKEN."

@@ -13,12 +13,12 @@ from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.counting.counts import count, count_edits
 from search_space.edit import Edit
-from search_space.errors import BudgetError
+from search_space.errors import BudgetError, CodecError
 from search_space.json_text import read_json_text
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import rate_range
 from search_space.space.space import Candidate
-from studies.errors import SpecificationError, StudiesError
+from studies.errors import SpecificationError, WishError
 from studies.exports.exporting import Export, write_export
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
@@ -105,11 +105,15 @@ def _read_configuration(path: Path) -> Chosen:
     try:
         held: Any = read_json_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise StudiesError(f"a configuration must be a JSON file that can be read; got: {error}.") from error
+        raise WishError(f"a configuration must be a JSON file that can be read; got: {error}.") from error
     facts: Mapping[str, Any] = held if isinstance(held, dict) and "configuration" in held else {}
+    try:
+        configuration = configuration_from_json(facts.get("trained_as") or facts.get("configuration") or held)
+    except CodecError as error:
+        raise WishError(str(error)) from error
     rates, method = facts.get("learning_rates"), facts.get("method")
     return Chosen(
-        configuration=configuration_from_json(facts.get("trained_as") or facts.get("configuration") or held),
+        configuration=configuration,
         method=method if isinstance(method, str) else None,
         learning_rates=_rates(rates) if isinstance(rates, dict) else {},
     )

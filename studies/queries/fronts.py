@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from search_space.counting.budget import ParameterBudget
-from studies.errors import StudiesError
+from studies.errors import WishError
 from studies.queries.estimates import Estimate, Estimates
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.table import Table
@@ -143,7 +143,7 @@ def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
     best = found.within(most)
     if best is None:
         smallest = f"the smallest has {found.points[0].size:,}" if found.points else "none is complete"
-        raise StudiesError(
+        raise WishError(
             f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. Give a larger size."
         )
     return best.number

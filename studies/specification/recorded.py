@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.specification import Specification
 from studies.store.records import StudyKind, StudyRecord
 from trial_runner.backbones import config_of
@@ -17,7 +17,7 @@ def recorded_specification(study: StudyRecord) -> Specification:
         StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
     """
     if study.kind is not StudyKind.SEARCH:
-        raise StudiesError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
+        raise WishError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
     try:
         return Specification.from_json(study.specification)
     except ValidationError as error:

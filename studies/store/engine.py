@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 
 from search_space.json_text import read_json_text
-from studies.errors import DamagedError, StorageError
+from studies.errors import DamagedError, StorageError, StorageUrlError
 from studies.store.address import StorageAddress
 
 WRITES = "deltaspace_writes"
@@ -55,9 +55,9 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
     """An engine over one file."""
     file = address.file
     if file is None or not file.parent.is_dir():
-        raise StorageError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
+        raise StorageUrlError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
     if access is not Access.CREATE and not file.exists():
-        raise StorageError(f"no database at {address.shown}; launch a study first.")
+        raise StorageUrlError(f"no database at {address.shown}; launch a study first.")
     same = _SameFile(address, file)
     engine = create_engine(
         address.url,

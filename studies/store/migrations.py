@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from sqlalchemy import JSON, Connection, bindparam, func, insert, inspect, select, text
 
-from studies.errors import SchemaVersionError, StorageError
+from studies.errors import SchemaVersionError, StorageError, StorageUrlError
 from studies.store.tables import METADATA, SCHEMA
 from studies.store.views import VIEWS, create_views, drop_views
 
@@ -203,6 +203,22 @@ def _add_calls(connection: Connection) -> None:
     )
 
 
+def _add_sizes_of_confirmations(connection: Connection) -> None:
+    """Keep how small what is confirmed had to be; of earlier ones it is not in the database."""
+    connection.execute(
+        text(
+            "ALTER TABLE confirmations ADD COLUMN most_parameters BIGINT "
+            "CONSTRAINT ck_confirmations_most_parameters CHECK (most_parameters >= 0)"
+        )
+    )
+
+
+def _prepare_for_joining(connection: Connection) -> None:
+    """All of version 5."""
+    _add_calls(connection)
+    _add_sizes_of_confirmations(connection)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(version=1, description="studies, trials, attempts, readings, artefacts, events", apply=_create_tables),
     Migration(version=2, description="confirmations: studies of another study's winners", apply=_add_confirmations),
@@ -216,7 +232,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         description="times of readings; extra FLOPs of trials; views; files relative to the study's folder",
         apply=_prepare_for_questions,
     ),
-    Migration(version=5, description="calls of launches that have joined another", apply=_add_calls),
+    Migration(
+        version=5,
+        description="calls of launches that have joined another; sizes of confirmations",
+        apply=_prepare_for_joining,
+    ),
 )
 
 
@@ -236,7 +256,7 @@ def check_version(connection: Connection, shown: str) -> None:
     """
     found, known = version_of(connection), MIGRATIONS[-1].version
     if found == 0:
-        raise StorageError(f"no studies in {shown}; launch a study first.")
+        raise StorageUrlError(f"no studies in {shown}; launch a study first.")
     if found > known:
         raise _newer(found, known, shown)
     if found < known:

@@ -124,6 +124,7 @@ class ConfirmationRecord:
         contenders: The best configurations, best first, then the other baselines; or a path that ends at a trial,
             backwards: the trial first, the published method last.
         left_out: By name of a baseline why it is not among them.
+        most_parameters: Stored parameters that the best configurations may have; None for any number.
     """
 
     study: str
@@ -132,13 +133,15 @@ class ConfirmationRecord:
     seeds: tuple[int, ...]
     contenders: tuple[Contender, ...]
     left_out: Mapping[str, str]
+    most_parameters: int | None = None
 
     @property
     def asked(self) -> dict[str, object]:
         """What was asked for; a confirmation is continued with the same."""
         if self.is_path:
             return {"trial": self.winner.trial, "seeds": len(self.seeds), "against": list(self.against)}
-        return {"top": self.top, "seeds": len(self.seeds), "against": list(self.against)}
+        size = {} if self.most_parameters is None else {"size": self.most_parameters}
+        return {"top": self.top, "seeds": len(self.seeds), "against": list(self.against), **size}
 
     @property
     def is_path(self) -> bool:

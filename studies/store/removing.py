@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from studies.errors import StudiesError
+from studies.errors import WishError
 from studies.store import holding, looking
 from studies.store.copying import with_name
 from studies.store.records import StudyRecord
@@ -42,7 +42,7 @@ def rename(connection: Connection, study: StudyRecord, name: str) -> None:
     """
     check_is_free(connection, study)
     if any(other.name == name for other in looking.studies(connection, None) if other.id != study.id):
-        raise StudiesError(f"a study needs a name of its own; '{name}' is another study's. Choose another.")
+        raise WishError(f"a study needs a name of its own; '{name}' is another study's. Choose another.")
     values = {"name": name, "specification": with_name(study.specification, name)}
     connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(**values))
 

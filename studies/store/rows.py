@@ -73,6 +73,7 @@ def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
         seeds=tuple(row.seeds),
         contenders=contenders,
         left_out=row.left_out,
+        most_parameters=row.most_parameters,
     )
 
 

@@ -138,7 +138,10 @@ class ConfirmationRow(Base):
     """What a confirmation was asked for, and whom it trains."""
 
     __tablename__ = "confirmations"
-    __table_args__ = (CheckConstraint("top >= 1", name="top"),)
+    __table_args__ = (
+        CheckConstraint("top >= 1", name="top"),
+        CheckConstraint("most_parameters >= 0", name="most_parameters"),
+    )
 
     study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), primary_key=True)
     top: Mapped[int]
@@ -146,6 +149,7 @@ class ConfirmationRow(Base):
     seeds: Mapped[list[Any]]
     contenders: Mapped[list[Any]]
     left_out: Mapped[dict[str, Any]]
+    most_parameters: Mapped[int | None] = mapped_column(BigInteger)
 
 
 def _all_or_none(site: str) -> CheckConstraint:

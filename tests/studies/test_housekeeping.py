@@ -13,7 +13,7 @@ from support.trivial_runner import TrivialFactory
 from deltaspace.commands.main import main
 from studies.confirming.request import ConfirmationRequest
 from studies.confirming.running import confirm
-from studies.errors import StorageError, StudiesError, StudyHeldError, UnknownStudyError
+from studies.errors import StudiesError, StudyHeldError, UnknownStudyError, WishError
 from studies.housekeeping import archive_study, back_up, delete_study, merge, rename_study
 from studies.keeping.artefacts import mark_renamed
 from studies.launching import launch
@@ -205,7 +205,7 @@ def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_
     assert main(["backup", str(file), "--storage", url]) == 0
     assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
     assert Study.open("trivial", f"sqlite:///{file}").verify() == []
-    with Ledger.open(url, read_only=True) as ledger, pytest.raises(StorageError, match="is there already"):
+    with Ledger.open(url, read_only=True) as ledger, pytest.raises(WishError, match="is there already"):
         back_up(ledger, file)
     assert not list(here.parent.glob(".*"))
 
@@ -244,7 +244,7 @@ def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(
 def test_a_database_is_not_merged_with_itself(here: Path, url: str) -> None:
     (here.parent / "link.db").symlink_to(here / "ledger.db")
     for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
-        with Ledger.open(url) as ledger, pytest.raises(StorageError, match="twice"):
+        with Ledger.open(url) as ledger, pytest.raises(WishError, match="twice"):
             merge(ledger, other)
 
 

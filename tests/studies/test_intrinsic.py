@@ -8,7 +8,7 @@ import pytest
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
-from studies.errors import LaunchError
+from studies.errors import WishError
 from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, mean_dimension, sweep_of
 from studies.specification import Specification, specification_from_mapping
 from studies.store.records import TrialRecord, TrialState
@@ -198,7 +198,7 @@ def test_a_sweep_is_of_the_dimensions_that_the_backbone_allows(roberta: Backbone
     assert said.roster == (FULL, "intrinsic_said:dint=300", "intrinsic_said:dint=3000")
     did = Sweep.on(roberta, "intrinsic_did", DIMENSIONS)
     assert (did.dimensions, did.left_out) == (DIMENSIONS, ())
-    with pytest.raises(LaunchError, match="must have a dimension that the backbone allows"):
+    with pytest.raises(WishError, match="must have a dimension that the backbone allows"):
         Sweep.on(roberta, "intrinsic_said", [10, 30])
 
 

@@ -7,7 +7,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from studies import observing
-from studies.errors import LaunchError
+from studies.errors import WishError
 from studies.launching import LaunchResult, launch
 from studies.observing import Observer, named_observer
 from studies.store.ledger import Ledger
@@ -108,5 +108,5 @@ def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])
 def test_an_observer_that_is_not_there_is_refused(text: str) -> None:
-    with pytest.raises(LaunchError, match="observer"):
+    with pytest.raises(WishError, match="observer"):
         named_observer(text, {"tensorboard": "x:y"})

@@ -31,7 +31,7 @@ from trial_runner.backbones import config_of
 from trial_runner.backbones.locate import source_of
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.trained import TrainedDelta
 
@@ -138,7 +138,7 @@ def write_adapters(
         obstacles["the backbone"] = f"this export knows models of type {', '.join(_MODELS)}, not {model_type}"
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
-        raise ExportError(f"every edit must be one that adapters has; got {listed}. Export in another format.")
+        raise ExportWishError(f"every edit must be one that adapters has; got {listed}. Export in another format.")
     prefix, model_class = _MODELS[model_type]
     kinds = [_kind(edit, shape) for edit in trained.configuration.edits]
     configs: list[Config] = []

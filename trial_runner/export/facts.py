@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from search_space.json_text import read_json_text
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         facts = read_json_text(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ExportError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error
+        raise ExportWishError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error
     except ValueError as error:
         raise ExportError(f"an export must have a readable {path.name}; got: {error}.") from error
     if not isinstance(facts, dict):

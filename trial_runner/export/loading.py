@@ -25,7 +25,7 @@ from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.backbones.backbone import tensors_sha256
 from trial_runner.backbones.locate import padding_token
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
@@ -97,7 +97,7 @@ class _Export:
             )
         found = tensors_sha256(base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
-            raise ExportError(
+            raise ExportWishError(
                 f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
                 f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
             )

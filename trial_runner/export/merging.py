@@ -16,7 +16,7 @@ from search_space.merging import READ_BY, WRITTEN, unmergeable
 from trial_runner.backbones import Backbone, tokenizer_id
 from trial_runner.backbones.locate import padding_token
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.linear import LinearSlice
@@ -39,7 +39,9 @@ def merge(model: nn.Module, deltas: DeltaSet, family: Family, shape: BackboneSha
     obstacles = unmergeable(deltas.configuration, shape)
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
-        raise ExportError(f"every edit must be linear to be merged into the weights; got {listed}. Leave --merge out.")
+        raise ExportWishError(
+            f"every edit must be linear to be merged into the weights; got {listed}. Leave --merge out."
+        )
     if deltas.whole is not None:
         named = dict(model.named_parameters())
         for name, weight in deltas.whole.weights().items():
@@ -116,7 +118,7 @@ def write_merged(
         tokenizer.save_pretrained(folder)
     stored, own = (tokenizer_id(one) for one in (merged_tokenizer(folder), tokenizer))
     if stored != own:
-        raise ExportError(
+        raise ExportWishError(
             f"the tokenizer of {backbone.name} must do in a merged folder what it does there; got {stored[:12]}, not "
             f"{own[:12]}. Leave --merge out."
         )

@@ -26,7 +26,7 @@ from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
 from trial_runner.export.trained import TrainedDelta
@@ -139,7 +139,7 @@ def write_peft(
     obstacles = inexpressible(trained.configuration, shape)
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
-        raise ExportError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
+        raise ExportWishError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
     target = peft_target(shape.kind, backbone.name, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
     modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))

@@ -27,7 +27,7 @@ from trial_runner.backbones import (
 )
 from trial_runner.backbones.backbone import tensors_sha256
 from trial_runner.backbones.locate import padding_token, source_of
-from trial_runner.errors import ExportError
+from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, read_json
 from trial_runner.export.heads import TaskHead, load_head
 from trial_runner.export.loading import base_tensors, load_delta
@@ -106,7 +106,7 @@ class OpenedExport:
         facts = read_json(folder / DELTA_FACTS)
         form = str(facts.get("format"))
         if form not in _READABLE:
-            raise ExportError(f"an export that predicts must be one of {', '.join(_READABLE)}; {folder} is {form}.")
+            raise ExportWishError(f"an export that predicts must be one of {', '.join(_READABLE)}; {folder} is {form}.")
         name = backbone or BackboneFacts.from_json(facts.get("backbone")).name
         return cls(folder=folder, form=form, source=str(folder) if form == MERGED else name, facts=facts)
 
@@ -238,7 +238,7 @@ class OpenedExport:
         wanted = BackboneFacts.from_json(self.facts.get("backbone"))
         found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
         if found != wanted.weights_sha256:
-            raise ExportError(
+            raise ExportWishError(
                 f"the adapter must be put on the backbone it was trained on, {wanted.name} (weights "
                 f"{wanted.weights_sha256[:12]}); {self.source} has {found[:12]}. Name that one."
             )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from studies.errors import StudiesError
+from studies.errors import WishError
 from studies.queries.discover.answer import Answer, Finding
 from studies.queries.discover.contrasts import LEAST, Contrast, pairs
 from studies.queries.discover.knowledge import Effect, Knowledge
@@ -56,7 +56,7 @@ def across(studies: Mapping[str, Knowledge]) -> Answer:
         StudiesError: If there are fewer.
     """
     if len(studies) < 2:
-        raise StudiesError(f"at least two studies must be pooled; got {', '.join(studies) or 'none'}. Name another.")
+        raise WishError(f"at least two studies must be pooled; got {', '.join(studies) or 'none'}. Name another.")
     metrics = {one.metric for one in studies.values()}
     unit = metrics.pop() if len(metrics) == 1 else SPREADS
     rows = []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from search_space.published.point import PublishedPoint
-from studies.errors import StudiesError
+from studies.errors import WishError
 from studies.queries.discover.answer import Answer
 from studies.queries.discover.attention_share import attention_share
 from studies.queries.discover.cells import cells
@@ -73,7 +73,7 @@ def discovered(
     named = [WORDS.get(view, view) for view in views]
     unknown = [view for view in named if view not in QUESTIONS]
     if unknown:
-        raise StudiesError(f"a view must be one of {', '.join([*WORDS, *QUESTIONS])}; got {unknown[0]!r}.")
+        raise WishError(f"a view must be one of {', '.join([*WORDS, *QUESTIONS])}; got {unknown[0]!r}.")
     asked = dict.fromkeys(named or QUESTIONS)
     return [
         differences(knowledge, against) if view == "V2" and against is not None else _answered(knowledge, view)

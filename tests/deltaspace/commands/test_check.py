@@ -71,7 +71,7 @@ def test_without_steps_nothing_is_trained(
 
 
 def test_what_is_wrong_with_the_data_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(study), "--set", "task.label=lable"]) == 1
+    assert main(["check", str(study), "--set", "task.label=lable"]) == 2
     assert "must have a column 'lable'; it has: text, label" in capsys.readouterr().err
 
 

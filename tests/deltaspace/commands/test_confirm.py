@@ -146,7 +146,8 @@ def test_the_defaults_are_those_of_a_request() -> None:
     options = {option.name: option.default for option in command.params}
     plain = ConfirmationRequest(study="reviews")
     assert (options["top"], options["seeds"]) == (plain.top, plain.seeds)
-    assert tuple(str(options["against"]).split(",")) == plain.against == AGAINST
+    assert options["against"] == (",".join(plain.against),)
+    assert plain.against == AGAINST
 
 
 @pytest.mark.parametrize(
@@ -159,10 +160,10 @@ def test_the_defaults_are_those_of_a_request() -> None:
         (("reviews", "--top", "0"), 2, "0 is not in the range 1<=x<=1000"),
         (("reviews", "--pack", "0"), 2, "fleet.pack"),
         (("reviews", "--backend", "mpi"), 2, "fleet.backend"),
-        (("reviews", "--name", "Up/Down"), 1, "the name of a confirmation must be"),
-        (("reviews", "--name", "reviews"), 1, "'reviews' is another study. Choose one with --name."),
+        (("reviews", "--name", "Up/Down"), 2, "the name of a confirmation must be"),
+        (("reviews", "--name", "reviews"), 2, "'reviews' is another study. Choose one with --name."),
         (("views",), 2, "no study 'views'"),
-        (("views", "--storage", "sqlite:///nowhere.db"), 1, "no database at"),
+        (("views", "--storage", "sqlite:///nowhere.db"), 2, "no database at"),
     ],
 )
 def test_misuse_is_said_and_records_nothing(run: Run, arguments: tuple[str, ...], code: int, problem: str) -> None:
@@ -179,3 +180,31 @@ def test_other_arguments_of_a_confirmation_are_refused_with_what_differs(run: Ru
     assert code == 2
     assert "seeds: 5 -> 6" in err
     assert run("reviews", "--seeds", "6", "--name", "more", "--quiet")[0] == 0
+
+
+def test_another_size_under_the_same_name_is_refused(run: Run) -> None:
+    mine = ("reviews", "--top", "1", "--seeds", "2", "--against", "none", "--name", "mine", "--quiet")
+    most = 600_000  # of 0.5% of RoBERTa-base, 623,000
+    assert run(*mine, "--size", str(most))[0] == 0
+    for others, change in (
+        (("--size", str(most - 1)), f"size: {most} -> {most - 1}"),
+        ((), f"size: {most} -> (absent)"),
+        (("--size", "0.4%"), f"size: {most} -> "),
+    ):
+        code, _, err = run(*mine, *others)
+        assert code == 2
+        assert change in err
+    assert run(*mine, "--size", str(most))[0] == 0
+    whole = ("reviews", "--top", "1", "--seeds", "2", "--against", "none", "--name", "whole", "--quiet")
+    assert run(*whole)[0] == 0
+    code, _, err = run(*whole, "--size", str(most))
+    assert code == 2
+    assert f"size: (absent) -> {most}" in err
+
+
+def test_baselines_may_be_named_one_at_a_time(run: Run) -> None:
+    options = ("--against", "mam_adapter", "--against", "lora_qv:r=4,s=2,bitfit", "--against", "mam_adapter")
+    code, out, _ = run("reviews", "--top", "1", "--seeds", "2", *options, "--json", "--quiet")
+    assert code == 0
+    comparisons = json.loads(out)["confirmation"]["comparisons"]
+    assert [one["baseline"] for one in comparisons] == ["mam_adapter", "lora_qv:r=4,s=2", "bitfit"]

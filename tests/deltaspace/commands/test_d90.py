@@ -207,5 +207,5 @@ def test_misuse_is_said_in_one_line(run: Run, arguments: tuple[str, ...], proble
 
 def test_a_sweep_that_the_backbone_does_not_allow_is_refused(run: Run) -> None:
     code, _, err = run("--dimensions", "10,30")
-    assert code == 1
+    assert code == 2
     assert "a sweep must have a dimension that the backbone allows" in err

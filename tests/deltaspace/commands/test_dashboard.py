@@ -66,7 +66,7 @@ def test_another_address_needs_a_token(
     served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["dashboard", "--storage", sample_storage, "--port", "0", "--host", "0.0.0.0"]
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "must have a token; got --host 0.0.0.0 alone. Add --token " in capsys.readouterr().err
     monkeypatch.setenv("DELTASPACE_TOKEN", TOKEN)
     assert main(arguments) == 0
@@ -102,7 +102,7 @@ def test_a_study_is_written_to_a_new_folder(
     assert [
         json.loads((folder / "api" / "trials" / f"{number}.json").read_text())["number"] for number in range(6)
     ] == [*range(6)]
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
     assert main(["dashboard", "--storage", sample_storage, "--export", str(tmp_path / "other")]) == 2
 

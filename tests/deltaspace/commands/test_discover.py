@@ -51,9 +51,9 @@ def test_some_views_are_json_with_their_tables(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["trivial", "--view", "V9"], 1, "a view must be one of matters"),
+        (["trivial", "--view", "V9"], 2, "a view must be one of matters"),
         (["trivial", "other"], 2, "Pool them with --across"),
-        (["trivial", "--across"], 1, "at least two studies must be pooled"),
+        (["trivial", "--across"], 2, "at least two studies must be pooled"),
         (["other"], 2, "no study 'other'"),
     ],
 )

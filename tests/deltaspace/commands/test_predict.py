@@ -135,7 +135,7 @@ def test_lists_of_texts_are_joined_as_in_training(
     assert named.column("probability") == pytest.approx([max(line["scores"].values()) for line in found], abs=1e-12)
     (tmp_path / "out.jsonl").unlink()
     code, _, err = predict(as_lines([{"turns": [1, 2]}]), folder=folder)
-    assert code == 1
+    assert code == 2
     assert "line 1 of " in err
     assert "must have a text that is not blank at 'turns'; got [1, 2]." in err
 
@@ -158,7 +158,7 @@ def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict: Predict,
 def test_what_is_there_is_not_overwritten(predict: Predict, tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text("precious")
     code, out, err = predict(as_lines(rows_of(2)))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err == (
         f"deltaspace: predictions must go to a new file; {tmp_path / 'out.jsonl'} is there already. Choose another.\n"
     )
@@ -190,7 +190,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
     predict: Predict, tmp_path: Path, lines: str | bytes, said: str
 ) -> None:
     code, out, err = predict(lines)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     (line,) = err.splitlines()
     assert line.startswith("deltaspace: " + said.format(tmp_path / "in.jsonl"))
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
@@ -199,12 +199,12 @@ def test_a_bad_line_is_named_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--text", "text"), 1, "the text must be in 2 keys, as text, about; got text."),
+        (("--text", "text"), 2, "the text must be in 2 keys, as text, about; got text."),
         (("--batch-size", "0"), 2, "--batch-size"),
-        (("--output", "nowhere/out.jsonl"), 1, "predictions must go to a folder that exists; there is no nowhere."),
+        (("--output", "nowhere/out.jsonl"), 2, "predictions must go to a folder that exists; there is no nowhere."),
         (("--input", "nowhere.jsonl"), 2, "the input must be a file; there is no nowhere.jsonl."),
         (("--batch-size", f"1{30 * '0'}"), 2, "is not in the range 1<=x<=1000000."),
-        (("--backbone", "embedded"), 1, "the delta must be attached to the backbone it was trained on"),
+        (("--backbone", "embedded"), 2, "the delta must be attached to the backbone it was trained on"),
     ],
 )
 def test_a_bad_option_is_one_line(
@@ -218,7 +218,7 @@ def test_a_bad_option_is_one_line(
 
 def test_a_folder_that_is_no_export_or_was_changed_is_refused(predict: Predict, pairs: Path, tmp_path: Path) -> None:
     code, _, err = predict(GOOD, folder=tmp_path)
-    assert code == 1
+    assert code == 2
     assert "an export must have a readable delta.json" in err
     shutil.copytree(pairs, tmp_path / "changed")
     with (tmp_path / "changed" / "delta.safetensors").open("ab") as file:
@@ -233,7 +233,7 @@ def test_without_a_task_the_keys_of_the_text_must_be_given(predict: Predict, pai
     facts = json.loads((pairs / "delta.json").read_text()) | {"task": None}
     (tmp_path / "bare" / "delta.json").write_text(json.dumps(facts))
     code, _, err = predict(GOOD, folder=tmp_path / "bare")
-    assert code == 1
+    assert code == 2
     assert "Give them with --text." in err
     assert predict(GOOD, "--text", "text,about", folder=tmp_path / "bare")[0] == 0
     alone = predicted(tmp_path)

@@ -135,7 +135,7 @@ def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middl
 def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     code, out, err = train("lora_qv", tmp_path / "there")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.splitlines() == [
         f"deltaspace: an export must go to a new place; {tmp_path / 'there'} is there already. "
         "Choose another or remove it."
@@ -148,12 +148,12 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train
     [
         ("lora_qw", (), 2, "no published method 'lora_qw'"),
         ("lora_qv:r=0", (), 2, "r"),
-        ("missing.json", (), 1, "missing.json"),
+        ("missing.json", (), 2, "missing.json"),
         ("lora_qv", ("--budget", "3"), 2, "budget"),
         ("lora_qv", ("--learning-rate", "nan"), 2, "a learning rate must be a positive number; got nan."),
         ("lora_qv", ("--learning-rate", "0"), 2, "a learning rate must be a positive number; got 0.0."),
-        ("lora_qv", ("--set", "task.text=body"), 1, "must have a column 'body'"),
-        ("lora_qv", ("--backbone", "./nowhere"), 1, "nowhere"),
+        ("lora_qv", ("--set", "task.text=body"), 2, "must have a column 'body'"),
+        ("lora_qv", ("--backbone", "./nowhere"), 2, "nowhere"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -173,7 +173,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_a_file_that_is_no_configuration_is_refused(train: Train, tmp_path: Path, held: str) -> None:
     (tmp_path / "bad.json").write_text(held)
     code, out, err = train(str(tmp_path / "bad.json"), tmp_path / "new")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert "configuration must be" in err
 

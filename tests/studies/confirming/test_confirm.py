@@ -18,10 +18,10 @@ from studies.confirming.running import confirm
 from studies.errors import (
     ConfirmationError,
     FencedError,
-    LaunchError,
     SpecificationError,
     StudyChangedError,
     UnknownStudyError,
+    WishError,
 )
 from studies.keeping.artefacts import study_folder
 from studies.launching import LaunchResult, launch
@@ -353,7 +353,7 @@ def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path: Path, local:
     local.confirm()
     with pytest.raises(ConfirmationError, match=r"'reviews-confirm' is a confirmation of 'reviews'. Name that one"):
         confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
-    with pytest.raises(LaunchError, match=r"'reviews-confirm' is a confirmation. Choose another"):
+    with pytest.raises(WishError, match=r"'reviews-confirm' is a confirmation. Choose another"):
         launch(specification(tmp_path, name="reviews-confirm"), storage_url=local.url, factory=TrivialFactory())
 
 

@@ -210,7 +210,7 @@ def test_what_cannot_be_merged_or_expressed_is_named_and_nothing_is_written(
 ) -> None:
     number = str(ran.number("mam_adapter"))
     for options in (["--merge"], ["--format", "peft"]):
-        assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 1
+        assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 2
         said = capsys.readouterr().err
         assert "edit 0 (softmax_memory at attn from q to head, gate lse_convex)" in said
         assert "edit 1 (bottleneck at ffn" in said

@@ -150,7 +150,7 @@ def test_a_file_that_is_there_is_refused_and_stays(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.db").write_text("mine")
-    assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 1
+    assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 2
     assert "is there already" in capsys.readouterr().err
     assert (tmp_path / "mine.db").read_text() == "mine"
 

@@ -1,10 +1,11 @@
-"""Trackers, each with its real package and without a network; one that is not installed is skipped, and said."""
+"""Trackers, each with its real package and without a network."""
 
 import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+from support.left_out import leave_out
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -23,7 +24,7 @@ PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb",
 def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:
     """Launch a study with a tracker; its trials and readings."""
     if importlib.util.find_spec(PACKAGES[name]) is None:
-        pytest.skip(f"{PACKAGES[name]} is not installed: pip install 'deltaspace[{name}]'")
+        leave_out(PACKAGES[name], f"pip install 'deltaspace[{name}]'")
     url = f"sqlite:///{folder / 'ledger.db'}"
     result = launch(
         specification(folder / "artefacts", "inline", TRIALS),

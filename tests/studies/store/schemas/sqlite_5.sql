@@ -51,8 +51,10 @@ CREATE TABLE confirmations (
     seeds JSON NOT NULL,
     contenders JSON NOT NULL,
     left_out JSON NOT NULL,
+    most_parameters BIGINT,
     CONSTRAINT pk_confirmations PRIMARY KEY (study_id),
     CONSTRAINT ck_confirmations_top CHECK (top >= 1),
+    CONSTRAINT ck_confirmations_most_parameters CHECK (most_parameters >= 0),
     CONSTRAINT fk_confirmations_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id)
 );
 
