@@ -99,7 +99,7 @@ class TorchRunner:
     def _fit_beyond_doubt(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
         """Whether there is on a CPU so much memory that a plan, which takes a second, would tell nothing new."""
         tokens = int(self._objective.lengths("train").max(initial=1))
-        widest = self._frozen.widest_bytes(slots * plan.batch_size, max(tokens, tokens**2 // _TOKENS_A_LAYER))
+        widest = self._frozen.widest_bytes(slots * plan.examples_of(tokens), max(tokens, tokens**2 // _TOKENS_A_LAYER))
         layers = self._frozen.shape.encoder_layers + self._frozen.shape.decoder_layers
         weights = self._frozen.shape.parameters * self._frozen.device.dtype.itemsize
         return widest > 0 and _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights < free_bytes

@@ -27,6 +27,8 @@ class Training:
     Attributes:
         steps: Optimiser steps of a full trial.
         batch_size: Examples of a step.
+        batch_tokens: Most tokens of a step, padding counted: steps of long examples have fewer of them than
+            ``batch_size``, at least one. Null sets no bound.
         head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
         warmup_fraction: Share of the steps over which learning rates rise from 0.
         schedule: What they do then: ``linear`` falls to 0 in a line, ``cosine`` along half a wave (Loshchilov & Hutter
@@ -41,6 +43,7 @@ class Training:
 
     steps: Annotated[Size, Field(le=1_000_000_000)] = 200
     batch_size: Annotated[Size, Field(le=1_000_000)] = 32
+    batch_tokens: Size | None = None
     head_learning_rate: Positive = 1.0e-3
     warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
     schedule: Literal["linear", "cosine", "constant"] = "linear"
@@ -49,3 +52,9 @@ class Training:
     clip_norm: Positive | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     checkpointing: Literal["auto", True, False] = "auto"
+
+    def examples_of(self, tokens: int) -> int:
+        """Examples of a step whose longest has so many tokens."""
+        if self.batch_tokens is None:
+            return self.batch_size
+        return max(1, min(self.batch_size, self.batch_tokens // max(1, tokens)))

@@ -93,7 +93,8 @@ def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
     rungs = ", ".join(str(step) for step in study.rung_steps[:-1])
     compared = f", compared after {rungs}" if rungs else ""
     passes = training.steps * training.batch_size / found.data.examples["train"]
-    yield "trials", f"{study.trials:,} of {training.steps:,} steps{compared}; {passes:.1f} passes over train"
+    most = "" if training.batch_tokens is None else "at most "
+    yield "trials", f"{study.trials:,} of {training.steps:,} steps{compared}; {most}{passes:.1f} passes over train"
     if found.speed is None or found.forecast is None:
         return
     speed, expected = found.speed, found.forecast

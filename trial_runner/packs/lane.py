@@ -100,7 +100,7 @@ class Lane:
 
     def _layout(self) -> Hashable:
         deltas, heads = self.together.deltas.layout, self.together.heads.layout
-        return None if deltas is None or heads is None else (deltas, heads, self._trials[0].request.plan.batch_size)
+        return None if deltas is None or heads is None else (deltas, heads, self._trials[0].order.sizes_from(0))
 
     def refill(self, other: "Lane") -> None:
         """Take the slots of a lane of the same layout, which is not used any more."""

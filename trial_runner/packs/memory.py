@@ -89,7 +89,8 @@ def planned_memory(
         slots: The trials; they are used up.
         is_recorded: Whether the device records steps.
     """
-    order = _Longest(objective.lengths("train"), slots[0].request.plan.batch_size)
+    learned = objective.lengths("train")
+    order = _Longest(learned, slots[0].request.plan.examples_of(int(learned.max(initial=1))))
     lengths = objective.lengths("validation")
     with _counting(frozen) as counted:
         mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}

@@ -4,7 +4,7 @@ Shapes: `B` examples of a step.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class LengthBuckets:
 
     Attributes:
         members: Indices of each bucket's examples, from the shortest to the longest. The sizes differ by at most 1.
+        longest: Tokens of the longest example of each.
 
     Args:
         lengths: Of every example, in tokens.
@@ -48,6 +49,7 @@ class LengthBuckets:
             raise RequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {buckets}.")
         by_length = np.argsort(lengths, kind="stable").astype(np.int64)
         self.members = tuple(np.array_split(by_length, min(buckets, len(lengths))))
+        self.longest = tuple(int(lengths[some[-1]]) for some in self.members)
 
     def __len__(self) -> int:
         """Number of buckets."""
@@ -62,19 +64,19 @@ class ExampleOrder:
     examples of an endless stream, in which each epoch is a permutation drawn from the trial's seed.
 
     Args:
-        batch_size: B.
+        sizes: B of each bucket's turns, or one B for all.
 
     Raises:
-        RequestError: If the batch is empty.
+        RequestError: If a batch is empty.
     """
 
-    def __init__(self, buckets: LengthBuckets, seed: int, batch_size: int) -> None:
+    def __init__(self, buckets: LengthBuckets, seed: int, sizes: Sequence[int] | int) -> None:
         """Draw the order of the buckets."""
-        if not batch_size >= 1:
-            raise RequestError(f"batch size must be at least 1; got {batch_size}.")
+        self._sizes = (sizes,) * len(buckets) if isinstance(sizes, int) else tuple(sizes)
+        if len(self._sizes) != len(buckets) or not min(self._sizes) >= 1:
+            raise RequestError(f"batch sizes must be at least 1, one for each bucket; got {sizes}.")
         self._buckets = buckets
         self._seed = seed
-        self._batch_size = batch_size
         turns = np.random.default_rng(derived_seed(len(buckets), "buckets")).permutation(len(buckets))
         self._turns: list[int] = turns.tolist()
         self._epochs: dict[int, tuple[int, NDArray[np.int64]]] = {}
@@ -87,7 +89,16 @@ class ExampleOrder:
         """
         cycle, turn = divmod(step, len(self._buckets))
         bucket = self._turns[turn]
-        return np.concatenate(list(self._stream(bucket, cycle * self._batch_size, (cycle + 1) * self._batch_size)))
+        size = self._sizes[bucket]
+        return np.concatenate(list(self._stream(bucket, cycle * size, (cycle + 1) * size)))
+
+    def sizes_from(self, step: int) -> tuple[int, ...]:
+        """B of the steps from one on, for ever in turns; as short as can be, so that equal ones stay equal."""
+        sizes = [self._sizes[bucket] for bucket in self._turns]
+        if len(set(sizes)) == 1:
+            return (sizes[0],)
+        first = step % len(sizes)
+        return (*sizes[first:], *sizes[:first])
 
     def _stream(self, bucket: int, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
         """A part of a bucket's stream, epoch by epoch."""

@@ -221,7 +221,9 @@ class TrialPack:
         count = bucket_count(request.plan)
         if count not in self._buckets:
             self._buckets[count] = LengthBuckets(self._objective.lengths("train"), count)
-        return ExampleOrder(self._buckets[count], seed=request.seed, batch_size=request.plan.batch_size)
+        buckets = self._buckets[count]
+        sizes = [request.plan.examples_of(tokens) for tokens in buckets.longest]
+        return ExampleOrder(buckets, seed=request.seed, sizes=sizes)
 
     def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:
         """The lanes of the slots that train now; kept as they are while these are the same."""
@@ -249,20 +251,23 @@ class TrialPack:
         """Which slots are computed together.
 
         A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-        so they have one of their own; where a decoder's dropout counts their rows too, one for each length. On a CPU,
-        slots whose products are large already gain by sharing a pass only where they share their structures and are
-        about as wide, since all are computed as wide as the widest.
+        so they have one of their own; where a decoder's dropout counts their rows too, one for each length. Where
+        batches are bounded by tokens, slots whose buckets take other turns have batches of other sizes. On a CPU, slots
+        whose products are large already gain by sharing a pass only where they share their structures and are about as
+        wide, since all are computed as wide as the widest.
         """
-        alike: dict[tuple[int | None, int, int, Hashable], list[int]] = {}
+        alike: dict[tuple[int | None, int, tuple[int, ...], int, Hashable], list[int]] = {}
         for index, slot in slots.items():
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
             rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
-            widest = self._frozen.widest_bytes(plan.batch_size, self._longest_tokens)
+            examples = plan.examples_of(self._longest_tokens)
+            widest = self._frozen.widest_bytes(examples, self._longest_tokens)
             kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
-            alike.setdefault((alone, rows, plan.batch_size, kinds), []).append(index)
-        for (_, _, batch_size, _), members in alike.items():
-            widest = self._frozen.widest_bytes(batch_size, self._longest_tokens)
+            sizes = slot.order.sizes_from(slot.step)
+            alike.setdefault((alone, rows, sizes, examples, kinds), []).append(index)
+        for (_, _, _, examples, _), members in alike.items():
+            widest = self._frozen.widest_bytes(examples, self._longest_tokens)
             passes = -(-len(members) // min(self.most_together, max(1, CACHED_BYTES // max(1, widest))))
             size = -(-len(members) // passes)
             yield from (members[start : start + size] for start in range(0, len(members), size))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from trial_runner.errors import RequestError
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.requests import TrainingPlan
+from trial_runner.training import Training
 
 
 def lengths_of(examples: int) -> NDArray[np.int64]:
@@ -43,7 +44,7 @@ def test_buckets_without_examples_or_number_are_refused(examples: int, buckets: 
 
 
 def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(RequestError, match="batch size must be at least 1; got 0"):
+    with pytest.raises(RequestError, match="batch sizes must be at least 1, one for each bucket; got 0"):
         ExampleOrder(LengthBuckets(np.arange(4), 1), 1, 0)
 
 
@@ -151,3 +152,26 @@ def test_buckets_make_padding_small_for_a_pack_in_phase() -> None:
     real = float(lengths_of(2000).mean())
     assert mean_padded_tokens(8) < 1.6 * real
     assert mean_padded_tokens(1) > 3 * real
+
+
+def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_every_example() -> None:
+    lengths = lengths_of(60)
+    buckets = LengthBuckets(lengths, 4)
+    plan = Training(batch_size=9, batch_tokens=40)
+    sizes = [plan.examples_of(longest) for longest in buckets.longest]
+    assert sizes == [max(1, min(9, 40 // max(lengths[some]))) for some in buckets.members]
+    assert len(set(sizes)) > 1
+    order = ExampleOrder(buckets, 3, sizes)
+    seen: dict[int, list[int]] = {}
+    for step in range(4 * 15):
+        rows = order.examples(step)
+        bucket = bucket_of(buckets, rows)
+        assert len(rows) == order.sizes_from(step)[0] == sizes[bucket]
+        assert len(rows) * max(lengths[rows]) <= 40 or len(rows) == 1
+        seen.setdefault(bucket, []).extend(rows.tolist())
+    for bucket, rows in seen.items():
+        assert sorted(rows[:15]) == sorted(buckets.members[bucket].tolist()), "an epoch is a permutation"
+    assert order.sizes_from(1) == order.sizes_from(5) != order.sizes_from(2)
+    assert ExampleOrder(buckets, 3, 5).sizes_from(2) == (5,)
+    assert Training(batch_size=9).examples_of(1_000) == 9
+    assert Training(batch_size=9, batch_tokens=4).examples_of(1_000) == 1

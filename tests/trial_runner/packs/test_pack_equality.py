@@ -288,3 +288,15 @@ def test_trials_of_a_pack_have_learning_rates_and_plans_of_their_own(runner: Tor
     requests = requests_for(published(runner)[:SLOTS], steps=4)
     assert len({request.learning_rates for request in requests}) == SLOTS
     assert len({request.plan for request in requests}) == SLOTS
+
+
+def test_packs_whose_batches_are_bounded_by_tokens_equal_trials_alone(runner: TorchRunner) -> None:
+    lengths = runner._objective.lengths("train")
+    few = requests_for(published(runner, ("lora_qv", "prefix_tuning")), steps=9)
+    bound = int(1.5 * lengths.max())
+    bounded = [replace(one, plan=replace(one.plan, batch_size=6, batch_tokens=bound)) for one in few]
+    pack = runner.open_pack(1)
+    pack.admit(bounded[0])
+    sizes = {len(pack.trial(0).order.examples(step)) for step in range(8)}
+    assert len(sizes) > 1, "else nothing is bounded"
+    assert_packed_equals_alone(runner, bounded)
