@@ -4,6 +4,7 @@
     python benchmarks/discover.py --tasks 20 --arms factored --first-seed 90
     python benchmarks/discover.py --importance --trials 500 --tasks 6
     python benchmarks/discover.py --results FILE            continues what the file holds, and adds to it
+    python benchmarks/discover.py --results FILE --report   prints what it holds, and runs nothing
 
 The model of the intervals was chosen on seeds below 90.
 
@@ -23,6 +24,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -39,8 +41,9 @@ from search_space.space.space import SearchSpace
 from studies.queries.baselines import resized
 from studies.queries.discover import Knowledge, discovered
 from studies.queries.discover.between import Between
-from studies.queries.discover.contrasts import LEAST, Contrast, contrasts, pairs
+from studies.queries.discover.contrasts import LEAST, Contrast, Pairs, contrasts, pairs
 from studies.queries.discover.importance import Importance
+from studies.queries.discover.measure import Measure
 from studies.queries.discover.sobol import base, crossed, factors, together, total
 from studies.search.factored.genes import Genes
 
@@ -130,18 +133,27 @@ class Seen:
         return json.dumps(asdict(self)) + "\n"
 
 
-class Scores:
-    """True scores of genes; a configuration is solved once, whatever its rates."""
+class Asked:
+    """What is the same for all studies of a space: pairs that are compared, and configurations once they are sized."""
 
     def __init__(self) -> None:
+        self._pairs: list[tuple[Contrast, Pairs]] | None = None
         self._known: dict[Genes, Configuration] = {}
 
-    def of(self, knowledge: Knowledge, truth: PlantedTruth, genes: Sequence[Genes]) -> np.ndarray:
-        """In points; what is below the model's lowest score counts as it."""
+    def pairs(self, measure: Measure) -> list[tuple[Contrast, Pairs]]:
+        """Every contrast that has enough of them; draws of a space are the same in all of its studies."""
+        if self._pairs is None:
+            found = [(contrast, pairs(measure, contrast)) for contrast in contrasts(measure)]
+            self._pairs = [(contrast, some) for contrast, some in found if len(some) >= LEAST]
+        return self._pairs
+
+    def scores(self, knowledge: Knowledge, truth: PlantedTruth, genes: Sequence[Genes]) -> np.ndarray:
+        """True scores in points; what is below the model's lowest score counts as it."""
         lowest = POINTS * knowledge.lowest
         return np.array([max(truth.at(self._configuration(knowledge, one), _rates(one)), lowest) for one in genes])
 
     def _configuration(self, knowledge: Knowledge, genes: Genes) -> Configuration:
+        """Solved once, whatever the rates."""
         attention, ffn = (side and replace(side, rate=0.0) for side in (genes.attention, genes.ffn))
         key = replace(genes, attention=attention, ffn=ffn)
         known = self._known.get(key)
@@ -166,15 +178,12 @@ def studied(
     return Knowledge(space, run.history, metric="accuracy"), truth
 
 
-def checked(arm: str, knowledge: Knowledge, truth: PlantedTruth, scores: Scores) -> Iterator[Checked]:
+def checked(arm: str, knowledge: Knowledge, truth: PlantedTruth, asked: Asked) -> Iterator[Checked]:
     """Every contrast of a study."""
-    for contrast in contrasts(knowledge.measure):
-        some = pairs(knowledge.measure, contrast)
-        if len(some) < LEAST:
-            continue
+    for contrast, some in asked.pairs(knowledge.measure):
         having, lacking = ([knowledge.tuned(one) for one in group] for group in (some.having, some.lacking))
         effect = knowledge.effect(having, lacking)
-        differences = scores.of(knowledge, truth, having) - scores.of(knowledge, truth, lacking)
+        differences = asked.scores(knowledge, truth, having) - asked.scores(knowledge, truth, lacking)
         yield Checked(
             arm=arm,
             seed=truth.seed,
@@ -190,17 +199,17 @@ def _named(contrast: Contrast) -> str:
     return f"{contrast.side} {contrast.dimension}: {contrast.value} / {contrast.other}"
 
 
-def ranked(knowledge: Knowledge, truth: PlantedTruth, scores: Scores) -> float:
+def ranked(knowledge: Knowledge, truth: PlantedTruth, asked: Asked) -> float:
     """Spearman's correlation of the total shares with the true ones."""
     from scipy.stats import spearmanr
 
     some = base(knowledge.measure)
-    own = scores.of(knowledge, truth, some)[None]
+    own = asked.scores(knowledge, truth, some)[None]
     true = {
-        (factor.side, factor.dimension): float(total(own, scores.of(knowledge, truth, factor.changed)[None])[0])
+        (factor.side, factor.dimension): float(total(own, asked.scores(knowledge, truth, factor.changed)[None])[0])
         for factor in factors(knowledge.measure, some)
     }
-    groups = [scores.of(knowledge, truth, group)[None] for group in crossed(knowledge.measure, some)]
+    groups = [asked.scores(knowledge, truth, group)[None] for group in crossed(knowledge.measure, some)]
     (answer,) = discovered(knowledge, ["V1"])
     rows = [row for row in answer.rows if isinstance(row, Importance)]
     both = float(together(groups)[0])
@@ -257,7 +266,10 @@ def _arguments(words: list[str] | None = None) -> argparse.Namespace:
     )
     add("--importance", action="store_true", help="compare the ranks of V1 with the true shares instead")
     add("--results", type=Path, metavar="FILE", help="lines of JSON, one a study; those there are not run again")
+    add("--report", action="store_true", help="print what the file of results holds of these tasks; run nothing")
     arguments = parser.parse_args(words)
+    if arguments.report and arguments.results is None:
+        parser.error("--report needs --results FILE.")
     unknown = [arm for arm in arguments.arms if arm not in ARMS]
     if unknown or min(arguments.tasks, arguments.trials) < 1:
         parser.error(f"arms must be among {', '.join(ARMS)}, tasks and trials at least 1.")
@@ -271,12 +283,12 @@ def missed(knowledge: Knowledge) -> float:
     return POINTS * abs(sum(step.value.mean for step in between.steps) - between.difference.mean)
 
 
-def seen(arm: str, seed: int, trials: int, scores: Scores, space: SearchSpace, *, importance: bool) -> Seen:
+def seen(arm: str, seed: int, trials: int, asked: Asked, space: SearchSpace, *, importance: bool) -> Seen:
     """Run a study and ask it."""
     knowledge, truth = studied(arm, space, seed, trials)
     if importance:
-        return Seen(arm=arm, seed=seed, trials=trials, rank=ranked(knowledge, truth, scores))
-    contrasts = tuple(checked(arm, knowledge, truth, scores))
+        return Seen(arm=arm, seed=seed, trials=trials, rank=ranked(knowledge, truth, asked))
+    contrasts = tuple(checked(arm, knowledge, truth, asked))
     return Seen(arm=arm, seed=seed, trials=trials, contrasts=contrasts, gap=missed(knowledge))
 
 
@@ -287,35 +299,34 @@ def told(found: Sequence[Seen], trials: int) -> Iterator[str]:
         own = [one.rank for one in ranks if one.arm == arm and one.rank is not None]
         said = f"mean {fmean(own):.2f}, least {min(own):.2f}, {len(own)} tasks"
         yield f"{arm:<18}Spearman's correlation of total shares after {trials} trials: {said}"
-    asked = [one for one in found if one.contrasts]
-    if asked:
-        yield from table([contrast for one in asked for contrast in one.contrasts])
-        yield f"Shapley values miss the difference by at most {max(one.gap for one in asked):.1e} points."
+    compared = [one for one in found if one.contrasts]
+    if compared:
+        yield from table([contrast for one in compared for contrast in one.contrasts])
+        yield f"Shapley values miss the difference by at most {max(one.gap for one in compared):.1e} points."
 
 
 def main() -> None:
     arguments = _arguments()
-    space, scores = whole_space(), Scores()
+    space, asked = whole_space(), Asked()
     file: Path | None = arguments.results
     known = [Seen.of(line) for line in file.read_text().splitlines()] if file is not None and file.is_file() else []
     found = []
-    for seed in range(arguments.first_seed, arguments.first_seed + arguments.tasks):
-        for arm in arguments.arms:
-            before = [
-                one
-                for one in known
-                if (one.arm, one.seed, one.trials) == (arm, seed, arguments.trials)
-                and (one.rank is not None) == arguments.importance
-            ]
-            if before:
-                found += before
-                continue
-            new = seen(arm, seed, arguments.trials, scores, space, importance=arguments.importance)
-            print(f"seed {seed}: {arm}", file=sys.stderr, flush=True)
-            found.append(new)
-            if file is not None:
-                with file.open("a") as lines:
-                    lines.write(new.line())
+    for seed, arm in product(range(arguments.first_seed, arguments.first_seed + arguments.tasks), arguments.arms):
+        before = [
+            one
+            for one in known
+            if (one.arm, one.seed, one.trials) == (arm, seed, arguments.trials)
+            and (one.rank is not None) == arguments.importance
+        ]
+        found += before
+        if before or arguments.report:
+            continue
+        new = seen(arm, seed, arguments.trials, asked, space, importance=arguments.importance)
+        print(f"seed {seed}: {arm}", file=sys.stderr, flush=True)
+        found.append(new)
+        if file is not None:
+            with file.open("a") as lines:
+                lines.write(new.line())
     print(*told(found, arguments.trials), sep="\n")
 
 

@@ -44,6 +44,19 @@ def test_results_are_read_as_they_were_written_and_told_once(benchmark: Any) -> 
     assert line.endswith("after 20 trials: mean 0.75, least 0.70, 2 tasks")
 
 
+def test_a_report_runs_nothing(
+    benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.jsonl"
+    ranks = [benchmark.Seen(arm="factored", seed=seed, trials=20, rank=0.5 + seed / 10) for seed in range(4)]
+    file.write_text("".join(one.line() for one in ranks))
+    monkeypatch.setattr(benchmark, "seen", None)  # whoever runs a study fails
+    words = ["--report", "--results", str(file), "--importance", "--trials", "20", "--first-seed", "1", "--tasks", "2"]
+    monkeypatch.setattr("sys.argv", ["discover.py", *words])
+    benchmark.main()
+    assert capsys.readouterr().out.endswith("after 20 trials: mean 0.65, least 0.60, 2 tasks\n")
+
+
 def test_a_task_without_effects_has_none(benchmark: Any) -> None:
     space = whole_space()
     plain, without = benchmark.PlantedTruth(space, 5), benchmark.WithoutEffects(space, 5)
@@ -55,11 +68,11 @@ def test_a_task_without_effects_has_none(benchmark: Any) -> None:
 @pytest.mark.slow
 def test_intervals_hold_the_planted_truth(benchmark: Any) -> None:
     """Four tasks of 60 trials, 256 contrasts; the whole benchmark has 200 tasks."""
-    space, scores = whole_space(), benchmark.Scores()
+    space, asked = whole_space(), benchmark.Asked()
     found = []
     for seed in range(4):
         knowledge, truth = benchmark.studied("random + repairs", space, seed, 60)
-        found += list(benchmark.checked("random + repairs", knowledge, truth, scores))
+        found += list(benchmark.checked("random + repairs", knowledge, truth, asked))
     assert len(found) > 200
     assert 0.8 < sum(one.is_covered for one in found) / len(found) <= 1.0
     assert sum(one.is_resolved for one in found if one.is_null) <= 0.1 * sum(one.is_null for one in found)

@@ -36,9 +36,9 @@ RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
 REPLICATE = "replicate"
 """Origin of a trial that repeats another."""
 
-OPENING = 22
-"""First trials that hyper-parameters are fitted to. What a greedy search tries later is much alike: fitted to that, the
-model takes the rest of the space for as even, and its intervals are too short.
+OPENING = 40
+"""First trials that hyper-parameters are fitted to, and scores measured by. What a greedy search tries later is much
+alike: fitted to that, the model takes the rest of the space for as even, and its intervals are too short.
 """
 
 _JITTER = 1e-10
@@ -175,7 +175,7 @@ class Knowledge:
 
     @property
     def spread(self) -> float:
-        """Of the scores of trials at full length: the deviation that their median absolute deviation stands for."""
+        """Of the scores of the first trials at full length: what their median absolute deviation stands for."""
         return self._belief.scale.spread
 
     def points(self, asked: Sequence[Asked]) -> Points:

@@ -13,7 +13,7 @@ from studies.search.factored.hyperparameters import Hyperparameters
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.process import Process, Readings, fitted
-from studies.search.factored.standard import Scale, standardised
+from studies.search.factored.standard import Scale, Standardised, Units, standardised
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import View
 
@@ -27,6 +27,14 @@ def checkpoint(trials: int) -> int | None:
     while following <= trials:
         found, following = following, max(following + 1, round(following * CHECKPOINT_GROWTH))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """Hyper-parameters, and the units of the readings that they were fitted to."""
+
+    values: Hyperparameters
+    units: Units
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,8 @@ class Believer:
             viewer: Of the trials.
             trusts_papers: Whether configurations that the papers would bet on are expected to be better.
             places: Where the rates of some forms are expected to be best.
-            fits_to: How many of the first trials hyper-parameters are fitted to; None for as many as there are.
+            fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
+                is one of a spread, so what is heard later is measured by the same. None for as many as there are.
         """
         self._fits_to = fits_to
         self._trusts_papers = trusts_papers
@@ -91,7 +100,7 @@ class Believer:
         self._structures = Structures()
         self._views: dict[str, View] = {}
         self._listener = Listener()
-        self._fitted: tuple[int, bytes, Hyperparameters] | None = None
+        self._fitted: tuple[int, bytes, _Fit] | None = None
 
     def fingerprints(self, history: Sequence[Observation]) -> set[str]:
         """Of all trials of a history."""
@@ -115,10 +124,10 @@ class Believer:
     def belief(self, history: Sequence[Observation]) -> Belief:
         """The posterior given the readings of a history; trials without any are not asked about."""
         heard = self._listener.hear(history)
-        values = self._values(heard, history)
-        readings, scale = self._readings(heard, history)
-        process = Process(readings, self._structures, values)
-        return Belief(process, scale, np.unique(readings.trials), self.points)
+        fit = self._fit(heard, history)
+        readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else fit.units)
+        process = Process(readings, self._structures, fit.values)
+        return Belief(process, standard.full, np.unique(readings.trials), self.points)
 
     def with_pending(self, belief: Belief, pending: Sequence[Observation]) -> Belief:
         """The posterior if pending trials end at their posterior means: less is left to learn about them."""
@@ -132,21 +141,28 @@ class Believer:
         found = Points.of(views, self._structures, self._places)
         return found if self._trusts_papers else found.without_papers()
 
-    def _values(self, heard: Heard, history: Sequence[Observation]) -> Hyperparameters:
-        """Hyper-parameters fitted to what had been heard at the last checkpoint."""
+    def _fit(self, heard: Heard, history: Sequence[Observation]) -> _Fit:
+        """To what had been heard at the last checkpoint."""
         count = heard.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
-            return Hyperparameters.usual()
+            return _Fit(values=Hyperparameters.usual(), units=Units())
         early = heard.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
         if self._fitted is None or self._fitted[:2] != (at, key):
-            readings, _ = self._readings(early, history)
-            self._fitted = at, key, fitted(readings, self._structures)
+            readings, scores, losses = self._readings(early, history, Units())
+            units = Units(scores=scores.units, losses=losses.units)
+            self._fitted = at, key, _Fit(values=fitted(readings, self._structures), units=units)
         return self._fitted[2]
 
-    def _readings(self, heard: Heard, history: Sequence[Observation]) -> tuple[Readings, Scale]:
-        standard = standardised(heard.scores, heard.errors, heard.rungs)
+    def _readings(
+        self, heard: Heard, history: Sequence[Observation], units: Units
+    ) -> tuple[Readings, Standardised, Standardised]:
+        """What the process hears, and all scores and losses that are known without unit."""
+        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores)
+        known = np.flatnonzero(np.isfinite(heard.losses))
+        # negative, so that higher is better
+        losses = standardised(-heard.losses[known], np.zeros(len(known)), heard.rungs[known], units.losses)
         lossy = with_losses(heard, standard.scores)
         scored = thinned(heard, standard.scores, LARGEST - len(lossy))
         rows = np.concatenate([scored, lossy])
@@ -156,16 +172,8 @@ class Believer:
             points=points.taken(places),
             trials=heard.trials[rows],
             rungs=heard.rungs[rows],
-            scores=np.concatenate([standard.scores[scored], _standard_losses(heard)[lossy]]),
+            scores=np.concatenate([standard.scores[scored], losses.scores[np.searchsorted(known, lossy)]]),
             errors=np.concatenate([standard.errors[scored], np.zeros(len(lossy))]),
             are_losses=np.arange(len(rows)) >= len(scored),
         )
-        return readings, standard.full
-
-
-def _standard_losses(heard: Heard) -> Array:
-    """Losses without unit, negative so that higher is better; NaN where there is none."""
-    known = np.isfinite(heard.losses)
-    found = np.full(len(heard), np.nan)
-    found[known] = standardised(-heard.losses[known], np.zeros(known.sum()), heard.rungs[known]).scores
-    return found
+        return readings, standard, losses

@@ -1,7 +1,7 @@
 """Scores in units of each rung's spread about its median, so that rungs and tasks can be compared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,19 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """Spreads that are known beforehand, by rung; a rung that is not among them has that of its own readings.
+
+    Attributes:
+        scores: Of scores.
+        losses: Of losses.
+    """
+
+    scores: Mapping[float, float] = field(default_factory=dict)
+    losses: Mapping[float, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standardised:
     """Readings without unit.
 
@@ -49,11 +62,24 @@ class Standardised:
         """Of scores at full length, or else of the last rung that was reached."""
         return self.scales[max(self.scales)] if self.scales else Scale(0.0, 1.0)
 
+    @property
+    def units(self) -> dict[float, float]:
+        """The spread of every rung."""
+        return {rung: scale.spread for rung, scale in self.scales.items()}
 
-def standardised(scores: Array, errors: Array, rungs: Array) -> Standardised:
+
+def standardised(
+    scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None
+) -> Standardised:
     """Standardise the readings of every rung.
 
     A rung with fewer than four takes the spread of the one with most; no spread is below the noise.
+
+    Args:
+        scores: (N,).
+        errors: Standard errors, 0 where they are not known, (N,).
+        rungs: (N,).
+        units: Spreads of rungs that are known beforehand.
     """
     if not len(scores):
         return Standardised(scores=scores, errors=errors, scales={})
@@ -63,7 +89,8 @@ def standardised(scores: Array, errors: Array, rungs: Array) -> Standardised:
     for rung, size in zip(kinds, sizes, strict=True):
         here = rungs == rung
         known = here if size >= _LEAST else rungs == most
-        scale = Scale(float(np.median(scores[here])), _spread(scores[known], errors[known]))
+        spread = (units or {}).get(float(rung)) or _spread(scores[known], errors[known])
+        scale = Scale(float(np.median(scores[here])), spread)
         scales[float(rung)] = scale
         shown[here] = np.maximum((scores[here] - scale.middle) / scale.spread, LOWEST)
         noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR)

@@ -90,6 +90,15 @@ def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
     np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
 
 
+def test_a_spread_that_is_known_is_the_unit_of_its_rung_alone():
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    rungs = np.array([-1.0] * 5 + [0.0] * 5)
+    found = standardised(scores, np.full(10, 0.01), rungs, {0.0: 0.5})
+    assert found.units == pytest.approx({-1.0: 0.14826, 0.0: 0.5})
+    np.testing.assert_allclose(found.scores[5:], (scores[5:] - 0.8) / 0.5, rtol=1e-12)
+    np.testing.assert_allclose(found.errors[5:], 0.01 / 0.5, rtol=1e-12)
+
+
 def test_a_collapsed_trial_is_no_worse_than_the_lowest():
     scores = np.array([0.4, 0.41, 0.42, 0.43, -50.0])
     assert standardised(scores, np.zeros(5), np.zeros(5)).scores.min() == LOWEST
@@ -114,6 +123,36 @@ def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome,
     np.testing.assert_array_equal(later, at_sixteen)
     sooner = [replace(trials[20], readings=(replace(trials[20].readings[0], time=-1.0, score=0.9),)), *trials[:20]]
     assert not np.array_equal(Believer(genome).belief(sooner).process.values.logarithms, at_sixteen)
+
+
+def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):
+    def near(one, by):
+        readings = tuple(
+            replace(
+                reading,
+                score=0.45 + by * (reading.score - 0.45),
+                standard_error=1e-4,
+                loss=0.55 + by * (0.45 - reading.score),
+            )
+            for reading in one.readings
+        )
+        return replace(one, readings=readings)
+
+    trials = history(30)
+    early = [near(one, 1.0) for one in trials[:16]]
+    late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
+    first = Believer(genome, fits_to=16).belief(early)
+    # until the sixteenth trial was heard of, its own later reading aside
+    alone = Listener().hear(early).until(16)
+    spreads = standardised(alone.scores, alone.errors, alone.rungs).units
+    for told in (early, [*early, *late]):
+        found = Believer(genome, fits_to=16).belief(told)
+        assert found.scale.spread == spreads[0.0]
+        np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
+    usual = Believer(genome).belief([*early, *late])
+    assert usual.scale.spread < 0.9 * spreads[0.0]
+    here, there = (one.process._readings for one in (found, usual))
+    assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
 
 
 def test_the_last_losses_of_the_best_trials_are_heard(history):
