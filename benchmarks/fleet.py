@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
 sys.path.insert(0, str(ROOT / "tests"))
 
+import numpy as np  # noqa: E402
+
 import studies.keeping.keeper as keeper_module  # noqa: E402
 import studies.keeping.listening as listening_module  # noqa: E402
 from search_space.backbones import shape_of  # noqa: E402
@@ -43,12 +45,15 @@ from studies.launching import new_study, plan_of  # noqa: E402
 from studies.specification import specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import ArtefactRecord  # noqa: E402
+from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
 
 TRIALS = 1_000_000
 STEPS = 8
-BEAT_SECONDS = 1.0
+BEAT_SECONDS, BEAT_SHARE, LONGEST_SILENCE_SECONDS = 1.0, 0.02, 10.0
+PAUSE_SECONDS = 0.02
 JITTER = 0.1
+EXAMPLES = 400
 AIM_IDLE = 0.02
 
 
@@ -94,7 +99,16 @@ class Worker:
             file = ArtefactRecord(
                 trial=request.trial, kind=kind, step=step, path=str(path), sha256="0" * 64, size_bytes=1_000_000
             )
-            found.append(Report(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
+            losses = np.random.default_rng(request.seed % 2**32).exponential(1.5 - score, EXAMPLES)
+            found.append(
+                Report(
+                    trial=request.trial,
+                    attempt=request.attempt,
+                    reading=reading,
+                    artefact=file,
+                    examples=ExampleLosses.of(losses, losses < score),
+                )
+            )
         return found
 
     def hear(self, answer: Answer) -> None:
@@ -149,6 +163,7 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
     while calls[0][0] < until:
         if time.monotonic() > stop_at:
             return tally, False
+        free_at = prepared(keeper, clock, free_at, until=calls[0][0], by_processor=fleet.by_processor, tally=tally)
         arrived, _, what, worker = heapq.heappop(calls)
         clock.now = max(arrived, free_at)
         reports = worker.reports(plan.artefacts) if what == "exchange" else []
@@ -177,8 +192,27 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
             heapq.heappush(calls, (free_at, next(order), "exchange", worker))
             heapq.heappush(calls, (free_at + BEAT_SECONDS, next(order), "beat", worker))
         else:
-            heapq.heappush(calls, (free_at + BEAT_SECONDS, next(order), "beat", worker))
+            pause = min(max(BEAT_SECONDS, (free_at - arrived) / BEAT_SHARE), LONGEST_SILENCE_SECONDS)
+            heapq.heappush(calls, (free_at + pause, next(order), "beat", worker))
     return tally, True
+
+
+def prepared(
+    keeper: StudyKeeper, clock: SimulatedTime, free_at: float, *, until: float, by_processor: bool, tally: "Tally"
+) -> float:
+    """Let the keeper propose ahead of need while nobody calls; when it is free."""
+    while free_at < until:
+        clock.now = free_at
+        began, began_processor = time.perf_counter(), time.process_time()
+        is_one = keeper.prepare()
+        processor = time.process_time() - began_processor
+        took = processor if by_processor else time.perf_counter() - began
+        if tally.passed:
+            tally.busy, tally.processor = tally.busy + took, tally.processor + processor
+        if not is_one:
+            return free_at
+        free_at += took + PAUSE_SECONDS
+    return free_at
 
 
 @contextmanager
@@ -201,7 +235,7 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
     space = SearchSpace(shape=shape, budget=specification.parameter_budget().parameters(shape))
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(specification, shape))
-    plan = plan_of(specification, study, space, storage_url=url, labels=2, examples=1000)
+    plan = plan_of(specification, study, space, storage_url=url, labels=2, examples=EXAMPLES)
     for module in (keeper_module, listening_module):
         module.time = clock  # type: ignore[attr-defined]
     keeper = StudyKeeper(plan)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -23,6 +24,9 @@ PULSE = "pulse"
 
 FILES = "files"
 """Files of workers that do not see the study's folder are taken and given beside all other calls."""
+
+_AGAIN_SECONDS, _NOTHING_SECONDS = 0.02, 0.5
+"""Between two trials that are proposed ahead of need, for calls that wait; and until it is looked again for need."""
 
 _PATIENCE_SECONDS = 60.0
 _LONGEST_CALL_SECONDS = 600.0
@@ -112,6 +116,7 @@ class KeeperActor:
             keeper = open_keeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
             if isinstance(keeper, StudyKeeper):
                 Beside(Answering(keeper, self._plan.storage_url), keeper.halt).start()
+                Beside(partial(_prepare, keeper), keeper.halt).start()
             return keeper
         except StudiesError as error:
             self._error = error
@@ -119,6 +124,11 @@ class KeeperActor:
 
     def _tell(self, text: str) -> None:
         self._waits_for = text
+
+
+def _prepare(keeper: "StudyKeeper") -> float:
+    """Propose ahead of need; seconds until it is tried again."""
+    return _AGAIN_SECONDS if keeper.prepare() else _NOTHING_SECONDS
 
 
 def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience") -> None:

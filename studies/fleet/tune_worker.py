@@ -24,6 +24,10 @@ from trial_runner.requests import PackRunner, TrainingPlan
 
 _STEP_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
+_BEATS_PER_LEASE = 6
+_HEARTBEAT_SHARE = 0.02
+"""Of its time a worker's heart waits for the keeper at most, so that a busy one hears large fleets less often."""
+
 _BEATS_PER_MEETING = 10
 
 
@@ -71,7 +75,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         """Join the keeper under a new incarnation of this place, then load what is needed."""
         self._worker: PackWorker | None = None
         self._began_at = time.monotonic()
-        self._stuck_seconds = plan.stuck_seconds
+        self._stuck_seconds, self._lease_seconds = plan.stuck_seconds, plan.lease_seconds
         self._is_leaving = threading.Event()
         self._is_closed = threading.Event()
         self._name = f"{config['place']}/{uuid.uuid4().hex[:8]}"
@@ -132,8 +136,9 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
         Of a worker that hangs nothing is heard, so that it is replaced.
         """
+        pause = _HEARTBEAT_SECONDS
         for beat in count():
-            if self._is_closed.wait(_HEARTBEAT_SECONDS):
+            if self._is_closed.wait(pause):
                 return
             moved_at = self._began_at if self._worker is None else self._worker.moved_at
             if time.monotonic() - moved_at > self._stuck_seconds:
@@ -141,8 +146,11 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             try:
                 if beat % _BEATS_PER_MEETING == 0:  # the keeper may be another by now
                     self._keeper.meet(self._name)
+                began_at = time.monotonic()
                 if self._keeper.heartbeat(self._name):
                     self._is_leaving.set()
+                waited = (time.monotonic() - began_at) / _HEARTBEAT_SHARE
+                pause = max(_HEARTBEAT_SECONDS, min(waited, self._lease_seconds / _BEATS_PER_LEASE))
             except StudiesError:
                 self._is_leaving.set()
                 return

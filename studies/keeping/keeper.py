@@ -39,12 +39,17 @@ from studies.store.records import (
     NewTrial,
     Outcome,
     ReadingRecord,
+    Settlement,
     StudyRecord,
     TrialRecord,
     TrialState,
 )
+from studies.store.settling import Entry
 from trial_runner.requests import Reading
 from trial_runner.tasks.metrics.classes import ACCURACY
+
+AHEAD_PER = 16
+"""One trial is proposed ahead of need for so many that run: it knows little less than those that are proposed later."""
 
 MAX_CRASHES = 5
 """A launch ends after so many crashes of workers in a row without a reading, or losses of workers that load."""
@@ -161,13 +166,30 @@ class StudyKeeper:
             self._hear(worker)
             self._roster.begin(worker)
             self._unbegun = 0
-            verdicts = tuple(self._settle(worker, report) for report in reports)
+            verdicts = self._settle(worker, reports)
             is_dismissed = self._is_dismissed(worker)
             # the slot of a failed trial is among the free ones already
             failed = {report.trial for report in reports if report.failure is not None}
             freed = {verdict.trial for verdict in verdicts if verdict.decision is not Decision.GO_ON} - failed
             leases = () if is_dismissed else tuple(self._lend(worker, free_slots + len(freed)))
             return Answer(verdicts=verdicts, leases=leases, is_over=is_dismissed or self._is_done())
+
+    def prepare(self) -> bool:
+        """Propose a trial that waits for a worker, so that no worker waits for it; False if it is not the time.
+
+        It is recorded at once and proposed from what is known then, so it need not be taken back, whatever is reported
+        until it is lent, and a takeover finds it.
+        """
+        with self._serving():
+            waiting = len(self._roster.queued())
+            if self._drained or waiting >= (len(self._roster.trials) - waiting) // AHEAD_PER:
+                return False
+            new = self._upcoming.take(1, before=self._roster.trials)
+            for trial in new:
+                self._ledger.add_trials(self._study.id, self._epoch, [trial])
+                self._roster.trials[trial.number] = OpenTrial(trial=trial, attempt=0)
+                self._move(None, TrialState.QUEUED)
+            return bool(new)
 
     def heartbeat(self, worker: str) -> bool:
         """Renew the worker's leases; True when it should lay its trials aside and leave."""
@@ -188,8 +210,7 @@ class StudyKeeper:
     def leave(self, worker: str, reports: Sequence[Report]) -> None:
         """Hand in the last snapshots; every trial of the worker goes back in the queue."""
         with self._serving():
-            for report in reports:
-                self._settle(worker, report)
+            self._settle(worker, reports)
             held = self._roster.held_by(worker)
             if held:
                 self._ledger.release(self._study.id, self._epoch, worker, LAID_ASIDE)
@@ -395,7 +416,9 @@ class StudyKeeper:
         for open_trial in to_blame:
             open_trial.losses += 1
             if open_trial.losses >= MAX_LOSSES:
-                self._end(open_trial, failure(open_trial.losses, why), ())
+                entry = _entry(open_trial, outcome=failure(open_trial.losses, why))
+                (settlement,) = self._ledger.settle_all(self._study.id, self._epoch, [entry])
+                self._take_in(open_trial, entry, settlement)
         held = self._roster.held_by(worker)
         if held:
             self._ledger.release(self._study.id, self._epoch, worker, why)
@@ -411,12 +434,31 @@ class StudyKeeper:
             self._counts[before] -= 1
         self._counts[after] += 1
 
-    def _settle(self, worker: str, report: Report) -> Verdict:
-        """Record a report and decide on its trial."""
-        open_trial = self._roster.held(report.trial, report.attempt, worker)
-        if open_trial is None:
-            self._delete_unnamed(report)
-            return Verdict(trial=report.trial, attempt=report.attempt, decision=Decision.ABANDON)
+    def _settle(self, worker: str, reports: Sequence[Report]) -> tuple[Verdict, ...]:
+        """Decide on the trials of reports, and record all of it in one transaction."""
+        told: list[tuple[Report, OpenTrial | None, Entry | None]] = []
+        ended: set[int] = set()
+        for report in reports:
+            held = None if report.trial in ended else self._roster.held(report.trial, report.attempt, worker)
+            entry = None if held is None else self._entry(held, report)
+            if entry is not None and entry.outcome is not None:
+                ended.add(report.trial)
+            told.append((report, held, entry))
+        entries = [entry for _, _, entry in told if entry is not None]
+        settlements = iter(self._ledger.settle_all(self._study.id, self._epoch, entries) if entries else ())
+        verdicts: list[Verdict] = []
+        for report, held, entry in told:
+            decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
+            if held is None:
+                decision = Decision.ABANDON
+                self._delete_unnamed(report)
+            elif entry is not None:
+                self._take_in(held, entry, next(settlements))
+            verdicts.append(Verdict(trial=report.trial, attempt=report.attempt, decision=decision))
+        return tuple(verdicts)
+
+    def _entry(self, open_trial: OpenTrial, report: Report) -> Entry | None:
+        """What is recorded of a report, with how it ends its trial; None if nothing is."""
         reading, outcome = report.reading, None
         if report.failure is not None:
             outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
@@ -429,12 +471,9 @@ class StudyKeeper:
         if reading is not None and is_sound:
             rung = self._plan.rungs.rung_at(reading.step)
             readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
-        if outcome is not None:
-            self._end(open_trial, outcome, readings, report)
-        elif readings or report.artefact is not None:
-            self._write(open_trial, readings, report, None)
-        decision = Decision.GO_ON if outcome is None else Decision.STOP
-        return Verdict(trial=report.trial, attempt=report.attempt, decision=decision)
+        if outcome is None and not readings and report.artefact is None:
+            return None
+        return _entry(open_trial, readings, report, outcome)
 
     def _outcome(self, open_trial: OpenTrial, reading: Reading) -> Outcome | None:
         """How a reading ends a trial; None when it goes on."""
@@ -456,44 +495,21 @@ class StudyKeeper:
         """What of a trial is to be small; 0 where only the score counts."""
         return 0.0 if self._plan.goal is None else self._plan.goal.size(trial)
 
-    def _write(
-        self,
-        open_trial: OpenTrial,
-        readings: Sequence[ReadingRecord],
-        report: Report | None,
-        outcome: Outcome | None,
-    ) -> None:
-        number = open_trial.trial.number
-        settlement = self._ledger.settle(
-            self._study.id,
-            self._epoch,
-            number,
-            open_trial.attempt,
-            readings=readings,
-            examples=() if report is None or not readings else report.example_records,
-            artefact=None if report is None else report.artefact,
-            outcome=outcome,
-        )
+    def _take_in(self, open_trial: OpenTrial, entry: Entry, settlement: Settlement) -> None:
+        """Know what was recorded of a trial."""
+        number, outcome = entry.number, entry.outcome
         if not settlement.accepted:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
         self._tell_refused(delete_own_files(self._study, settlement.dropped_paths))
-        for reading in readings:
+        for reading in entry.readings:
             self.proposer.report(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # what was measured before is no progress
                 open_trial.losses = self._crashes = 0
             self._pace.hear(time.monotonic(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
             open_trial.is_by_loss = is_by_loss([reading])
-
-    def _end(
-        self,
-        open_trial: OpenTrial,
-        outcome: Outcome,
-        readings: Sequence[ReadingRecord],
-        report: Report | None = None,
-    ) -> None:
-        self._write(open_trial, readings, report, outcome)
-        number = open_trial.trial.number
+        if outcome is None:
+            return
         del self._roster.trials[number]
         self._move(TrialState.RUNNING, outcome.state)
         size = None if self._plan.goal is None else self._size(open_trial.trial)
@@ -513,8 +529,7 @@ class StudyKeeper:
         to_propose = max(0, self._plan.target_trials - self.proposer.next_number)
         slots = min(slots, self._roster.share(len(self._roster.queued()) + to_propose))
         queued = self._roster.to_lend(worker, slots)
-        for number in queued:
-            yield self._lend_again(worker, self._roster.trials[number])
+        yield from self._lend_again(worker, queued)
         if any(self._roster.trials[number].is_suspect for number in queued):
             return
         new = self._upcoming.take(slots - len(queued), before=self._roster.trials)
@@ -528,15 +543,35 @@ class StudyKeeper:
             self._move(None, TrialState.RUNNING)
             yield self._lease(trial, 1)
 
-    def _lend_again(self, worker: str, open_trial: OpenTrial) -> Lease:
-        number = open_trial.trial.number
+    def _lend_again(self, worker: str, numbers: Sequence[int]) -> Iterator[Lease]:
+        if not numbers:
+            return
         self._pace.begin(time.monotonic())
-        attempt = self._ledger.lease(self._study.id, self._epoch, number, worker, self._plan.lease_seconds)
-        if attempt is None:
-            raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
-        open_trial.attempt, open_trial.worker = attempt.attempt, worker
-        self._move(TrialState.QUEUED, TrialState.RUNNING)
-        return self._lease(open_trial.trial, attempt.attempt)
+        seconds = self._plan.lease_seconds
+        attempts = self._ledger.lease_all(self._study.id, self._epoch, numbers, worker, seconds)
+        for number, attempt in zip(numbers, attempts, strict=True):
+            if attempt is None:
+                raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
+            open_trial = self._roster.trials[number]
+            open_trial.attempt, open_trial.worker = attempt.attempt, worker
+            self._move(TrialState.QUEUED, TrialState.RUNNING)
+            yield self._lease(open_trial.trial, attempt.attempt)
 
     def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
         return lease_of(self._ledger, self._study, trial, attempt=attempt, plan=self._plan.training)
+
+
+def _entry(
+    open_trial: OpenTrial,
+    readings: Sequence[ReadingRecord] = (),
+    report: Report | None = None,
+    outcome: Outcome | None = None,
+) -> Entry:
+    return Entry(
+        number=open_trial.trial.number,
+        attempt=open_trial.attempt,
+        readings=readings,
+        examples=() if report is None or not readings else report.example_records,
+        artefact=None if report is None else report.artefact,
+        outcome=outcome,
+    )

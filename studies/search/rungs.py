@@ -33,7 +33,7 @@ from typing import NamedTuple, Protocol
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
 from studies.search.collapse import Learned, collapse
-from studies.search.evidence import Evidence, loss_evidence
+from studies.search.rung_losses import RungLosses
 from studies.store.records import ExampleCounts
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.seeds import derived_seed
@@ -209,7 +209,7 @@ class RungBoard:
         self._ranked: list[list[_Place]] = [[] for _ in plan.steps]
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
-        self._examples: dict[tuple[int, int], ExampleLosses] = {}
+        self._losses = [RungLosses() for _ in plan.steps]
         self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
         self._sizes: dict[int, float] = {}
         for reading in readings:
@@ -241,7 +241,7 @@ class RungBoard:
         """Take in what a reading measured example by example, if the rule asks for it."""
         rung = self._rung_of_step.get(step)
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
-            self._examples.setdefault((rung, trial), examples)
+            self._losses[rung].add(trial, examples)
 
     def verdict(self, reading: RecordedScore) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already."""
@@ -282,13 +282,13 @@ class RungBoard:
         if len(others) < FEWEST or self.plan.reduction == 1:
             return None
         error = self._errors([*(score for score, _ in others), reading.score])
+        paired = self._losses[rung].better([trial for _, trial in others], reading.trial, by=Z_PAIRED)
         better = 0
         for score, trial in others:
-            paired = self._paired(rung, trial, reading.trial)
-            if paired is None:
-                better += score - reading.score > self.plan.margin * math.hypot(error(reading.score), error(score))
+            if trial in paired:
+                better += score >= reading.score and paired[trial]
             else:
-                better += score >= reading.score and paired.mean > Z_PAIRED * paired.standard_error
+                better += score - reading.score > self.plan.margin * math.hypot(error(reading.score), error(score))
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
@@ -297,11 +297,6 @@ class RungBoard:
         """The readings at a rung of trials that are no larger than one, its own included, best first."""
         size = self._sizes[trial]
         return [place for place in self._ranked[rung] if self._sizes[place.trial] <= size]
-
-    def _paired(self, rung: int, first: int, second: int) -> Evidence | None:
-        """How much lower a trial's loss is than another's at a rung, paired; None where that is not known."""
-        one, other = (self._examples.get((rung, trial)) for trial in (first, second))
-        return None if one is None or other is None else loss_evidence(one, other)
 
     def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
         """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""

@@ -39,6 +39,7 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.settling import Entry
 
 T = TypeVar("T")
 
@@ -337,10 +338,18 @@ class Ledger(AbstractContextManager["Ledger"]):
         self, study_id: int, epoch: int, number: int, worker: str, lease_seconds: float = LEASE_SECONDS
     ) -> AttemptRecord | None:
         """Give a queued trial to a worker as its next attempt; None, and nothing written, if it is not queued."""
+        return self.lease_all(study_id, epoch, [number], worker, lease_seconds)[0]
 
-        def work(link: Connection, in_doubt: AttemptRecord | None) -> AttemptRecord | None:
+    def lease_all(
+        self, study_id: int, epoch: int, numbers: Sequence[int], worker: str, lease_seconds: float = LEASE_SECONDS
+    ) -> list[AttemptRecord | None]:
+        """Give queued trials to a worker in one transaction; see `lease`."""
+
+        def work(link: Connection, in_doubt: list[AttemptRecord | None] | None) -> list[AttemptRecord | None]:
             keeping.check_epoch(link, study_id, epoch)
-            return leases.lease(link, study_id, number, worker, lease_seconds) or in_doubt
+            before = in_doubt or [None] * len(numbers)
+            given = (leases.lease(link, study_id, number, worker, lease_seconds) for number in numbers)
+            return [new or earlier for new, earlier in zip(given, before, strict=True)]
 
         return self._database.write(work)
 
@@ -379,13 +388,21 @@ class Ledger(AbstractContextManager["Ledger"]):
         Returns:
             Whether it was accepted: False when the attempt does not run any more (late, or told before).
         """
-        entry = settling.Entry(
+        entry = Entry(
             number=number, attempt=attempt, readings=readings, examples=examples, artefact=artefact, outcome=outcome
         )
+        return self.settle_all(study_id, epoch, [entry])[0]
 
-        def work(link: Connection, in_doubt: Settlement | None) -> Settlement:
+    def settle_all(self, study_id: int, epoch: int, entries: Sequence[Entry]) -> list[Settlement]:
+        """Record what several attempts report, in one transaction: all of it or nothing; see `settle`."""
+
+        def work(link: Connection, in_doubt: list[Settlement] | None) -> list[Settlement]:
             keeping.check_epoch(link, study_id, epoch)
-            return settling.settle(link, study_id, entry, in_doubt, home=self.home)
+            before: Sequence[Settlement | None] = in_doubt or [None] * len(entries)
+            return [
+                settling.settle(link, study_id, entry, earlier, home=self.home)
+                for entry, earlier in zip(entries, before, strict=True)
+            ]
 
         return self._database.write(work)
 

@@ -41,7 +41,7 @@ def trainable(pulse: Pulse) -> Any:
     """A worker that has begun just now, and is stuck after 100 s."""
     one: Any = object.__new__(PackTrainable)
     one._name, one._keeper = "w/1", pulse
-    one._stuck_seconds, one._began_at = 100.0, time.monotonic()
+    one._stuck_seconds, one._lease_seconds, one._began_at = 100.0, 60.0, time.monotonic()
     one._worker = SimpleNamespace(moved_at=time.monotonic(), work=lambda seconds: True)
     one._is_leaving = threading.Event()
     return one
@@ -75,6 +75,24 @@ def test_nothing_is_heard_of_a_worker_that_is_stuck_until_it_gets_on(trainable, 
     beat(trainable, [fine, stuck, lambda: (look(), stuck()), lambda: (look(), fine()), look])
     assert heard == [1, 1, 2]
     assert pulse.beats == 3
+
+
+@pytest.mark.parametrize(
+    ("answers_in", "pauses"),
+    [(0.001, [1.0, 1.0, 1.0]), (0.1, [1.0, 5.0, 5.0]), (3.0, [1.0, 10.0, 10.0])],
+)
+def test_a_busy_keeper_hears_it_less_often_but_six_times_in_a_lease(trainable, pulse, monkeypatch, answers_in, pauses):
+    now, asked, real = [time.monotonic()], [], pulse.heartbeat
+
+    def answer(worker):
+        now[0] += answers_in
+        return real(worker)
+
+    monkeypatch.setattr(tune_worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(pulse, "heartbeat", answer)
+    trainable._is_closed = SimpleNamespace(wait=lambda seconds: asked.append(seconds) or len(asked) > 2)
+    trainable._beat()
+    assert asked == pytest.approx(pauses)
 
 
 def test_a_keeper_that_was_restarted_meets_it_again_though_not_at_every_beat(trainable, pulse):

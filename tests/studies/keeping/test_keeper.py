@@ -13,12 +13,13 @@ import pytest
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
-from studies.keeping.keeper import MAX_CRASHES, StudyKeeper
+from studies.keeping.keeper import AHEAD_PER, MAX_CRASHES, StudyKeeper
 from studies.keeping.losses import MAX_LOSSES
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
+from studies.store.database import Database
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import ArtefactRecord, EventKind, TrialState
@@ -122,6 +123,50 @@ def test_the_slot_of_a_failed_trial_is_not_counted_twice(new_plan, keep):
     first = take(keeper, 1)[0]
     failure = Report(trial=0, attempt=first.request.attempt, failure="the loss is nan at step 2")
     assert len(keeper.exchange("w/1", [failure], 1).leases) == 1
+
+
+def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(new_plan, keep, monkeypatch):
+    plan = new_plan()
+    keeper = keep(plan)
+    first, second, third = take(keeper, 3)
+    writes, real = [], Database.write
+    monkeypatch.setattr(Database, "write", lambda self, work: writes.append(work) or real(self, work))
+    assert tell(keeper, report(first, 4, 0.5), report(second, 4, 0.6)) == [Decision.GO_ON] * 2
+    assert len(writes) == 1
+    monkeypatch.undo()
+    unknown = ArtefactRecord(trial=third.request.trial, kind="?", step=8, path="", sha256="0" * 64, size_bytes=1)
+    with pytest.raises(StudiesError):
+        tell(keeper, report(first, 8, 0.5), report(third, 8, 0.5, unknown))
+    ledger, key = key_of(plan)
+    with ledger:
+        assert [(one.trial, one.step) for one in ledger.readings(key)] == [(0, 4), (1, 4)]
+
+
+def test_what_is_reported_of_a_trial_that_has_just_ended_is_abandoned(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    (lease,) = take(keeper, 1)
+    again = Report(trial=lease.request.trial, attempt=lease.request.attempt)
+    assert tell(keeper, report(lease, plan.training.steps, 0.5), again) == [Decision.STOP, Decision.ABANDON]
+    assert broken(plan, keeper) == []
+
+
+def test_trials_are_proposed_ahead_of_need_where_many_run_and_wait_in_the_ledger(new_plan, keep, storage_url):
+    plan = new_plan(storage_url, target_trials=90)
+    keeper = keep(plan)
+    take(keeper, AHEAD_PER - 1)
+    assert not keeper.prepare()
+    take(keeper, AHEAD_PER + 1, worker="other/1")
+    assert [keeper.prepare() for _ in range(3)] == [True, True, False]
+    assert states(plan) == ["running"] * 2 * AHEAD_PER + ["queued"] * 2
+    assert broken(plan, keeper) == []
+    again = keep(plan)  # a takeover queues all
+    assert not again.prepare()
+    numbers = [one.request.trial for one in take(again, 2 * AHEAD_PER + 3)]
+    assert numbers == list(range(2 * AHEAD_PER + 3))
+    assert broken(plan, again) == []
+    again.drain("enough")
+    assert not again.prepare()
 
 
 def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage_url):
@@ -433,7 +478,7 @@ def test_an_error_of_the_ledger_halts_the_keeper(new_plan, keep, monkeypatch):
     def locked(*args: object, **named: object) -> None:
         raise StudiesError("the database is locked by another process.")
 
-    monkeypatch.setattr(Ledger, "settle", locked)
+    monkeypatch.setattr(Ledger, "settle_all", locked)
     with pytest.raises(StudiesError, match="locked"):
         tell(keeper, report(lease, 4, 0.5))
     monkeypatch.undo()

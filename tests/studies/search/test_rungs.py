@@ -307,7 +307,7 @@ def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
 def test_by_ranks_examples_are_not_remembered() -> None:
     board = RungBoard(RungPlan(steps=(25,), reduction=2))
     board.remember(0, 25, measured(3))
-    assert board._examples == {}
+    assert len(board._losses[0]) == 0
 
 
 SURE = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=500)

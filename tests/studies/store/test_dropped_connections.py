@@ -10,6 +10,7 @@ from studies.errors import FencedError, StorageError
 from studies.store import database
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
+from studies.store.settling import Entry
 
 pytestmark = pytest.mark.postgres
 
@@ -58,11 +59,11 @@ def test_trials_are_added_once(kept, values, drop_next_commit):
 
 
 def test_a_lease_is_given_once(kept, values, drop_next_commit):
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)])
     drop_next_commit()
-    lease = kept.ledger.lease(kept.id, kept.epoch, 0, "w")
-    assert lease is not None
-    assert kept.ledger.attempts(kept.id) == [lease]
+    given = kept.ledger.lease_all(kept.id, kept.epoch, [1, 0], "w")
+    assert None not in given
+    assert kept.ledger.attempts(kept.id) == given[::-1]
 
 
 def test_leases_are_taken_back_once_and_told(kept, values, drop_next_commit):
@@ -83,6 +84,21 @@ def test_an_end_is_accepted_once(kept, values, drop_next_commit):
     assert kept.ledger.readings(kept.id) == [reading]
     assert kept.ledger.trial(kept.id, 0).state is TrialState.COMPLETE
     assert not kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete)
+
+
+def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_commit):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
+    drop_next_commit()
+    readings = [values.reading(number, 10, score=0.75) for number in range(2)]
+    entries = [
+        Entry(number=0, attempt=1, readings=readings[:1], artefact=None, outcome=values.complete),
+        Entry(number=1, attempt=1, readings=readings[1:], artefact=None, outcome=None),
+        Entry(number=1, attempt=2, readings=[], artefact=None, outcome=values.complete),
+    ]
+    settled = kept.ledger.settle_all(kept.id, kept.epoch, entries)
+    assert [one.accepted for one in settled] == [True, True, False]
+    assert kept.ledger.readings(kept.id) == readings
+    assert [one.state for one in kept.ledger.trials(kept.id)] == [TrialState.COMPLETE, TrialState.RUNNING]
 
 
 def test_a_report_names_dropped_files_once_more_rather_than_never(kept, values, drop_next_commit):
