@@ -203,6 +203,8 @@ class PackWorker:
             occupant.saved_step = occupant.step
             return kept
         except OSError as error:
+            # a launch that was taken over, whose files are removed by now, hears that instead
+            self._keeper.leave(self._name, [])
             raise LaunchError(
                 f"snapshots must be written; got: {error}. Free some space or choose another folder."
             ) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.trivial_runner import TrivialRunner, score_at
 
-from studies.errors import LaunchError
+from studies.errors import FencedError, LaunchError
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
@@ -260,3 +260,15 @@ def test_a_trial_goes_on_from_a_snapshot_between_measurements(new_plan, keep, on
     worker_of(keeper, plan, runner, name="w/2").work()
     assert runner.restored == [(0, 2, 2)]
     assert [trial.score for trial in recorded(plan)] == [score_at(recorded(plan)[0].seed, 16)]
+
+
+def test_a_launch_that_was_taken_over_says_so_rather_than_that_its_files_are_gone(new_plan, keep):
+    plan = new_plan(target_trials=2)
+
+    class TakenOver(TrivialRunner):
+        def save(self, snapshot, folder):
+            keep(plan)
+            raise FileNotFoundError(2, "No such file or directory")
+
+    with pytest.raises(FencedError):
+        worker_of(keep(plan), plan, TakenOver()).work()
