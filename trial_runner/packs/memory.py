@@ -126,6 +126,9 @@ class _Longest(ExampleOrder):
     def examples(self, step: int) -> NDArray[np.int64]:
         return self._chosen
 
+    def sizes_from(self, step: int) -> tuple[int, ...]:
+        return (len(self._chosen),)
+
 
 class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the memory that tensors would have, from their birth to their end."""
