@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from support import rotation
+from support import prepared_tasks, rotation
 from support.left_out import WORDS
 from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
@@ -28,6 +28,11 @@ _WAITING = ("test_kills.py", "test_hangs.py", "test_clusters.py", "test_tune.py"
 
 def pytest_configure(config: pytest.Config) -> None:
     rotation.begin()
+    prepared_tasks.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    prepared_tasks.end()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

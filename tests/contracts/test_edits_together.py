@@ -14,7 +14,7 @@ import torch
 from support import rotation
 from support.covers import covering_configurations, legal, pairs
 from support.promises import build, check_everything
-from support.tiny_backbones import EVERY_BACKBONE, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, Rig, parameters, rig_of, sites_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -76,6 +76,7 @@ def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: S
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cover", rotation.parts(range(COVERS)))
+@pytest.mark.parametrize("rig", parameters(*SOME_BACKBONES), indirect=True)
 def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int, rig: Rig) -> None:
     shape = rig.backbone.shape
     configurations = covering_configurations(shape, 1, seed=cover)
@@ -90,7 +91,7 @@ def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["roberta", "qwen3", "t5_gated"])
+@pytest.mark.parametrize("name", rotation.parts(["roberta", "qwen3", "t5_gated"]))
 def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
     name: str, tiny_backbone: Callable[[str], Path]
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.pages import PAGES, ROOT, PageRun, blocks_of
+from support.pages import PAGES, ROOT, SMALLER_TASK, PageRun, blocks_of
 
 from deltaspace.commands.main import main
 
@@ -15,7 +15,7 @@ ROWS = 60
 STUDY = {
     "name": "docstrings",
     "backbone": "embedded",
-    "task": {"folder": "reviews", "text": "sentence", "label": "label", "max_tokens": 16},
+    "task": SMALLER_TASK,
     "budget": "0.5%",
     "trials": 14,
     "training": {"steps": 8, "batch_size": 8},

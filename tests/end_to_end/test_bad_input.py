@@ -30,7 +30,6 @@ def rows(count: int, offset: int = 0) -> list[dict[str, Any]]:
 def study(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A study that would run: a tiny backbone, forty texts, one process. Tests break one thing each."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     data = tmp_path / "data"
     data.mkdir()
     for offset, (name, count) in enumerate((("train", 40), ("validation", 12), ("test", 12))):

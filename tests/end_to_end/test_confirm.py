@@ -36,7 +36,6 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Search:
     """Launches a search on a backbone to its end, and returns the storage."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     monkeypatch.setenv("DELTASPACE_STORAGE", url)
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
 
     def launch(**given: object) -> str:
         study = {

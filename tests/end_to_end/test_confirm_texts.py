@@ -56,7 +56,6 @@ def test_a_search_for_texts_is_confirmed_by_its_metric(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     monkeypatch.setenv("DELTASPACE_STORAGE", url)
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     write_texts(tmp_path / "texts")
     study = {
         "name": "texts",

@@ -15,7 +15,6 @@ from deltaspace.commands.main import main
 def study_file(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study of texts in which one of two letters is more frequent."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     draw = random.Random(0)
     folder = tmp_path / "letters"
     folder.mkdir()

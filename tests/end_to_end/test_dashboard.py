@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import rotation
 from support.chromium import SECONDS, Tab, browser, tab
 from support.shown_study import BACKBONE, HOSTILE, hostile_study, shown_study
+from support.storages import on_one_storage
 
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
@@ -84,12 +86,20 @@ def wait_for_ranking(look: Tab) -> None:
     look.page.wait_for_function("() => document.querySelector('#board tbody tr td:nth-child(2)')?.textContent === '1'")
 
 
+_EVERY_WINDOW = (((1280, "light"), (390, "dark")), ((1280, "dark"), (390, "light")))
+WINDOWS = [
+    window
+    for windows in (_EVERY_WINDOW if os.environ.get(WRITE) == "1" else rotation.parts(_EVERY_WINDOW))
+    for window in windows
+]
+"""Both widths and both schemes in every run, all four pairs in two."""
+
+
 def test_every_page_has_an_address_here() -> None:
     assert set(PATHS) == {page.name for page in PAGES}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("width", "scheme"), WINDOWS)
 def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(
     opened: Any, address: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
@@ -373,8 +383,9 @@ class Program:
         raise AssertionError("the launch did not get so far")
 
 
+@on_one_storage
 def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_path: Path) -> None:
-    """On both databases; the launch is slow while somebody looks, and is then continued by one that is not."""
+    """The launch is slow while somebody looks, and is then continued by one that is not."""
     slow = Program(storage_url, tmp_path, 24, 0.5)
     quick = None
     try:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support import rotation
 from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, wait_for
 from support.killed_study import finish as finish_launch
 from support.ray_parts import driver, everybody, freeze, is_gone, left, named
@@ -31,18 +32,14 @@ def running(study: Study) -> subprocess.Popen[str]:
     """A launch of the study that has got somewhere, and gets hardly further until `finish` lets it."""
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
-    brake(study).touch()
+    Path(study.options["brake"]).touch()
     assert process.poll() is None, study.said()
     return process
 
 
-def brake(study: Study) -> Path:
-    return Path(study.options["brake"])
-
-
 def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
     """Let the study come to its end."""
-    brake(study).unlink(missing_ok=True)
+    study.release()
     finish_launch(study, process)
 
 
@@ -68,7 +65,7 @@ def test_a_keeper_that_hangs_is_replaced(study, running):
     check_at_rest(study)
 
 
-@pytest.mark.parametrize("hung", ["worker", "keeper", "driver"])
+@pytest.mark.parametrize("hung", rotation.parts(["worker", "keeper", "driver"]))
 def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
     started = everybody(running)
     freeze(driver(running) if hung == "driver" else actors(running, hung, study)[0])
@@ -90,7 +87,7 @@ def test_sigterm_to_all_processes_at_once_ends_a_launch_that_can_be_continued(st
     check_at_rest(study)
 
 
-@pytest.mark.parametrize("lost", ["raylet", "gcs_server"])
+@pytest.mark.parametrize("lost", rotation.parts(["raylet", "gcs_server"]))
 def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
     started = everybody(running)
     os.kill(named(running, lost), signal.SIGKILL)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.cluster import Cluster
 from support.killed_study import PATIENCE_SECONDS, Launch, Study, check_at_rest, wait_for, wait_for_ends
+from support.storages import on_one_storage
 
 from studies.store.ledger import Ledger
 
@@ -20,8 +21,10 @@ def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
     studies: list[Study] = []
 
     def make(url: str, backend: str, trials: int, **options: str) -> Study:
-        given = {"lease": "10", "if_running": "join", **options}
-        studies.append(Study(url, tmp_path / "artefacts", backend, trials, 0.02, given))
+        brake = tmp_path / "brake"
+        brake.touch()
+        given = {"lease": "10", "if_running": "join", "brake": str(brake), **options}
+        studies.append(Study(url, tmp_path / "artefacts", backend, trials, 0.0, given))
         return studies[-1]
 
     yield make
@@ -65,9 +68,9 @@ def come_to_an_end(study: Study) -> None:
     check_at_rest(study)
 
 
-def test_launches_that_share_a_study_are_killed_in_turn(new_study, storage_url, tmp_path):
-    study = new_study(storage_url, "inline", 60, brake=str(tmp_path / "brake"))
-    (tmp_path / "brake").touch()
+@on_one_storage
+def test_launches_that_share_a_study_are_killed_in_turn(new_study, storage_url):
+    study = new_study(storage_url, "inline", 160, braked="0.15")
     moments = random.Random(KILLS)
     first = study.launch()
     wait_for(study.recorded, first, study)
@@ -81,7 +84,7 @@ def test_launches_that_share_a_study_are_killed_in_turn(new_study, storage_url, 
         victim.wait()
         others.append(study.launch())
         wait_for_ends(study, others[-1])
-    (tmp_path / "brake").unlink()
+    study.release()
     come_to_an_end(study)
     assert keepers(study) >= 1 + KILLS // 2
 
@@ -94,10 +97,8 @@ def test_two_launches_share_a_study_on_one_cluster_and_the_second_goes_on_alone(
         for name, value in cluster.settings.items():
             monkeypatch.setenv(name, value)
         (tmp_path / "artefacts").mkdir()
-        brake = tmp_path / "brake"
-        brake.touch()
         url = f"sqlite:///{tmp_path / 'ledger.db'}"
-        study = new_study(url, "ray", 30, workers="1", lease="20", brake=str(brake))
+        study = new_study(url, "ray", 120, workers="1", lease="20", braked="0.2")
         first = study.launch()
         wait_for_ends(study, first)
         second = study.launch()
@@ -107,7 +108,7 @@ def test_two_launches_share_a_study_on_one_cluster_and_the_second_goes_on_alone(
         wait_for(lambda: keepers(study) == 2, second, study)
         third = study.launch()
         wait_for(lambda: len(joined(study)) == 2, third, study)
-        brake.unlink()
+        study.release()
         come_to_an_end(study)
     finally:
         cluster.stop()

@@ -1,6 +1,6 @@
 """``kill -9`` at random moments: no trial is lost, none is recorded twice, and every invariant holds.
 
-The random moments are drawn from a fixed seed; what happens at them is up to the machine.
+The random moments are drawn from the seed of a run; what happens at them is up to the machine.
 """
 
 import os
@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support import rotation
 from support.killed_study import (
     PATIENCE_SECONDS,
     Study,
     check_at_rest,
     finish,
     kill_everyone,
-    kill_launches,
     said_nothing_unasked,
     wait_for,
     wait_for_ends,
 )
+from support.storages import on_one_storage, on_the_other_storage
 
 from studies.queries.ranking import ranking_of
 from studies.store.ledger import Ledger
@@ -28,10 +29,14 @@ from studies.store.records import TrialState
 
 @pytest.fixture
 def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
+    """Makes studies whose steps take a while until they are released."""
     studies: list[Study] = []
 
     def make(url: str, backend: str, trials: int, step_seconds: float = 0.01, **options: str) -> Study:
-        studies.append(Study(url, tmp_path / "artefacts", backend, trials, step_seconds, options))
+        brake = tmp_path / "brake"
+        brake.touch()
+        options |= {"brake": str(brake), "braked": str(step_seconds)}
+        studies.append(Study(url, tmp_path / "artefacts", backend, trials, 0.0, options))
         return studies[-1]
 
     yield make
@@ -39,10 +44,22 @@ def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
         study.stop()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url, kills):
-    study = new_study(storage_url, "inline", 12 * kills)
-    kill_launches(study, kills, seed=kills)
+SHORT = ["worker", "keeper", "launch"]
+LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 2
+
+
+@on_the_other_storage
+def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url):
+    study = new_study(storage_url, "inline", 36)
+    assert len(kill_everyone(study, ["launch"] * 3, rotation.seed())) == 3
+    check_at_rest(study)
+
+
+@pytest.mark.slow
+@on_one_storage
+def test_an_inline_study_survives_ten_deaths(new_study, storage_url):
+    study = new_study(storage_url, "inline", 120)
+    assert len(kill_everyone(study, ["launch"] * 10, rotation.seed())) == 10
     check_at_rest(study)
 
 
@@ -56,6 +73,7 @@ def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(
         wait.wait()
         wait = study.launch()
         wait_for_ends(study, wait)
+    study.release()
     finish(study, wait)
     check_at_rest(study)
     trials = study.recorded()
@@ -73,21 +91,19 @@ def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(
             assert of == [finalists[place % len(finalists)] for place in range(len(of))]
 
 
-SHORT = ["worker", "keeper", "launch"]
-LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 4
-
-
-def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(new_study, tmp_path):
-    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "ray", 14 * len(SHORT), step_seconds=0.03)
-    assert len(kill_everyone(study, SHORT, seed=len(SHORT))) == len(SHORT)
+@on_the_other_storage
+def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(new_study, storage_url):
+    study = new_study(storage_url, "ray", 14 * len(SHORT), step_seconds=0.03)
+    assert len(kill_everyone(study, SHORT, rotation.seed())) == len(SHORT)
     check_at_rest(study)
     said_nothing_unasked(study)
 
 
 @pytest.mark.slow
-def test_a_ray_study_survives_twenty_deaths(new_study, storage_url):
+@on_one_storage
+def test_a_ray_study_survives_ten_deaths(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(LONG), step_seconds=0.03)
-    assert len(kill_everyone(study, LONG, seed=len(LONG))) == len(LONG)
+    assert len(kill_everyone(study, LONG, rotation.seed())) == len(LONG)
     check_at_rest(study)
     said_nothing_unasked(study)
 
@@ -102,6 +118,7 @@ def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_pat
     second = study.launch(if_running="take over")
     assert first.wait(PATIENCE_SECONDS) == 1
     assert "FencedError: study 'trivial' was taken over by keeper 2" in study.said(0)
+    study.release()
     finish(study, second)
     check_at_rest(study)
 
@@ -119,5 +136,6 @@ def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_st
     assert study.ended() < 60
     assert "running" not in {trial.state.value for trial in study.recorded()}
     assert study.broken() == []
+    study.release()
     finish(study)
     check_at_rest(study)

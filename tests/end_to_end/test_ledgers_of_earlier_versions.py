@@ -5,6 +5,7 @@ from pathlib import Path
 
 import optuna
 import pytest
+from support import rotation
 from support.earlier_ledger import VERSIONS, Earlier
 
 from studies.store.ledger import Ledger
@@ -24,8 +25,7 @@ BEST = {1: [4, 7, 0], 2: [7, 0, 1], 3: [0, 1, 4], 4: [0, 1, 4]}
 
 
 @pytest.fixture
-def earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Earlier:
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+def earlier(tmp_path: Path, request: pytest.FixtureRequest) -> Earlier:
     return Earlier(tmp_path, getattr(request, "param", 2))
 
 
@@ -74,7 +74,7 @@ def test_its_confirmation_is_read_and_not_repeated(earlier: Earlier, capsys: pyt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("earlier", WITH_SNAPSHOTS, ids="version_{}".format, indirect=True)
+@pytest.mark.parametrize("earlier", rotation.parts([*WITH_SNAPSHOTS]), ids="version_{}".format, indirect=True)
 def test_a_study_that_was_killed_goes_on_from_its_snapshot_with_its_own_sampler(
     earlier: Earlier, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,7 +33,6 @@ def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
 def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a study that was launched to its end."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     data = tmp_path / "data"
     data.mkdir()
     for seed, (name, size) in enumerate({"train": 32, "validation": 12, "test": 10}.items()):

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -55,12 +55,9 @@ def _launch_elsewhere(arguments: list[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for everything, the cache of the tasks too."""
-    folder = tmp_path_factory.mktemp("twice")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DELTASPACE_CACHE", str(folder / "cache"))
-        yield folder
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for everything."""
+    return tmp_path_factory.mktemp("twice")
 
 
 @pytest.fixture(scope="module")

@@ -136,9 +136,8 @@ Launch = Callable[..., Launched]
 
 
 @pytest.fixture
-def launched(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Launch:
+def launched(tmp_path: Path, tiny_backbone: Callable[..., Path]) -> Launch:
     """Launches an example study with three trials of four steps, in this process."""
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
 
     def launch(name: str, *, folder: str = "first", **more: object) -> Launched:
         example, place = EXAMPLES[name], tmp_path / folder

@@ -132,6 +132,11 @@ class Study:
         found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
         return [*found, *replay_violations(ledger, record.id, replayed(ledger, record, space, study.search))]
 
+    def release(self) -> None:
+        """Let it come to its end as fast as it can."""
+        if "brake" in self.options:
+            Path(self.options["brake"]).unlink(missing_ok=True)
+
     def stop(self) -> None:
         """Leave no process behind."""
         for process in self.launches:
@@ -182,11 +187,6 @@ def finish(study: Study, process: Launch | None = None) -> None:
     assert "True: " in study.said()
 
 
-def kill_launches(study: Study, kills: int, seed: int) -> None:
-    """Kill the launching process again and again, each time some trials later, then let it finish."""
-    assert len(kill_everyone(study, ["launch"] * kills, seed)) == kills
-
-
 ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}
 
 
@@ -229,6 +229,7 @@ def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 
             wait_for(study.said, process, study)  # until it has taken the study over, an actor may still end a trial
         wait_for_ends(study, process)
         seconds.append(time.monotonic() - killed_at)
+    study.release()
     finish(study, process)
     return seconds
 

@@ -59,6 +59,12 @@ DECODERS = ("gpt2", "llama", "qwen2", "qwen3", *({"phi3"} & {*EVERY_BACKBONE}))
 ENCODER_DECODERS = ("bart", "mbart", "marian", "t5", "t5_gated")
 
 _LIKE_ANOTHER = ("bert", "electra", "mbart", "marian", "t5", "llama", "qwen2", *_THROUGH_EVERYTHING, *_IN_TURN)
+SOME_BACKBONES = (
+    *(name for name in EVERY_BACKBONE if name not in _LIKE_ANOTHER),
+    *rotation.third([name for name in EVERY_BACKBONE if name in _LIKE_ANOTHER]),
+)
+"""Those whose modules no other family has, and a third of the others."""
+
 _BATCH, _TOKENS, _ANSWER = 2, 5, 4
 _LENGTHS = (5, 3)
 _FIRST_WORD, _VOCABULARY = 6, 60

@@ -36,6 +36,7 @@ OPTIONS = {
     "clock": "",  # seconds by which the wall clock is set, again and again
     "steps": "",  # a folder in which every step that is done leaves a byte
     "brake": "",  # a file; while it is there, the study does not come to its end
+    "braked": "0.5",  # seconds of a step while it is there
     "workers": "2",
     "gpus": "auto",
 }
@@ -92,6 +93,7 @@ def main() -> None:
         fails_at=_at(options["diverging"]),
         steps_folder=options["steps"],
         brake=options["brake"],
+        braked_seconds=float(options["braked"]),
     )
     shared = {"storage_url": url, "observer": tell, "factory": factory, "lease_seconds": float(options["lease"])}
     shared["take_over"] = options["if_running"] == "take over"

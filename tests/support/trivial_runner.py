@@ -165,6 +165,7 @@ class TrivialFactory:
         dies_at: At which step a trial ends its process.
         steps_folder: Where every step that is done leaves a byte, whatever kills its process; empty for nowhere.
         brake: A file; while it is there, steps take so long that a study does not come to its end. Empty for none.
+        braked_seconds: How long that is.
     """
 
     step_seconds: float = 0.0
@@ -173,6 +174,7 @@ class TrivialFactory:
     dies_at: Mapping[int, int] = field(default_factory=dict)
     steps_folder: str = ""
     brake: str = ""
+    braked_seconds: float = BRAKED_SECONDS
 
     def __call__(self, threads: int) -> TrivialRunner:
         return TrivialRunner(step_seconds=self.step_seconds, fails_at=self.fails_at, on_step=self._on_step)
@@ -182,7 +184,7 @@ class TrivialFactory:
             with Path(self.steps_folder, str(os.getpid())).open("ab") as file:
                 file.write(b".")
         if self.brake and Path(self.brake).exists():
-            time.sleep(BRAKED_SECONDS)
+            time.sleep(self.braked_seconds)
         if self.raises_at.get(request.trial) == step:
             raise MemoryError(f"trial {request.trial} is too large")
         if self.dies_at.get(request.trial) == step:

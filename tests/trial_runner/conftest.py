@@ -8,11 +8,6 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture
 def write_rows(tmp_path: Path) -> Callable[[str, list[dict[str, Any]]], Path]:
     """Writes a jsonl file into the folder ``task`` of the test and returns the folder."""

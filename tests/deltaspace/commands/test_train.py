@@ -51,7 +51,6 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 @pytest.fixture
 def train(study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Train:
     """Runs the command on the study with three steps; its exit code, stdout and stderr."""
-    monkeypatch.setenv("DELTASPACE_CACHE", str(study.parent / "cache"))
     monkeypatch.chdir(study.parent)
 
     def run(what: str, output: Path, *options: str) -> tuple[int, str, str]:

@@ -111,7 +111,6 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
             for number in range(first * 20, first * 20 + 20)
         ]
         (tmp_path / "task" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
 
     def ran(family: str, task: dict[str, Any], method: str = "lora_qv", place: str = "here") -> Ran:
         folder = tmp_path / place

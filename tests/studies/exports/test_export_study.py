@@ -83,9 +83,7 @@ def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
     }
     specification = specification_from_mapping(mapping)
     url = f"sqlite:///{folder / 'ledger.db'}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DELTASPACE_CACHE", str(folder / "cache"))
-        assert launch(specification, storage_url=url).finished
+    assert launch(specification, storage_url=url).finished
     ran = Ran(url=url, folder=folder, specification=specification)
     states = {trial.state for trial in ran.trials()}
     assert {TrialState.COMPLETE, TrialState.PRUNED} <= states
@@ -95,7 +93,6 @@ def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
 @pytest.fixture(autouse=True)
 def _surroundings(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTASPACE_STORAGE", ran.url)
-    monkeypatch.setenv("DELTASPACE_CACHE", str(ran.folder / "cache"))
 
 
 def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(ran: Ran, tmp_path: Path) -> None:

@@ -31,7 +31,16 @@ INPUT_IDS = torch.tensor([[0, 42, 43, 2]])
 
 
 @pytest.fixture(scope="module")
-def model() -> nn.Module:
+def alone() -> Iterator[None]:
+    """What other tests have left in this process is not looked through again and again."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def model(alone: None) -> nn.Module:
     """A RoBERTa-base of random weights, frozen."""
     from transformers import RobertaConfig, RobertaModel
 

@@ -121,8 +121,10 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int
 def test_every_structure_beside_a_twin_of_another_width_equals_itself_alone(
     precision: str, within: float, tiny_backbone: Callable[..., Path]
 ) -> None:
+    """Rounding is looked at for a third of the structures in each run."""
     runner = runner_of(tiny_backbone("roberta"), precision=precision)
-    for number, some in enumerate(in_packs(twins(every_structure(runner.backbone.shape)))):
+    structures = every_structure(runner.backbone.shape)
+    for number, some in enumerate(in_packs(twins(structures if within == EXACT else rotation.third(structures)))):
         requests = requests_for(some, steps=20, first=10 * number)
         assert_packed_equals_alone(runner, requests, within=within)
     runner.close()
