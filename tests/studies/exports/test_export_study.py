@@ -269,7 +269,7 @@ def test_a_folder_that_is_there_is_refused_and_stays(
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "mine").write_text("mine")
     for options in ([], ["--merge"], ["--format", "peft"], ["--retrain"]):
-        assert "is there already" in refusal(capsys, STUDY, "best", str(tmp_path / "away"), *options)
+        assert "is there already" in refusal(capsys, STUDY, "best", str(tmp_path / "away"), *options, code=2)
     assert [path.name for path in tmp_path.rglob("*")] == ["away", "mine"]
 
 
@@ -366,7 +366,7 @@ def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys:
     assert "| step | test accuracy | training loss |" in child
     assert "* It is a trial of a confirmation itself." in child
     capsys.readouterr()
-    said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url)
+    said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url, code=2)
     assert "must be a study that searches; it is a confirmation" in said
 
 
