@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from scipy.stats import spearmanr
 
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import Specification, parse_override, specification_of
 from studies.store.ledger import Ledger
 from trial_runner.packs.pack import TrialPack

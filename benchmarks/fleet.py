@@ -41,7 +41,8 @@ from studies.keeping.artefacts import attempt_folder  # noqa: E402
 from studies.keeping.keeper import StudyKeeper  # noqa: E402
 from studies.keeping.messages import Answer, Decision, Report  # noqa: E402
 from studies.keeping.plan import StudyPlan  # noqa: E402
-from studies.launching import new_study, plan_of  # noqa: E402
+from studies.launching.beginning import new_study  # noqa: E402
+from studies.launching.preparing import plan_of  # noqa: E402
 from studies.specification import specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
 from studies.store.records import ArtefactRecord  # noqa: E402

@@ -22,7 +22,7 @@ import deltaspace
 from studies.checking import check
 from studies.foresight import speed
 from studies.keeping.progress import Progress
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import Specification, specification_of
 
 EMBEDDED_TASK = "docstrings"

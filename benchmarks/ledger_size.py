@@ -22,7 +22,7 @@ from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
-from studies.launching import new_study
+from studies.launching.beginning import new_study
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
 from studies.specification import Specification, specification_from_mapping

@@ -33,7 +33,8 @@ from support.trivial_runner import TrivialFactory  # noqa: E402
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.keeping.keeper import StudyKeeper  # noqa: E402
-from studies.launching import launch, plan_of  # noqa: E402
+from studies.launching.launch import launch  # noqa: E402
+from studies.launching.preparing import plan_of  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposal, Proposer  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402

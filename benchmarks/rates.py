@@ -23,7 +23,7 @@ from trial_table.rows import rows
 from trial_table.setting import TASKS, Setting, commit, setting_of
 
 from search_space.space.options import LEARNING_RATES
-from studies.launching import prepared
+from studies.launching.preparing import prepared
 from trial_runner.backbones import EMBEDDED, load_backbone
 from trial_runner.tasks import compute
 

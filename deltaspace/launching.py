@@ -53,7 +53,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
         StudiesError: If it cannot be launched for another reason.
         RunnerError: If the backbone or the task cannot be had.
     """
-    from studies.launching import launch as launched
+    from studies.launching.launch import launch as launched
 
     specification, url = specification_of(study, overrides), storage_url(storage)
     with observed(progress, view) as observer:

@@ -12,7 +12,7 @@ from studies.foresight.forecast import Forecast, Workload, forecast
 from studies.foresight.machine import Machine, on_cluster, this_machine
 from studies.foresight.noise import noise_warning_of
 from studies.foresight.speed import Speed, measured_speed
-from studies.launching import opening_of, prepared
+from studies.launching.preparing import opening_of, prepared
 from studies.outlook import outlook
 from studies.specification import Specification
 from trial_runner.backbones import config_of

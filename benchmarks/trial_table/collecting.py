@@ -14,7 +14,9 @@ from pathlib import Path
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
-from studies.launching import LaunchResult, Wishes, label_count, new_study, run_fleet
+from studies.launching.beginning import new_study
+from studies.launching.preparing import label_count
+from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.search.candidates import new_trial
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal

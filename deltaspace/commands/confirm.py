@@ -24,7 +24,7 @@ from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
     from studies.confirming.request import Request
-    from studies.launching import LaunchResult
+    from studies.launching.running import LaunchResult
 
 _FROM_STUDY = "[default: as in the study]"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from studies.intrinsic import Dimension, Sweep
-    from studies.launching import LaunchResult
+    from studies.launching.running import LaunchResult
     from studies.specification import Specification
 
 
@@ -166,7 +166,7 @@ def _launched(
 ) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
     from dashboards.terminal.watching import progress_view
-    from studies.launching import launch
+    from studies.launching.launch import launch
 
     results: list[LaunchResult] = []
     for specification in sweeps:

@@ -24,7 +24,7 @@ from trial_runner.errors import RunnerError
 
 if TYPE_CHECKING:
     from studies.keeping.progress import Progress
-    from studies.launching import LaunchResult
+    from studies.launching.running import LaunchResult
 
 _ROWS = 20
 _EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913 - one argument per option
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
     specification = specification_of(study, overrides)
 
-    from studies.launching import launch
+    from studies.launching.launch import launch
     from studies.observing import named_observer
     from studies.trackers import TRACKERS
 

@@ -15,7 +15,8 @@ from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.occupying import placed, replaceable
 from studies.keeping.plan import StudyPlan
-from studies.launching import LaunchResult, Wishes, absolute_url, label_count, run_fleet
+from studies.launching.preparing import absolute_url, label_count
+from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.observing import Observer as TrialObserver
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
@@ -59,9 +60,9 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         observer: Shown the progress about twice a second.
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
-        take_over: As of `studies.launching.launch`.
-        join: As of `studies.launching.launch`.
-        observers: As of `studies.launching.launch`.
+        take_over: As of `studies.launching.launch.launch`.
+        join: As of `studies.launching.launch.launch`.
+        observers: As of `studies.launching.launch.launch`.
 
     Raises:
         StudiesError: If the study cannot be confirmed, or the launch cannot go on.

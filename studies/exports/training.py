@@ -145,7 +145,8 @@ def train(
         SearchSpaceError: If the configuration is not valid on the backbone.
         RunnerError: If the backbone or the task cannot be had, or the folder is there already.
     """
-    from studies.launching import label_count, new_study
+    from studies.launching.beginning import new_study
+    from studies.launching.preparing import label_count
     from trial_runner.files import check_is_new
 
     check_is_new(folder)

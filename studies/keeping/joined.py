@@ -2,7 +2,7 @@
 
 Whatever they say to a keeper goes to the one of the other launch, by the ledger (`studies.keeping.calls`). A keeper
 that is replaced knows what it was asked; when the launch that runs the study has ended, nobody answers any more, and
-the workers are sent away: whoever joined may then run the study (`studies.launching.run_fleet`).
+the workers are sent away: whoever joined may then run the study (`studies.launching.running.run_fleet`).
 """
 
 import threading

@@ -11,7 +11,8 @@ from support.trivial_runner import TrivialFactory, score_at
 from studies.errors import FencedError
 from studies.fleet import BACKENDS
 from studies.keeping.progress import Progress
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.sections import Fleet
 from studies.store.ledger import Ledger

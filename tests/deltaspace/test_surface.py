@@ -332,11 +332,11 @@ def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
     from support.trivial_runner import TrivialFactory
 
-    import studies.launching
+    import studies.launching.launch
 
     monkeypatch.chdir(tmp_path)
-    launched = functools.partial(studies.launching.launch, factory=TrivialFactory(step_seconds=0))
-    monkeypatch.setattr(studies.launching, "launch", launched)
+    launched = functools.partial(studies.launching.launch.launch, factory=TrivialFactory(step_seconds=0))
+    monkeypatch.setattr(studies.launching.launch, "launch", launched)
     return f"sqlite:///{tmp_path / 'trivial.db'}"
 
 

@@ -16,7 +16,7 @@ from studies.confirming.running import confirm
 from studies.errors import StudiesError, StudyHeldError, UnknownStudyError, WishError
 from studies.housekeeping import archive_study, back_up, delete_study, merge, rename_study
 from studies.keeping.artefacts import mark_renamed
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import Specification
 from studies.store.belonging import is_marked
 from studies.store.ledger import Ledger

@@ -13,7 +13,7 @@ from dashboards.web.folder import export_study
 from deltaspace.commands.main import main
 from studies.exports.optuna import export_optuna
 from studies.housekeeping import back_up
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.store.ledger import Ledger
 from trial_runner.tasks.cache import write_cached
 

@@ -8,7 +8,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.store.ledger import Ledger
 from studies.study import Study
 

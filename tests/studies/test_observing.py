@@ -8,7 +8,8 @@ from support.trivial_runner import TrivialFactory
 
 from studies import observing
 from studies.errors import WishError
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.observing import Observer, named_observer
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, StudyRecord, TrialRecord

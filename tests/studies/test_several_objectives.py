@@ -7,7 +7,7 @@ import pytest
 from support.trivial_runner import TrivialFactory
 
 from studies.exports.optuna import optuna_study
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.queries.fronts import front_of
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger

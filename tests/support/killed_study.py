@@ -19,7 +19,7 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.keeping.artefacts import study_folder
-from studies.launching import plan_of
+from studies.launching.preparing import plan_of
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, TrialRecord

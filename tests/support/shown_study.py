@@ -8,7 +8,7 @@ from support.planted_ledger import Planted
 
 from search_space.backbones import shape_of
 from search_space.space.random_draw import RandomTrial
-from studies.launching import new_study
+from studies.launching.beginning import new_study
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import (

@@ -12,7 +12,7 @@ from support.trivial_runner import TrivialRunner
 
 from studies.confirming.request import AblationRequest
 from studies.confirming.running import confirm
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import specification_from_mapping
 from trial_runner.requests import TrialRequest
 

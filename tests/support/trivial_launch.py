@@ -14,7 +14,7 @@ from support.trivial_runner import TrivialFactory
 from studies.confirming.request import ConfirmationRequest
 from studies.confirming.running import confirm
 from studies.keeping.progress import Progress
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.search import proposer
 from studies.specification import Specification, specification_from_mapping
 from studies.store import clock

@@ -14,7 +14,8 @@ import studies.confirming.running
 from deltaspace.commands.confirm import command
 from deltaspace.commands.main import main
 from studies.confirming.request import AGAINST, ConfirmationRequest
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.specification import specification_from_mapping
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
-import studies.launching
+import studies.launching.launch
 from deltaspace.commands.d90 import _noise, command
 from deltaspace.commands.main import main
 from studies.intrinsic import DIMENSIONS, METHODS
-from studies.launching import LaunchResult
+from studies.launching.running import LaunchResult
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
 
@@ -38,7 +38,9 @@ class Factory(TrivialFactory):
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs ``deltaspace d90`` on a study file, and returns exit code, stdout and stderr."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    monkeypatch.setattr(studies.launching, "launch", functools.partial(studies.launching.launch, factory=Factory()))
+    monkeypatch.setattr(
+        studies.launching.launch, "launch", functools.partial(studies.launching.launch.launch, factory=Factory())
+    )
     path = tmp_path / "reviews.yaml"
     path.write_text(
         yaml.safe_dump(
@@ -175,12 +177,12 @@ def test_the_options_offer_what_sweeps_know() -> None:
 
 
 def test_an_interrupted_sweep_begins_no_other_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = studies.launching.launch
+    complete = studies.launching.launch.launch
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
         return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
 
-    monkeypatch.setattr(studies.launching, "launch", interrupted)
+    monkeypatch.setattr(studies.launching.launch, "launch", interrupted)
     code, out, _ = run("--tries", "2", "--json")
     assert code == 130
     found = json.loads(out)

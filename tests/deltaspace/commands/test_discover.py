@@ -12,7 +12,7 @@ from support.trivial_runner import TrivialFactory
 
 from dashboards.terminal.discover import discovery_renderable
 from deltaspace.commands.main import main
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.queries.discover import Knowledge, across, conclusion, discovered, rule_tree
 
 Run = Callable[..., tuple[int, str, str]]

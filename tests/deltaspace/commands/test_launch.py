@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import studies.launching
+import studies.launching.launch
 from deltaspace.commands.main import main
 from search_space.errors import BudgetError
 from studies.errors import LaunchError, StudyChangedError
 from studies.keeping.progress import Progress
-from studies.launching import Announce, LaunchResult
+from studies.launching.launch import Announce
+from studies.launching.running import LaunchResult
 from studies.specification import Specification
 from studies.store.ledger import Ledger
 from studies.store.records import TrialState
@@ -33,7 +34,7 @@ PROGRESS = Progress(
 
 
 class FakeLaunch:
-    """Stands where `studies.launching.launch` does: keeps what it is given and ends as it is told."""
+    """Stands where `studies.launching.launch.launch` does: keeps what it is given and ends as it is told."""
 
     def __init__(self, storage: str) -> None:
         self.reason = "finished: all 6 trials have ended"
@@ -81,7 +82,7 @@ class FakeLaunch:
 def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch:
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
     fake = FakeLaunch(sample_storage)
-    monkeypatch.setattr(studies.launching, "launch", fake)
+    monkeypatch.setattr(studies.launching.launch, "launch", fake)
     return fake
 
 

@@ -22,7 +22,7 @@ from studies.confirming.path import ablation_result, path_sentences
 from studies.confirming.request import AblationRequest
 from studies.confirming.running import confirm
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
-from studies.launching import LaunchResult
+from studies.launching.running import LaunchResult
 from studies.queries.discover.between import Array
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger

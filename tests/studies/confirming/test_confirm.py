@@ -24,7 +24,8 @@ from studies.errors import (
     WishError,
 )
 from studies.keeping.artefacts import study_folder
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.queries.leaderboard import leaderboard
 from studies.queries.summaries import study_summaries
 from studies.specification import Specification, specification_from_mapping

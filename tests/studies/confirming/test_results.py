@@ -13,7 +13,7 @@ from studies.confirming.running import confirm
 from studies.confirming.verdicts import Verdict
 from studies.confirming.wording import notes, power_note
 from studies.errors import ConfirmationError
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
 

@@ -19,7 +19,7 @@ from studies.confirming.results import confirmation_results, verdict_sentences
 from studies.confirming.running import confirm
 from studies.errors import StudiesError
 from studies.exports.exporting import export_trial
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy, TrialRecord, TrialState

@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, TrialRecord, TrialState

@@ -9,7 +9,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
 from studies.fleet.backend import asked_threads
-from studies.launching import launch
+from studies.launching.launch import launch
 from trial_runner.requests import PackRunner
 
 TESTS = Path(__file__).parents[2]

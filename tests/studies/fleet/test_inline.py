@@ -11,7 +11,7 @@ from support import trivial_launch
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from studies.errors import LaunchError
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState

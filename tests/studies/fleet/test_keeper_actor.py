@@ -20,7 +20,8 @@ def test_workers_and_the_driver_load_neither_database_nor_sampler(module: str) -
 
 def test_launching_loads_no_sampler() -> None:
     script = (
-        "import sys, studies.launching\nsys.exit(', '.join({'optuna', 'scipy', 'torch'} & set(sys.modules)) or None)"
+        "import sys, studies.launching.launch\n"
+        "sys.exit(', '.join({'optuna', 'scipy', 'torch'} & set(sys.modules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

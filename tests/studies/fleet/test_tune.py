@@ -12,7 +12,8 @@ from support.trivial_runner import TrivialRunner
 from studies.errors import LaunchError
 from studies.fleet import tune
 from studies.fleet.driver_messages import Ended, Started
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord

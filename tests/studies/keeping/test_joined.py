@@ -18,7 +18,8 @@ from studies.keeping.calls import reply_of
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import Answer, Report
 from studies.keeping.progress import Progress
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.store.ledger import Ledger
 from trial_runner.requests import TrialRequest
 

@@ -12,7 +12,8 @@ from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
 from studies.errors import FencedError, StorageError, StudyHeldError
-from studies.launching import LaunchResult, launch
+from studies.launching.launch import launch
+from studies.launching.running import LaunchResult
 from studies.store.ledger import Ledger
 
 
@@ -107,7 +108,7 @@ def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobod
     assert study.launch().finished
     with closing(sqlite3.connect(study.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
-    monkeypatch.setattr("studies.launching.prepared", lambda specification: pytest.fail("nothing is prepared"))
+    monkeypatch.setattr("studies.launching.launch.prepared", lambda specification: pytest.fail("nothing is prepared"))
     file = study.folder / "trivial.yaml"
     file.write_text(json.dumps(specification(study.folder / "artefacts", "inline", 40).as_json()))
     assert main(["launch", str(file), "--storage", study.url]) == 2

@@ -10,7 +10,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from studies.errors import LaunchError
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.observing import named_observer
 from studies.store.ledger import Ledger
 from studies.store.records import ReadingRecord, TrialRecord

@@ -16,7 +16,8 @@ from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StorageError, StudyChangedError
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
-from studies.launching import launch, new_study
+from studies.launching.beginning import new_study
+from studies.launching.launch import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
@@ -24,7 +25,7 @@ from studies.store.records import TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 
-BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
 
 def specification(tmp_path: Path, **given: object) -> Specification:
@@ -62,7 +63,7 @@ def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storag
     def show(specification: Specification, study: object, plan: StudyPlan, wishes: object) -> None:
         raise ShownError(plan.rungs)
 
-    monkeypatch.setattr("studies.launching.run_fleet", show)
+    monkeypatch.setattr("studies.launching.launch.run_fleet", show)
     study = specification(tmp_path, backbone="embedded", seed=3, training={"steps": 200}, pruning={})
     with pytest.raises(ShownError) as told:
         launch(study, storage_url=storage_url)

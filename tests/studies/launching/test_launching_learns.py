@@ -12,7 +12,7 @@ import pytest
 from support.trivial_runner import TrivialFactory
 
 from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
-from studies.launching import launch
+from studies.launching.launch import launch
 from studies.queries.summaries import study_summary
 from studies.search.lessons import Lessons
 from studies.specification import Specification, specification_from_mapping
@@ -20,9 +20,9 @@ from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord
 
-BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
+BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 LEARNING = {"learn_from": "auto"}
-SUPPORT = Path(__file__).parents[1]
+SUPPORT = Path(__file__).parents[2]
 
 
 def specification(folder: Path, name: str, trials: int, **search: object) -> Specification:
@@ -114,7 +114,7 @@ def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: P
     begin(whole, specification(tmp_path, "later", 15, **LEARNING))
     script = (
         "import os, sys, pathlib; from support.trivial_runner import TrivialFactory;"
-        "from test_launching_learns import specification, LEARNING; from studies.launching import launch;"
+        "from test_launching_learns import specification, LEARNING; from studies.launching.launch import launch;"
         "study = specification(pathlib.Path(sys.argv[2]), 'later', 15, **LEARNING);"
         "stop = lambda progress: progress.ended >= int(sys.argv[3]) and os._exit(9);"
         "launch(study, storage_url=sys.argv[1], factory=TrivialFactory(step_seconds=0.02), observer=stop)"

@@ -1,0 +1,10 @@
+"""A study is launched: checked, begun or continued, and run by workers to its end.
+
+::
+
+    launch.py       launch: one after another
+    beginning.py    the study file and the study of its name
+    preparing.py    the task, what comes first, the plan of the keeper
+    telling.py      what is said before work begins
+    running.py      workers under the clock and the user's signals
+"""

@@ -1,0 +1,96 @@
+"""Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.errors import StorageError
+from studies.fleet.backend import Observer, RunnerFactory
+from studies.keeping.occupying import placed, replaceable
+from studies.launching.beginning import as_begun, create_or_continue, taught
+from studies.launching.preparing import absolute_url, example_count, opening_of, plan_of, prepared
+from studies.launching.running import LaunchResult, Wishes, run_fleet
+from studies.launching.telling import data_lines, joined_lines, lost_lines, role_lines
+from studies.observing import Observer as TrialObserver
+from studies.outlook import outlook
+from studies.specification import Specification
+from studies.store.ledger import LEASE_SECONDS, Ledger
+from trial_runner.backbones import config_of
+
+Announce = Callable[[Sequence[str]], None]
+
+
+def launch(  # noqa: PLR0913 - one argument per wish
+    specification: Specification,
+    *,
+    storage_url: str,
+    observer: Observer | None = None,
+    announce: Announce | None = None,
+    factory: RunnerFactory | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    take_over: bool = False,
+    join: bool = False,
+    observers: Sequence[TrialObserver] = (),
+) -> LaunchResult:
+    """Run a study until it is finished, its time budget is used up, or the user interrupts it.
+
+    Everything that can be wrong with the study is found before any work begins. A study that exists is continued.
+
+    Args:
+        observer: Shown the progress about twice a second.
+        announce: Told once, before any work begins, what is worth knowing of the study (see `studies.outlook`).
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+        observers: Told of every trial and reading of this launch, see `studies.observing`.
+        take_over: Whether another launch that runs the study is to stop.
+        join: Whether this one works for another that runs the study, and runs it itself from when that one has ended.
+            With neither of the two it is refused.
+
+    Raises:
+        StudyHeldError: If another launch runs the study and is to go on.
+        StudiesError: If the study cannot be launched, or the launch cannot go on.
+        SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    storage_url = absolute_url(storage_url)
+    specification = as_begun(specification, storage_url)
+    instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
+    config = config_of(specification.backbone)
+    shape = shape_of(config)
+    budget = specification.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    task = None if factory is not None else prepared(specification)
+    labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
+    with Ledger.open(storage_url) as ledger:
+        specification = taught(specification, ledger, space)
+        study = create_or_continue(specification, ledger, shape)
+        study = placed(study, ledger) if join else study
+        counts = ledger.state_counts(study.id)
+        joined = joined_lines(ledger, study) if join else ()
+        known = () if announce is None else (*joined, *lost_lines(ledger, study), *role_lines(ledger))
+    ended = sum(count for state, count in counts.items() if state.is_terminal)
+    if ended >= specification.trials and ended == sum(counts.values()):
+        if announce is not None:
+            announce(known)
+        return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
+    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
+    rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
+    constant = None if task is None else task.constant_score
+    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
+    plan = replace(plan, opening=opening_of(specification, task))
+    if announce is not None:
+        told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
+        announce(told)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    return run_fleet(specification, study, plan, wishes)
+
+
+def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
+    """The launch that this one may replace; see `replaceable`."""
+    try:
+        ledger = Ledger.open(storage_url, read_only=True)
+    except StorageError:
+        return None  # as in `as_begun`
+    with ledger:
+        return replaceable(name, ledger, take_over=take_over)

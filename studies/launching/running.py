@@ -1,0 +1,121 @@
+"""The workers of a study under the clock and the user's signals, until it is finished or told to stop."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from studies.errors import StudyHeldError
+from studies.fleet import BACKENDS
+from studies.fleet.backend import Observer, RunnerFactory, Watch, options_of
+from studies.fleet.interrupts import Interrupts
+from studies.fleet.runners import TorchRunnerFactory
+from studies.keeping.occupying import current_holder, occupied
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Progress, Standing
+from studies.observing import Observer as TrialObserver
+from studies.observing import Telling
+from studies.specification import Specification
+from studies.store.holding import LaunchName
+from studies.store.ledger import Ledger
+from studies.store.records import StudyRecord
+
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchResult:
+    """How a launch ended.
+
+    Attributes:
+        finished: Whether nothing is left to do; else launching again continues.
+        reason: One phrase for people.
+        is_interrupted: Whether a signal of the user ended it before it was finished.
+        complaints: Which observers raised, a line each; they were told nothing more.
+    """
+
+    study: StudyRecord
+    finished: bool
+    reason: str
+    is_interrupted: bool = False
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a user wants of a launch beside what the study is.
+
+    Attributes:
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second; None for nobody.
+        observers: Told of every trial and reading.
+        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
+        join: Whether the workers work for another launch while one runs the study.
+    """
+
+    factory: RunnerFactory | None = None
+    observer: Observer | None = None
+    observers: Sequence[TrialObserver] = ()
+    instead_of: str | None = None
+    join: bool = False
+
+
+def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes) -> LaunchResult:
+    """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
+
+    Args:
+        specification: Says what the workers load, how many there are and how long they may work.
+        plan: What its keeper is told.
+
+    Raises:
+        StudyHeldError: If another launch runs the study.
+        StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+    """
+    # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
+    with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
+        telling = Telling(study, plan.storage_url, wishes.observers)
+        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, specification.fleet.time_budget)
+        try:
+            standing = _run(specification, study, plan, wishes, watch, ledger)
+        finally:
+            telling.end()
+    if standing.halted is not None:
+        raise standing.halted
+    return LaunchResult(
+        study=study,
+        finished=standing.is_done,
+        reason=standing.summary,
+        is_interrupted=bool(interrupts.reason) and not standing.is_done,
+        complaints=tuple(telling.complaints),
+    )
+
+
+def _run(
+    specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes, watch: Watch, ledger: Ledger
+) -> Standing:
+    """Run the study, or work for the launch that does until it has ended, and so on."""
+    fleet = specification.fleet
+    factory = wishes.factory or TorchRunnerFactory(
+        backbone=specification.backbone,
+        task=specification.task,
+        precision=specification.training.precision,
+    )
+    options = options_of(fleet)
+    backend = BACKENDS[fleet.backend]
+    while True:
+        try:
+            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+                return backend(replace(plan, launch=name), factory, options, watch)
+        except StudyHeldError:
+            if not wishes.join:
+                raise
+        other = current_holder(study, ledger)
+        name = str(LaunchName.of_this_process())
+        standing = backend(replace(plan, launch=name, has_joined=True), factory, options, watch)
+        if not standing.is_alone or watch.reason_to_stop():
+            return standing
+        while other is not None and current_holder(study, ledger) == other and not watch.reason_to_stop():
+            time.sleep(_LOOK_SECONDS)
+
+
+def _look_away(progress: Progress) -> None:
+    """Show nothing."""
