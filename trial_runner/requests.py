@@ -188,6 +188,11 @@ class Pack(Protocol):
 class PackRunner(Protocol):
     """What a worker holds: opens packs, and keeps snapshots in files."""
 
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """What must be the same wherever trials of a study are trained, in words, with a hash of it."""
+        ...
+
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
         """An empty pack of ``slots`` slots.
 

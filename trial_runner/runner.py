@@ -1,7 +1,7 @@
 """What a worker holds: one backbone, one task, and the packs over them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 """Environment variable: what ``auto`` is, whatever the hardware has, so that a machine gives the numbers of another."""
 
+_TOLD_DIGITS = 12
 _USABLE = 0.8
 """Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
 
@@ -77,6 +78,11 @@ class TorchRunner:
         self._frozen = FrozenModel.of(backbone, device)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
         self.precision = chosen
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See `PackRunner`."""
+        return {"backbone": self.backbone.weights_sha256[:_TOLD_DIGITS], "data": self.task.fingerprint[:_TOLD_DIGITS]}
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None, uses_graphs: bool = True) -> TrialPack:
         """An empty pack.

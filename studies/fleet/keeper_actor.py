@@ -1,7 +1,7 @@
 """The keeper in a process of its own, and how workers reach it, also while it is being restarted."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,7 @@ class KeeperActor:
         self._waits_for = self._stop = ""
         self._crew: dict[str, Any] = {}
         self._nodes = CrewNodes()
+        self._loaded: tuple[str, dict[str, str]] | None = None
 
     def call(self, method: str, *arguments: object) -> Any:
         """Call a method of the keeper."""
@@ -84,6 +85,21 @@ class KeeperActor:
         place = worker.partition("/")[0]
         self._crew = {name: one for name, one in self._crew.items() if name.partition("/")[0] != place}
         self._crew[worker] = actor
+
+    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    def agree(self, node: str, identity: Mapping[str, str]) -> None:
+        """Hear what a node has loaded; the first that tells is what all others must have.
+
+        Raises:
+            LaunchError: If it is something else.
+        """
+        first, known = self._loaded = self._loaded or (node, dict(identity))
+        for name, value in known.items():
+            if (other := identity.get(name)) != value:
+                raise LaunchError(
+                    f"every node must have the same {name}; node {first} has {value} and node {node} has {other}. "
+                    "Share one folder, or one cache by HF_HOME, set before 'ray start'."
+                )
 
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
     def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
@@ -158,6 +174,14 @@ class KeeperClient:
         """Tell it of the worker in this process; see `KeeperActor.meet`. Nobody waits for it."""
         context = ray.get_runtime_context()
         self._handle.meet.remote(worker, context.current_actor, context.get_node_id())
+
+    def agree(self, node: str, identity: Mapping[str, str]) -> None:
+        """Tell what was loaded here; see `KeeperActor.agree`. What is wrong with it ends the launch."""
+        try:
+            self._asked(lambda: self._handle.agree.remote(node, dict(identity)))
+        except LaunchError as error:
+            self.halt(error)
+            raise
 
     def join(self, worker: str) -> None:
         """See `studies.keeping.messages.Keeper`."""

@@ -17,6 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.fleet.nodes import Nodes
 from studies.fleet.places import Node
+from studies.fleet.surroundings import hub_settings
 from studies.fleet.trial_files import FolderMark, sees_folder
 
 _ANSWER_SECONDS = 30.0
@@ -60,6 +61,7 @@ def look_here(questions: dict[str, str]) -> dict[str, object]:
         "release": version("deltaspace"),
         "sees_folder": sees_folder(mark),
         "has_backbone": not backbone or Path(backbone).is_dir(),
+        "settings": hub_settings(),
         "problem": "",
     }
 

@@ -4,8 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from studies.errors import LaunchError
 from studies.fleet.driver_messages import not_taken_in
 from studies.fleet.places import Node
+from studies.fleet.surroundings import differences, hub_settings
 from studies.fleet.trial_files import FolderMark
 
 _PROBE_SECONDS = 60.0
@@ -26,6 +27,7 @@ class NodeFacts:
         release: Its version of deltaspace; empty where it did not answer.
         sees_folder: Whether it sees, and may write, the folder of the studies' files.
         has_backbone: Whether the folder of the backbone is there; true of a name of the hub.
+        settings: How it reaches the hub.
         problem: Why it did not answer; empty where it did.
     """
 
@@ -33,6 +35,7 @@ class NodeFacts:
     release: str = ""
     sees_folder: bool = False
     has_backbone: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -44,11 +47,13 @@ class ClusterFacts:
         address: As ``RAY_ADDRESS`` has it.
         folder: That the nodes were asked for.
         release: Version of deltaspace here.
+        settings: How the hub is reached from here.
     """
 
     address: str
     folder: Path
     release: str
+    settings: Mapping[str, str]
     nodes: tuple[NodeFacts, ...]
 
     @property
@@ -63,6 +68,7 @@ class ClusterFacts:
         lines = []
         if found.release != self.release:
             lines.append(f"{name} has deltaspace {found.release}, this machine {self.release}")
+        lines += [f"{name} differs: {one}" for one in differences(found.settings, self.settings)]
         if not found.has_backbone:
             lines.append(f"{name} does not have the backbone's folder")
         if not found.sees_folder:
@@ -96,7 +102,13 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
         rows = json.loads(done.stdout)
     except (subprocess.SubprocessError, ValueError) as error:
         raise LaunchError(f"RAY_ADDRESS must name a cluster to work with; {not_taken_in(address)}.") from error
-    return ClusterFacts(address=address, folder=there, release=version("deltaspace"), nodes=tuple(map(_facts, rows)))
+    return ClusterFacts(
+        address=address,
+        folder=there,
+        release=version("deltaspace"),
+        settings=hub_settings(),
+        nodes=tuple(map(_facts, rows)),
+    )
 
 
 def _facts(row: dict[str, Any]) -> NodeFacts:

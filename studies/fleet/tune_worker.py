@@ -3,6 +3,7 @@
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import count
@@ -15,6 +16,7 @@ from ray.tune import Trainable
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
+from studies.fleet.surroundings import differences, hub_settings
 from studies.fleet.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
 from studies.fleet.worker import PackWorker
 from studies.keeping.messages import crash_reason
@@ -45,6 +47,7 @@ class Home:
         node: Where the launch and its keeper are, as Ray names it.
         mark: Tells whether another node sees the study's folder; None where there is no other.
         release: Version of deltaspace there.
+        settings: How the hub is reached there.
     """
 
     keeper: str
@@ -52,6 +55,7 @@ class Home:
     node: str
     mark: FolderMark | None
     release: str = field(default_factory=lambda: version("deltaspace"))
+    settings: Mapping[str, str] = field(default_factory=hub_settings)
 
 
 class PackTrainable(Trainable):  # type: ignore[misc]
@@ -88,6 +92,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
                 return
             threading.Thread(target=self._beat, daemon=True).start()
             runner = factory(threads)
+            self._keeper.agree(_address(), runner.identity)
             self._worker = PackWorker(
                 name=self._name,
                 keeper=self._keeper,
@@ -194,8 +199,11 @@ def _other_release(home: Home) -> LaunchError | None:
 
 
 def _elsewhere(home: Home) -> str:
-    """Where that was, if it was not on the launching machine."""
-    return "" if _node() == home.node else f" That was on node {_address()}."
+    """Where that was, if it was not on the launching machine, and what is different there."""
+    if _node() == home.node:
+        return ""
+    aside = ", ".join(differences(hub_settings(), home.settings))
+    return f" That was on node {_address()}{f', where {aside}' if aside else ''}."
 
 
 def _node() -> str:

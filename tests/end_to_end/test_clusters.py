@@ -4,6 +4,7 @@ Every node is a ``ray start`` of its own, and dies as a machine dies: all of its
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,6 +105,19 @@ def test_a_check_before_a_launch_asks_every_node(cluster, new_study, tmp_path):
     assert facts.warnings == ()
     assert len(facts.nodes) == sum(node.process.poll() is None for node in cluster.nodes)
     assert all(one.node.cpus == 1 for one in facts.nodes)
+
+
+def test_a_node_with_another_backbone_ends_the_launch_in_one_line_that_names_it(cluster, new_study, tmp_path):
+    study = new_study(6, workers="auto")
+    (tmp_path / "brake").touch()
+    other = cluster.add(TRIVIAL_BACKBONE="another")
+    process = study.launch()
+    assert process.wait(PATIENCE_SECONDS) == 1
+    other.kill()
+    (said,) = [line for line in study.said().splitlines() if "LaunchError: every node must have the same" in line]
+    assert re.search(
+        r"the same backbone; node \S+ has (trivial and node \S+ has another|another and .* trivial)\.", said
+    )
 
 
 def test_workers_are_where_the_gpus_are(cluster, new_study):

@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from support.killed_study import TESTS, Study, children
 
@@ -93,13 +95,14 @@ class Cluster:
         self._add(["--head", f"--port={port}", "--include-dashboard=false", system], cpus=cpus)
         self.settings["RAY_ADDRESS"] = self.address
 
-    def add(self, *, cpus: int = 1, gpus: int = 0, hidden: Path | None = None) -> Node:
+    def add(self, *, cpus: int = 1, gpus: int = 0, hidden: Path | None = None, **settings: str) -> Node:
         """Start another node.
 
         Args:
             hidden: A folder in whose place the node sees an empty disk of its own.
+            settings: Of its environment.
         """
-        return self._add([f"--address={self.address}"], cpus=cpus, gpus=gpus, hidden=hidden)
+        return self._add([f"--address={self.address}"], cpus=cpus, gpus=gpus, hidden=hidden, settings=settings)
 
     def any_other(self) -> Node:
         """A node beside the head, without a GPU or a disk of its own; a new one only if there is none."""
@@ -124,7 +127,15 @@ class Cluster:
         for node in self.nodes:
             node.kill()
 
-    def _add(self, arguments: list[str], *, cpus: int, gpus: int = 0, hidden: Path | None = None) -> Node:
+    def _add(
+        self,
+        arguments: list[str],
+        *,
+        cpus: int,
+        gpus: int = 0,
+        hidden: Path | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> Node:
         command = [_RAY, "start", *arguments, *_SMALL]
         command += [f"--num-cpus={cpus}", f"--num-gpus={gpus}", "--node-ip-address=127.0.0.1"]
         if hidden is not None:
@@ -132,11 +143,11 @@ class Cluster:
             command = ["unshare", "--mount", "sh", "-c", script, *command]
         log = self.folder / f"node-{len(self.nodes)}.log"
         paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-        environment = os.environ | self.settings | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        environment = os.environ | self.settings | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"} | dict(settings)
         environment.pop("RAY_ADDRESS", None)
         with log.open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
-        node = Node(process, log, is_plain=not gpus and hidden is None)
+        node = Node(process, log, is_plain=not gpus and hidden is None and not settings)
         self.nodes.append(node)
         until = time.monotonic() + _START_SECONDS
         while _READY not in log.read_text():

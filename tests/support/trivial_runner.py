@@ -15,6 +15,8 @@ from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.requests import Failure, Pack, SlotReading, Snapshot, TrainingPlan, TrialRequest
 
 BRAKED_SECONDS = 0.5
+BACKBONE = "TRIVIAL_BACKBONE"
+"""Environment variable: what a worker has loaded, of nodes that are not alike."""
 
 
 def quality(seed: int) -> float:
@@ -133,6 +135,10 @@ class TrivialRunner:
     on_step: Callable[[TrialRequest, int], None] = nothing
     admitted: list[tuple[int, int]] = field(default_factory=list)
     restored: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"backbone": os.environ.get(BACKBONE, "trivial")}
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
         return TrivialPack(self, dict.fromkeys(range(slots)))

@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+from typing import Any, cast
 
 import pytest
+
+from studies.errors import LaunchError
+from studies.fleet.keeper_actor import KeeperActor
+from studies.keeping.plan import StudyPlan
 
 
 @pytest.mark.parametrize("module", ["studies.fleet.tune_worker", "studies.fleet.driver"])
@@ -25,3 +30,16 @@ def test_launching_loads_no_sampler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_node_that_has_loaded_says_what_all_others_must_have() -> None:
+    actor: Any = KeeperActor(cast(StudyPlan, None), "launch")
+    mine = {"backbone": "0a1b", "data": "2c3d"}
+    actor.agree("10.0.0.1", mine)
+    actor.agree("10.0.0.2", dict(mine))
+    with pytest.raises(LaunchError) as refused:
+        actor.agree("10.0.0.3", {**mine, "data": "4e5f"})
+    assert str(refused.value).startswith(
+        "every node must have the same data; node 10.0.0.1 has 2c3d and node 10.0.0.3 has 4e5f. "
+    )
+    assert "\n" not in str(refused.value)

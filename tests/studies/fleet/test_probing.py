@@ -18,12 +18,14 @@ from studies.foresight.machine import Machine, on_cluster
 from studies.specification.sections import Fleet
 
 HEAD = Node(key="a", address="10.0.0.1", cpus=8, gpus=0)
-WHOLE = NodeFacts(node=HEAD, release="1.0", sees_folder=True, has_backbone=True)
+WHOLE = NodeFacts(node=HEAD, release="1.0", sees_folder=True, has_backbone=True, settings={"HF_HOME": "/hf"})
 WITH_GPUS = replace(WHOLE, node=Node(key="b", address="10.0.0.2", cpus=16, gpus=4, accelerators=frozenset({"H200"})))
 
 
 def cluster(*nodes: NodeFacts) -> ClusterFacts:
-    return ClusterFacts(address="10.0.0.1:6379", folder=Path("/shared"), release="1.0", nodes=nodes)
+    return ClusterFacts(
+        address="10.0.0.1:6379", folder=Path("/shared"), release="1.0", settings={"HF_HOME": "/hf"}, nodes=nodes
+    )
 
 
 def test_nothing_is_said_of_nodes_that_are_like_this_machine():
@@ -31,10 +33,12 @@ def test_nothing_is_said_of_nodes_that_are_like_this_machine():
 
 
 def test_every_node_is_named_with_what_it_lacks():
-    old, far = replace(WHOLE, release="0.9", has_backbone=False), replace(WITH_GPUS, sees_folder=False)
+    old = replace(WHOLE, release="0.9", has_backbone=False, settings={})
+    far = replace(WITH_GPUS, sees_folder=False)
     broken = replace(WHOLE, node=replace(HEAD, address="10.0.0.3"), problem="ModuleNotFoundError: studies")
     assert cluster(old, far, broken).warnings == (
         "node 10.0.0.1 has deltaspace 0.9, this machine 1.0",
+        "node 10.0.0.1 differs: HF_HOME is not set (/hf on the launching machine)",
         "node 10.0.0.1 does not have the backbone's folder",
         "node 10.0.0.2 does not see /shared: its snapshots go through this machine, more slowly",
         "node 10.0.0.3 cannot run workers: ModuleNotFoundError: studies",
