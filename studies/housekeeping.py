@@ -11,7 +11,7 @@ from search_space.checked import Name
 from studies.errors import StorageError, WishError
 from studies.keeping.artefacts import delete_study_folder, mark_renamed
 from studies.store.address import StorageAddress
-from studies.store.belonging import is_marked
+from studies.store.belonging import own_folder
 from studies.store.copying import Copied
 from studies.store.ledger import Ledger
 from studies.store.records import StudyRecord
@@ -51,19 +51,20 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
     study = ledger.study(name)
     if study.folder is not None:
         mark_renamed(study.folder, study, new)
+    folder = own_folder(study)
     ledger.rename(study, new)
-    if study.folder is not None and study.folder.name == name:
-        _move(ledger, ledger.study(new), study.folder, study.folder.with_name(new))
+    if folder is not None and folder.name == name:
+        _move(ledger, ledger.study(new), folder, folder.with_name(new))
     return ledger.study(new)
 
 
 def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:
     """Rename the folder of a study; where that fails it stays where it is."""
     try:
-        if there.exists() or not is_marked(folder, study):
+        if there.exists():
             return
         folder.rename(there)
-    except (OSError, ValueError):
+    except OSError:
         return
     ledger.move_folder(study, there)
 
@@ -100,10 +101,10 @@ def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
     ledger.check_are_free(studies)
     try:
         folder.mkdir(parents=True)
-        own = {study.name: study.folder for study in studies if study.folder and is_marked(study.folder, study)}
+        own = {study.name: place for study in studies if (place := own_folder(study)) is not None}
         for place in own.values():
             shutil.copytree(place, folder / _FOLDERS / place.name, symlinks=True)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
     with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}") as archive:
         archive.copy_from(ledger, {study.name for study in studies})

@@ -24,6 +24,7 @@ from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
+from studies.store.belonging import own_folder
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from studies.store.records import (
     ConfirmationRecord,
@@ -108,7 +109,7 @@ def _searched(ledger: Ledger, name: str) -> StudyRecord:
 
 
 def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specification:
-    """The study file of a study, with another fleet.
+    """The study file of a study, with another fleet; its files go beside the study's own, wherever the ledger says.
 
     Raises:
         ConfirmationError: If the study was recorded by another release.
@@ -122,7 +123,9 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specific
             "Use the release that launched it."
         ) from None
     recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
-    own["fleet"] = {**recorded, "time_budget": None, **fleet}
+    folder = own_folder(parent)
+    beside = None if folder is None else str(folder.parent)
+    own["fleet"] = {**recorded, "time_budget": None, "artefacts": beside, **fleet}
     return specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
 
 

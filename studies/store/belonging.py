@@ -50,6 +50,14 @@ def is_marked(folder: Path, study: StudyRecord) -> bool:
     return identity(study) in (earlier, {**earlier, "study": found.get(EARLIER_NAME)})
 
 
+def own_folder(study: StudyRecord) -> Path | None:
+    """The folder that is marked as the study's; None if the one that the ledger names is not, or is gone."""
+    try:
+        return study.folder if study.folder is not None and is_marked(study.folder, study) else None
+    except (OSError, ValueError):
+        return None
+
+
 def is_there(path: Path) -> bool:
     """Whether there is something at a path, whoever has written the path."""
     try:

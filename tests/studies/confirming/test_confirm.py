@@ -1,7 +1,9 @@
 """Confirming a study with the trivial runner: what is trained, what is recorded, what continues and what is refused."""
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -388,3 +390,22 @@ def test_misuse_is_refused_before_anything_is_recorded(
 def test_a_study_of_another_release_is_refused(local: Study, sample_storage: str) -> None:
     with pytest.raises(ConfirmationError, match="'sample' must hold a study file that this release can read"):
         confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
+
+
+def test_files_go_beside_the_studys_own_and_nowhere_else_that_a_database_says(
+    local: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    elsewhere = tmp_path / "elsewhere"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
+        said = {"s": str(elsewhere)}
+        link.execute("UPDATE studies SET specification = json_set(specification, '$.fleet.artefacts', :s)", said)
+    assert local.confirm(top=1, seeds=2).finished
+    assert local.record().folder == tmp_path / "artefacts" / "reviews-confirm"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
+        link.execute("UPDATE studies SET folder = :s WHERE name = 'reviews'", said)
+    assert local.confirm(top=1, seeds=2, name="again").finished
+    assert local.record("again").folder == here / "deltaspace-artefacts" / "again"
+    assert not elsewhere.exists()
