@@ -149,14 +149,17 @@ def _newer(bench: Bench) -> Outcome:
     return met(study, [seconds], wrong)
 
 
-def _older(bench: Bench, *, version: int) -> Outcome:
+def _older(bench: Bench, *, version: int, database: str) -> Outcome:
     """A study that an earlier release has begun is brought up to date, continued and verified."""
-    from support.earlier_ledger import Earlier
+    from support.earlier_ledger import Earlier, EarlierOnServer
 
     from studies.store.ledger import Ledger
     from studies.store.records import TrialState
 
-    earlier = Earlier(bench.folder, version)
+    if database == "postgres":
+        earlier: Earlier = EarlierOnServer(bench.folder, version, bench.url(database))
+    else:
+        earlier = Earlier(bench.folder, version)
     done = "SELECT number, state, score FROM trials JOIN studies ON studies.id = study_id WHERE name = 'middle' "
     before = set(earlier.rows(done + "AND ended_at IS NOT NULL"))
     began_at = time.monotonic()
@@ -208,5 +211,9 @@ GONE = _cases("deleted", partial(_gone, replaced=False), {"backend": "inline"}, 
 )
 VERSIONS = (
     Case("newer, inline, sqlite", _newer),
-    *_cases("older", _older, *({"version": version} for version in (1, 2, 3, 4))),
+    *_cases(
+        "older",
+        _older,
+        *({"version": version, "database": one} for version in (1, 2, 3, 4) for one in ("sqlite", "postgres")),
+    ),
 )

@@ -6,11 +6,12 @@ from pathlib import Path
 import optuna
 import pytest
 from support import rotation
-from support.earlier_ledger import VERSIONS, Earlier
+from support.earlier_ledger import VERSIONS, Earlier, EarlierOnServer
 
 from studies.store.ledger import Ledger
 from studies.store.migrations import MIGRATIONS
 from studies.store.records import ExampleCounts, TrialState
+from studies.study import Study
 
 ENDED = {
     1: {"complete": 3, "pruned": 6},
@@ -175,3 +176,35 @@ def test_the_best_trial_is_exported_with_the_weights_that_it_was_trained_to(
         best = ledger.trial(ledger.study("finished").id, 7)
     assert best.state is TrialState.COMPLETE
     assert facts["configuration"] == best.configuration
+
+
+@pytest.fixture
+def on_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> EarlierOnServer:
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    return EarlierOnServer(tmp_path, request.param, request.getfixturevalue("postgres_url"))
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("on_server", VERSIONS, ids="version_{}".format, indirect=True)
+def test_on_a_server_its_tables_are_brought_up_to_date_and_what_it_holds_is_whole(on_server: EarlierOnServer) -> None:
+    columns = "number, state, score, reason, steps, attempt, fingerprint, configuration::text, proposal::text"
+    sql = f"SELECT {columns}, created_at FROM trials ORDER BY number"
+    before = on_server.rows(sql)
+    assert len(before) in (11, 13)
+    on_server.migrate()
+    assert on_server.rows("SELECT max(version) FROM deltaspace_schema") == [(MIGRATIONS[-1].version,)]
+    assert on_server.rows(sql) == before
+    found = Study.open("middle", on_server.url).verify()
+    assert [line for line in found if "must exist; no file" not in line] == []
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("on_server", rotation.parts(VERSIONS), ids="version_{}".format, indirect=True)
+def test_on_a_server_a_study_that_was_killed_is_continued_to_its_end(on_server: EarlierOnServer) -> None:
+    kept = "SELECT number, state, score, steps, fingerprint, proposal::text FROM trials WHERE ended_at IS NOT NULL"
+    before = on_server.rows(kept)
+    assert on_server.launch("middle") == 0
+    after = on_server.rows(kept)
+    assert set(before) < set(after)
+    assert sorted(row[0] for row in after) == list(range(20 if on_server.version > 2 else 12))
