@@ -1,4 +1,7 @@
-"""Dialogues from a study file to answers: launched, confirmed, exported in every form, and answered by stock models."""
+"""The shipped study of dialogues on a tiny decoder: launched, confirmed, exported, and answered by stock models.
+
+What it is on its own backbone is counted, and a trial's memory is planned.
+"""
 
 import json
 import random
@@ -7,14 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.chat_cases import chat_backbone
 
 from deltaspace.commands.main import main
+from search_space.backbones import shape_of
+from search_space.counting.counts import count
+from search_space.published.point import PublishedPoint
+from studies.specification import read_specification
+from studies.specification.shipped import study_file
 
+BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
+QWEN3_4B = {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32}
+"""What of its configuration is not as in Qwen3-0.6B."""
 LORA = "0"
 """The published method comes first."""
 NEW_TOKENS = 6
+SYSTEM = "add"
 
 
 def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
@@ -25,13 +36,18 @@ def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
         for _ in range(1 + number % 2):
             one, other = draw.randrange(40), draw.randrange(40)
             messages.append({"role": "user", "content": f"{one}+{other}"})
-            messages.append({"role": "assistant", "content": f"a={one + other}"})
-        rows.append({"messages": messages, "answer": messages[-1]["content"].partition("=")[2]})
+            messages.append({"role": "assistant", "content": f"Answer: {one + other}"})
+        rows.append({"messages": messages, "answer": messages[-1]["content"].partition(": ")[2]})
     return rows
 
 
 @pytest.fixture
-def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> str:
+def study(
+    tmp_path: Path,
+    tiny_backbone: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
     """The name of a study that was launched to its end."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
@@ -39,24 +55,31 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
     data.mkdir()
     for seed, (name, size) in enumerate({"train": 24, "validation": 10, "test": 8}.items()):
         (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(size, seed)))
-    backbone = chat_backbone(tiny_backbone("llama"), tmp_path / "backbone")
+    backbone = chat_backbone(tiny_backbone("qwen3"), tmp_path / "backbone")
     config = json.loads((backbone / "config.json").read_text())
-    (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 200}))
-    task = {"kind": "instruction", "folder": "data", "references": "answer", "answer_after": "a=", "max_tokens": 120}
-    given = {
-        "name": "sums",
-        "backbone": str(backbone),
-        "task": task | {"metric": "exact_match", "system": "add", "decoding": {"max_new_tokens": NEW_TOKENS}},
+    (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 300}))
+    settings = {
+        "backbone": backbone,
+        "task.folder": data,
+        "task.system": SYSTEM,
+        "task.max_tokens": 250,
+        "task.decoding.max_new_tokens": NEW_TOKENS,
         "budget": 600,
-        "training": {"steps": 4, "batch_size": 8, "precision": "fp32"},
         "trials": 3,
-        "search": {"sampler": "random", "published": ["lora_qv"]},
-        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
+        "training.steps": 4,
+        "training.batch_tokens": 500,
+        "training.precision": "fp32",
+        "pruning.first_rung_steps": 2,
+        "search.published": "[lora_qv]",
+        "fleet.backend": "inline",
+        "fleet.pack": 2,
+        "fleet.artefacts": tmp_path / "artefacts",
     }
-    (tmp_path / "sums.yaml").write_text(yaml.safe_dump(given))
-    assert main(["check", str(tmp_path / "sums.yaml")]) == 0
-    assert main(["launch", str(tmp_path / "sums.yaml"), "--quiet"]) == 0
-    return "sums"
+    given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    assert main(["check", "qwen3_instruct", *given]) == 0
+    assert " a trial beside " in capsys.readouterr().out, "its memory is planned"
+    assert main(["launch", "qwen3_instruct", "--quiet", *given]) == 0
+    return "qwen3-instruct"
 
 
 def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[str]:
@@ -68,13 +91,27 @@ def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[st
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     end, answers = tokenizer.convert_tokens_to_ids("<|im_end|>"), []
     for row in rows:
-        chat = [{"role": "system", "content": "add"}, *row["messages"][:-1]]
+        chat = [{"role": "system", "content": SYSTEM}, *row["messages"][:-1]]
         given = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True, return_tensors="pt")
         options = {"max_new_tokens": NEW_TOKENS, "do_sample": False, "eos_token_id": end, "pad_token_id": 0}
         (tokens,) = model.generate(**given, suppress_tokens=[0], **options)
         answer = tokenizer.decode(tokens[given["input_ids"].shape[1] :], skip_special_tokens=True)
         answers.append(answer.strip())
     return answers
+
+
+def test_the_study_of_its_own_backbone_is_counted() -> None:
+    study = read_specification(study_file("qwen3_instruct"), {"task.folder": "."})
+    config = json.loads((BACKBONES / "qwen3_0_6b" / "config.json").read_text())
+    shape = shape_of({**config, **QWEN3_4B})
+    assert shape.parameters == 4_022_468_096
+    budget = study.parameter_budget().parameters(shape)
+    assert budget == int(0.002 * shape.parameters)
+    for name in ("lora_qv", "mam_adapter", "houlsby_adapter"):
+        stored = count(PublishedPoint(name).configuration(shape, parameters=budget, scale=2.0), shape).stored
+        assert 0.97 * budget <= stored <= budget
+    plan = study.training_plan()
+    assert [plan.examples_of(tokens) for tokens in (100, 256, 512)] == [32, 32, 16]
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")

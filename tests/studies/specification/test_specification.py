@@ -691,6 +691,7 @@ def test_the_shipped_examples_are_valid(tmp_path: Path) -> None:
         "docstrings",
         "e2e_nlg",
         "multi30k_en_de",
+        "qwen3_instruct",
         "reuters_headlines",
         "snli",
         "sst2",
