@@ -116,6 +116,6 @@ def _machine_rows(found: Check) -> Iterator[tuple[str, str]]:
         cores, count = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
         kinds = ", ".join(sorted({kind for node in nodes for kind in node.accelerators}))
         yield "cluster", f"{len(nodes)} nodes with {cores} cores and {count} GPUs{f' ({kinds})' if kinds else ''}"
-    yield "workers", f"{machine.workers}, {machine.threads} threads each; {machine.fleet}"
+    yield "workers", f"{machine.workers}, {machine.threads} thread{'s' * (machine.threads > 1)} each; {machine.fleet}"
     if found.specification.fleet.time_budget is not None:
         yield "time budget", duration_text(found.specification.fleet.time_budget)

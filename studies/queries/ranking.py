@@ -24,14 +24,15 @@ class Ranking:
         estimates: What they are expected to score; None while there is too little to go by.
         seeds: By number of the trial, how often it was trained to the end, its replicates included.
         examples: How many a score is a share of right answers of; None where it is no such share, or not known.
-        is_constant: Whether trials are complete, and all of them predict one label for everything.
+        is_constant: Whether all complete trials predict one label for everything; None where there is none, or where
+            that was not measured.
     """
 
     trials: tuple[TrialRecord, ...]
     estimates: Estimates | None
     seeds: Mapping[int, int]
     examples: ExampleCounts | None = None
-    is_constant: bool = False
+    is_constant: bool | None = None
 
     @property
     def best(self) -> TrialRecord | None:
@@ -56,14 +57,23 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
         estimates=estimates,
         seeds=seeds,
         examples=ledger.example_counts(study.id) if study.metric == ACCURACY.name else None,
-        is_constant=bool(complete) and all(_is_constant(ledger, study, trial) for trial in complete),
+        is_constant=_are_constant(ledger, study, complete),
     )
 
 
-def _is_constant(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> bool:
-    """Whether a trial predicted one label for everything when it was last measured."""
+def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> bool | None:
+    """Whether all trials predicted one label for everything when they were last measured; None where nobody knows."""
+    for trial in trials:
+        share = _share_of_one_label(ledger, study, trial)
+        if share != 1:
+            return None if share is None else False
+    return True if trials else None
+
+
+def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> float | None:
+    """The largest share of predictions that are of one label, when the trial was last measured."""
     readings = ledger.readings(study.id, trial.number)
-    return bool(readings) and readings[-1].metrics.get(SAME_PREDICTION) == 1
+    return readings[-1].metrics.get(SAME_PREDICTION) if readings else None
 
 
 def ranked(trials: Iterable[TrialRecord], estimates: Estimates | None = None) -> tuple[TrialRecord, ...]:

@@ -44,7 +44,11 @@ def _nothing_learned(ranking: Ranking, metric: str) -> str:
         return f"Nothing was learned: {ran} predict a constant; the best has {complete[0].score:.4f} {metric}."
     if len({trial.score for trial in complete}) == 1:
         alike = f"{ran} have the same {metric}, {complete[0].score:.4f}"
-        return f"Nothing was learned: {alike}, as constant predictions have."
+        if ranking.is_constant is None:
+            return f"Nothing was learned: {alike}, as constant predictions have."
+        return (
+            f"Nothing can be told apart: {alike}. A harder task or more validation examples would show who is better."
+        )
     return ""
 
 

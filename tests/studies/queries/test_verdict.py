@@ -34,6 +34,13 @@ def test_trials_that_all_have_one_score_have_learned_nothing(ranking: Ranking) -
     )
 
 
+def test_trials_that_all_solve_the_task_have_learned_and_cannot_be_told_apart(ranking: Ranking) -> None:
+    assert verdict(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False), "accuracy") == (
+        "Nothing can be told apart: all 3 trials that ran to the end have the same accuracy, 1.0000. A harder task or "
+        "more validation examples would show who is better."
+    )
+
+
 @pytest.mark.parametrize("scores", [(0.5092, 0.5092), (0.5092, 0.5092, 0.5093)])
 def test_two_of_one_score_may_be_chance_and_one_that_differs_has_learned(
     ranking: Ranking, scores: tuple[float, ...]
