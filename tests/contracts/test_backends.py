@@ -94,7 +94,7 @@ def test_a_study_file_can_name_it(backend: str) -> None:
     assert backend in get_args(Fleet.model_fields["backend"].annotation)
 
 
-def test_it_runs_every_trial_to_its_end_and_shows_how_far_it_is(study: Study) -> None:
+def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study: Study) -> None:
     seen: list[Progress] = []
     result = study.launch(observer=seen.append)
     assert (result.finished, result.is_interrupted) == (True, False)
@@ -103,6 +103,9 @@ def test_it_runs_every_trial_to_its_end_and_shows_how_far_it_is(study: Study) ->
     study.check_is_whole()
     assert (seen[-1].ended, seen[-1].running) == (8, ())
     assert [one.ended for one in seen] == sorted(one.ended for one in seen)
+    before = study.trials()
+    assert study.launch().reason == "already finished: all 8 trials have ended"
+    assert study.trials() == before
 
 
 def test_a_trial_that_fails_fails_alone(study: Study) -> None:
@@ -138,10 +141,3 @@ def test_a_launch_whose_study_another_keeper_takes_stops_and_writes_nothing_more
     assert taken
     assert study.launch(40).finished
     study.check_is_whole()
-
-
-def test_a_finished_study_is_not_run_again(study: Study) -> None:
-    study.launch(3)
-    before = study.trials()
-    assert study.launch(3).reason == "already finished: all 3 trials have ended"
-    assert study.trials() == before

@@ -22,7 +22,14 @@ _RAY = str(Path(sys.executable).with_name("ray"))
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
 _QUICK_DEATH = {"health_check_period_ms": 500, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
-_SMALL = ["--disable-usage-stats", "--object-store-memory=80000000", "--block"]
+# ports of workers are drawn by the system: else clusters of tests that run at once take them from one range
+_SMALL = [
+    "--disable-usage-stats",
+    "--object-store-memory=80000000",
+    "--block",
+    "--min-worker-port=0",
+    "--max-worker-port=0",
+]
 _READY = "This command will now block"
 
 

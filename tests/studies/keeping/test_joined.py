@@ -33,7 +33,7 @@ class Held:
         self.until, self.after = until, after
 
     def __call__(self, threads: int) -> TrivialRunner:
-        return TrivialRunner(step_seconds=0.01, on_step=self._wait)
+        return TrivialRunner(on_step=self._wait)
 
     def _wait(self, request: TrialRequest, step: int) -> None:
         wait_until(self.until)
@@ -66,7 +66,7 @@ class Launches:
         time_budget: float | None = None,
         **wishes: bool,
     ) -> None:
-        factory = factory or TrivialFactory(step_seconds=0.01)
+        factory = factory or TrivialFactory()
         study = specification(folder or self.study.folder, "inline", self.study.trials)
         study = study.model_copy(update={"fleet": study.fleet.model_copy(update={"time_budget": time_budget})})
 

@@ -23,9 +23,11 @@ class Study:
     def __init__(self, folder: Path) -> None:
         self.folder, self.url = folder, f"sqlite:///{folder / 'ledger.db'}"
 
-    def launch(self, trials: int = 12, *, take_over: bool = False, **given: object) -> LaunchResult:
+    def launch(
+        self, trials: int = 12, *, step_seconds: float = 0.0, take_over: bool = False, **given: object
+    ) -> LaunchResult:
         study = specification(self.folder / "artefacts", "inline", trials)
-        factory = TrivialFactory(step_seconds=0.01)
+        factory = TrivialFactory(step_seconds=step_seconds)
         return launch(study, storage_url=self.url, factory=factory, take_over=take_over, **given)
 
     def holder(self) -> str | None:
@@ -41,7 +43,7 @@ def study(tmp_path: Path) -> Study:
 
 def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study: Study) -> None:
     seen: list[str | None] = []
-    assert study.launch(observer=lambda progress: seen.append(study.holder())).finished
+    assert study.launch(step_seconds=0.01, observer=lambda progress: seen.append(study.holder())).finished
     assert len(set(seen)) == 1
     assert None not in seen
     assert study.holder() is None
@@ -69,7 +71,7 @@ def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study: Study
                 study.launch()
             told.append(str(refused.value))
 
-    assert study.launch(observer=try_again).finished
+    assert study.launch(step_seconds=0.01, observer=try_again).finished
     [line] = told
     assert line.startswith("study 'trivial' must not be run by another launch; process ")
     assert "\n" not in line
@@ -86,7 +88,7 @@ def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study: 
             other.start()
 
     with pytest.raises(FencedError):
-        study.launch(40, observer=start)
+        study.launch(40, step_seconds=0.01, observer=start)
     other.join(60)
     assert second[0].finished
     assert study.holder() is None
@@ -97,7 +99,7 @@ def test_a_launch_that_failed_holds_nothing(study: Study) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        study.launch(observer=fail)
+        study.launch(step_seconds=0.01, observer=fail)
     assert study.holder() is None
     assert study.launch().finished
 
