@@ -4,7 +4,7 @@ Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write 
 `FencedError`, having written nothing, when another keeper has taken over.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -155,9 +155,13 @@ class Ledger(AbstractContextManager["Ledger"]):
         """How many trials are in each state, zeros included."""
         return self._database.read(lambda link: looking.state_counts(link, study_id))
 
-    def tallies(self) -> dict[int, Tally]:
-        """The trials of every study that has any in a few numbers, by the study's key."""
-        return self._database.read(looking.tallies)
+    def tallies(self, known: Mapping[int, Tally] | None = None) -> dict[int, Tally]:
+        """The trials of every study that has any in a few numbers, by the study's key.
+
+        Args:
+            known: What was told before; studies where nothing has ended since are not asked again.
+        """
+        return self._database.read(lambda link: looking.tallies(link, known or {}))
 
     def reading_count(self, study_id: int) -> int:
         """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""

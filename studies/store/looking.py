@@ -1,6 +1,6 @@
 """What the ledger holds, as records. Every function works inside a transaction of the caller."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,10 @@ _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
-_TALLIES = select(
-    TRIALS.c.study_id, TRIALS.c.state, func.count(), func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)
-).group_by(TRIALS.c.study_id, TRIALS.c.state)
+_ALL_COUNTS = select(TRIALS.c.study_id, TRIALS.c.state, func.count()).group_by(TRIALS.c.study_id, TRIALS.c.state)
+_ENDINGS = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(
+    TRIALS.c.study_id == bindparam("study_id")
+)
 _READING_COUNT = (
     select(func.count())
     .select_from(READINGS)
@@ -127,18 +128,24 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
     return {state: found.get(state.value, 0) for state in TrialState}
 
 
-def tallies(connection: Connection) -> dict[int, Tally]:
-    """The trials of every study that has any, by the study's key."""
-    rows = connection.execute(_TALLIES).all()
+def tallies(connection: Connection, known: Mapping[int, Tally]) -> dict[int, Tally]:
+    """The trials of every study that has any, by the study's key.
+
+    Args:
+        connection: To the database.
+        known: Tallies of before. Who trials are counted as before has none that ended since: numbers of trials are
+            told by an index, scores and times by every trial.
+    """
+    counted: dict[int, dict[TrialState, int]] = {}
+    for key, state, count in connection.execute(_ALL_COUNTS):
+        counted.setdefault(key, dict.fromkeys(TrialState, 0))[TrialState(state)] = count
     found = {}
-    for key in dict.fromkeys(row.study_id for row in rows):
-        own = [row[1:] for row in rows if row.study_id == key]
-        counts = {state: count for state, count, *_ in own}
-        found[key] = Tally(
-            counts={state: counts.get(state.value, 0) for state in TrialState},
-            best=max((score for *_, score, _ in own if score is not None), default=None),
-            ended_at=max((ended for *_, ended in own if ended is not None), default=None),
-        )
+    for key, counts in counted.items():
+        tally = known.get(key)
+        if tally is None or tally.counts != counts:
+            best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
+            tally = Tally(counts=counts, best=best, ended_at=ended_at)
+        found[key] = tally
     return found
 
 

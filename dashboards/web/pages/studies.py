@@ -6,12 +6,12 @@ from studies.store.records import StudyKind, StudyRecord, Tally, TrialState
 
 
 def _studies(asked: Asked) -> object:
-    """All studies, told by the database: no trial is read for it."""
-    ledger = asked.storage.ledger
-    records, tallies = asked.storage.records(), ledger.tallies()
+    """All studies, told by the database: no trial is read for it, and none is ranked."""
+    records = asked.storage.records()
+    tallies = asked.storage.tallies(records)
     names = {record.id: record.name for record in records}
     return {
-        "storage": ledger.url,
+        "storage": asked.storage.ledger.url,
         "studies": [_entry(record, tallies.get(record.id, _NOTHING), names) for record in records],
     }
 
