@@ -33,6 +33,8 @@ class Training:
         warmup_fraction: Share of the steps over which learning rates rise from 0.
         schedule: What they do then: ``linear`` falls to 0 in a line, ``cosine`` along half a wave (Loshchilov & Hutter
             2017, one period), ``constant`` stays.
+        lora_dropout: Share of what low-rank maps read that they do not see in a step (Hu et al. 2022), another share in
+            each; all of it is seen when they are measured.
         weight_decay: Decoupled (AdamW), of deltas and head.
         betas: Decay rates of AdamW's two moments.
         clip_norm: Largest global norm of a trial's gradient; null leaves it as it is.
@@ -47,6 +49,7 @@ class Training:
     head_learning_rate: Positive = 1.0e-3
     warmup_fraction: Annotated[Number, Field(ge=0, lt=1)] = 0.06
     schedule: Literal["linear", "cosine", "constant"] = "linear"
+    lora_dropout: Annotated[Number, Field(ge=0, lt=1)] = 0.0
     weight_decay: Annotated[Number, Field(ge=0)] = 0.0
     betas: Annotated[tuple[float, float], BeforeValidator(_betas)] = (0.9, 0.999)
     clip_norm: Positive | None = 1.0

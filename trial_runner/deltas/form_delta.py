@@ -118,9 +118,11 @@ class FormDelta(DeltaModule):
 
     Attributes:
         is_table: Whether it is a softmax over a table, which at the heads meets queries as the base keys do.
+        is_dropped: Whether it sees a part of what it reads while it is trained, where a study says so.
     """
 
     is_table: ClassVar[bool] = False
+    is_dropped: ClassVar[bool] = False
 
     @classmethod
     def shares(cls, form: Form) -> type[SharedDelta] | None:

@@ -16,6 +16,7 @@ class LowRankDelta(FormDelta):
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
     peft = PeftKind.LORA
+    is_dropped = True
 
     def __init__(self, blocks: Blocks, width: int, generator: torch.Generator, *, has_bias: bool = False) -> None:
         """Draw A; B and the bias start at zero."""

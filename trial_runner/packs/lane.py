@@ -227,13 +227,15 @@ class Lane:
 
     @contextmanager
     def _dropping(self, keys: Tensor) -> Iterator[None]:
-        """Training mode with each slot's own dropout, where the backbone has any."""
-        if not self._has_dropout:
+        """Training mode with each slot's own dropout, where the backbone or the plan has any."""
+        of_low_rank = self._trials[0].request.plan.lora_dropout if self._trials else 0.0
+        if not self._has_dropout and not of_low_rank:
             yield
             return
-        self._frozen.model.train()
+        if self._has_dropout:
+            self._frozen.model.train()
         try:
-            with dropping(SlotDropout(keys)):
+            with dropping(SlotDropout(keys, of_low_rank=of_low_rank)):
                 yield
         finally:
             self._frozen.model.eval()

@@ -256,7 +256,7 @@ class TrialPack:
         whose products are large already gain by sharing a pass only where they share their structures and are about as
         wide, since all are computed as wide as the widest.
         """
-        alike: dict[tuple[int | None, int, tuple[int, ...], int, Hashable], list[int]] = {}
+        alike: dict[tuple[int | None, int, tuple[int, ...], int, float, Hashable], list[int]] = {}
         for index, slot in slots.items():
             plan, deltas = slot.request.plan, slot.deltas
             alone = None if deltas.whole is None else index
@@ -265,8 +265,8 @@ class TrialPack:
             widest = self._frozen.widest_bytes(examples, self._longest_tokens)
             kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
             sizes = slot.order.sizes_from(slot.step)
-            alike.setdefault((alone, rows, sizes, examples, kinds), []).append(index)
-        for (_, _, _, examples, _), members in alike.items():
+            alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
+        for (_, _, _, examples, _, _), members in alike.items():
             widest = self._frozen.widest_bytes(examples, self._longest_tokens)
             passes = -(-len(members) // min(self.most_together, max(1, CACHED_BYTES // max(1, widest))))
             size = -(-len(members) // passes)

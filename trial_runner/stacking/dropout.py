@@ -32,15 +32,17 @@ class SlotDropout:
 
     Args:
         keys: Of each slot at this step, ``(K,)``; their low 32 bits count.
+        of_low_rank: Share that is dropped of what low-rank maps read.
 
     Attributes:
         rows_before: Rows that stand before the tokens along the last axis but one of what is dropped, as those of
             prompts do; 0 at the start of a pass. They count from their right end, so they may be padded on the left.
     """
 
-    def __init__(self, keys: Tensor) -> None:
+    def __init__(self, keys: Tensor, *, of_low_rank: float = 0.0) -> None:
         """Begin a pass."""
         self._keys = keys
+        self._of_low_rank = of_low_rank
         self.start_pass()
 
     @property
@@ -56,7 +58,7 @@ class SlotDropout:
         """Count the calls from the first one again; the same keys then drop the same."""
         self.rows_before = 0
         self._calls = 0
-        self._hashed: dict[tuple[tuple[int, ...], int], Tensor] = {}
+        self._hashed: dict[tuple[tuple[int, ...], int, int | None], Tensor] = {}
         self._columns: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = {}
 
     def drop(self, tensor: Tensor, p: float, columns_before: int = 0, prompt_columns: int = 0) -> Tensor:
@@ -75,6 +77,28 @@ class SlotDropout:
         if not 0 <= p <= 1:
             raise ValueError(f"the share that is dropped must be between 0 and 1; got {p}.")
         self._calls += 1
+        return self._dropped(tensor, p, (columns_before, prompt_columns), self._calls, None)
+
+    def read_by_low_rank(self, rows: Tensor, index: Tensor, number: int) -> Tensor:
+        """What low-rank maps of some slots see of what they read.
+
+        It is told by the number of their place and not by how many calls there were, so that neither what other slots
+        have nor the dropout of the backbone changes it.
+
+        Args:
+            rows: ``(G, B, T, D)`` or ``(G, B, T, H, D)``.
+            index: Their slots, ``(G,)``.
+            number: Of their place in the model.
+        """
+        if not self._of_low_rank:
+            return rows
+        # tokens are the last axis but one where rows of prompts are counted from their end
+        by_token = rows if rows.dim() == 4 else rows.transpose(2, 3)
+        flat = by_token.flatten(0, 1)
+        dropped = self._dropped(flat, self._of_low_rank, (0, 0), number, index).view(by_token.shape)
+        return dropped if rows.dim() == 4 else dropped.transpose(2, 3)
+
+    def _dropped(self, tensor: Tensor, p: float, columns: tuple[int, int], call: int, index: Tensor | None) -> Tensor:
         dropped = round(p * _SHARES)
         if dropped == 0:
             return tensor
@@ -82,17 +106,18 @@ class SlotDropout:
             return tensor * 0
         with torch.no_grad():
             table = tensor if tensor.dim() > 1 else tensor.unsqueeze(1)
-            numbers = self._numbers(table.shape, columns_before, prompt_columns).view(tensor.shape)
+            rows = self._places_hashed(table.shape[:-1], index)
+            rows = _mix(rows + _signed(call * _GOLDEN)).unsqueeze(-1)
+            numbers = self._numbers(rows, table.shape, *columns).view(tensor.shape)
             # a mask of truth values takes least memory, but a CPU multiplies by numbers far faster
             least = dropped - _SHARES // 2
             kept = numbers >= least if tensor.is_cuda else numbers.ge_(least).to(tensor.dtype)
         scaled = tensor * (1 / (1 - p))
         return torch.where(kept, scaled, 0.0) if tensor.is_cuda else scaled * kept
 
-    def _numbers(self, shape: torch.Size, columns_before: int, prompt_columns: int) -> Tensor:
+    def _numbers(self, rows: Tensor, shape: torch.Size, columns_before: int, prompt_columns: int) -> Tensor:
         """A uniform number of 16 bits for each element of a tensor of a shape; it may be strided."""
         own = shape[-1] - columns_before
-        rows = _mix(self._places_hashed(shape[:-1]) + _signed(self._calls * _GOLDEN)).unsqueeze(-1)
         factors, terms = self._pairs_hashed(columns_before, own, prompt_columns)
         words = torch.addcmul(terms, rows, factors)  # (K B, ..., pairs of columns)
         # the sign is copied down by this shift, which costs one bit in 32 and saves a pass over the words
@@ -105,14 +130,15 @@ class SlotDropout:
             return after
         return torch.cat([halves[..., first : first + columns_before], after], dim=-1)
 
-    def _places_hashed(self, shape: torch.Size) -> Tensor:
-        """A number for each place along all axes but the last one."""
-        known = (tuple(shape), self.rows_before)
+    def _places_hashed(self, shape: torch.Size, index: Tensor | None = None) -> Tensor:
+        """A number for each place along all axes but the last one, of all slots or of some."""
+        known = (tuple(shape), self.rows_before, None if index is None else id(index))
         if known not in self._hashed:
-            slots, device = len(self._keys), self._keys.device
+            own = self._keys if index is None else self._keys.index_select(0, index)
+            slots, device = len(own), own.device
             if shape[0] % slots:
                 raise ValueError(f"the rows must be {slots} equal blocks, one for each slot; got {shape[0]} rows.")
-            keys = _mix(self._keys.to(torch.int32)).unsqueeze(1)
+            keys = _mix(own.to(torch.int32)).unsqueeze(1)
             hashed = _mix(keys ^ _mix(_counted(_AXIS, shape[0] // slots, device))).flatten()  # (K B,)
             for axis, size in enumerate(shape[1:], start=2):
                 first = axis * _AXIS - (self.rows_before if axis == len(shape) else 0)

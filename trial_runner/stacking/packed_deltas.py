@@ -7,6 +7,7 @@ examples, slot by slot.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.deltas.gates import gate_of
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
+from trial_runner.stacking.dropout import current
 from trial_runner.stacking.packed_prompt import PackedPrompt
 from trial_runner.stacking.prefix import Prefix
 from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows
@@ -54,6 +56,7 @@ class Group:
         stack: Their modules.
         slots: K.
         shared: What the modules share with their like at other sublayers; None for nothing.
+        number: Of their place: the sublayer, the port, and which of a slot's edits of it they are.
 
     Attributes:
         edit: That of the first slot; the others differ in width and fixed scale alone.
@@ -62,12 +65,14 @@ class Group:
         index: `places` on the device.
     """
 
-    def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None) -> None:
+    def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None, *, number: int = 0) -> None:
         """Join the modules with the slots."""
         first = stack.modules[0]
         self.edit: Edit = first.edit  # type: ignore[assignment]
         self.gate = gate_of(self.edit)
         self.is_table = first.form.is_table  # type: ignore[union-attr]
+        self._is_dropped = first.form.is_dropped  # type: ignore[union-attr]
+        self._number = number
         self.stack = stack
         self.places = stack.places
         self._slots = slots
@@ -94,13 +99,19 @@ class Group:
 
     def compose(self, h: Tensor, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
         """See `PortDelta.compose`; everything is the group's, ``(G, B, ...)``."""
-        composed: Tensor = self.stack.call(PortDelta.compose, h, z, weight, scaling, shared=self._shared)
+        seen = self._seen(z)
+        composed: Tensor = self.stack.call(PortDelta.compose, h, seen, weight, scaling, shared=self._shared)
         return composed
 
     def delta(self, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
         """See `PortDelta.delta`; everything is the group's, ``(G, B, ...)``, constants ``(G, D_out)``."""
-        change: Tensor = self.stack.call(PortDelta.delta, z, weight, scaling, shared=self._shared)
+        change: Tensor = self.stack.call(PortDelta.delta, self._seen(z), weight, scaling, shared=self._shared)
         return change
+
+    def _seen(self, z: Tensor | None) -> Tensor | None:
+        """What is seen of what is read: less of it where low-rank maps are trained with dropout."""
+        slot_dropout = current() if self._is_dropped else None
+        return z if slot_dropout is None or z is None else slot_dropout.read_by_low_rank(z, self.index, self._number)
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """See `PortDelta.own_logits`; of the group's rows, ``(G, B, ...)``."""
@@ -251,7 +262,7 @@ class PackedDeltas:
         )
         self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
         self.plans: dict[Sublayer, PackedPlan] = {
-            sublayer: self._plan(plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
+            sublayer: self._plan(sublayer, plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
         }
 
     def _stack_shared(self, deltas: Sequence[DeltaSet]) -> None:
@@ -285,7 +296,7 @@ class PackedDeltas:
         lent = tuple(shared_structure(stack.modules[0]) for stack, _ in self._lent.values())  # type: ignore[arg-type]
         return stacks, plans, lent, None if self.prompt is None else self.prompt.lengths
 
-    def _plan(self, plans: Sequence[SublayerPlan]) -> PackedPlan:
+    def _plan(self, sublayer: Sublayer, plans: Sequence[SublayerPlan]) -> PackedPlan:
         packed = PackedPlan(slots=self._slots)
         for plan in plans:
             packed.reads |= plan.reads
@@ -293,17 +304,19 @@ class PackedDeltas:
         for side in ("parallel", "sequential"):
             edits: list[dict[Port, list[PortDelta]]] = [getattr(plan, side) for plan in plans]
             for port in dict.fromkeys(port for some in edits for port in some):
-                rounds = [Round(groups, self._slots) for groups in self._turns([some.get(port, []) for some in edits])]
+                place = f"{sublayer.site} {sublayer.stack} {sublayer.layer} {side} {port}"
+                turns = self._turns([some.get(port, []) for some in edits], place)
+                rounds = [Round(groups, self._slots) for groups in turns]
                 getattr(packed, side)[port] = rounds
                 packed.lse.extend(group for one in rounds for group in one.groups if group.edit.gate.logits is not None)
         return packed
 
-    def _turns(self, lists: Sequence[Sequence[PortDelta]]) -> Iterator[list[Group]]:
+    def _turns(self, lists: Sequence[Sequence[PortDelta]], place: str) -> Iterator[list[Group]]:
         """The slots' first edits of a port, then their second ones, and so on: the order of each slot's is kept."""
         for turn in range(max(map(len, lists))):
-            yield self._grouped([one[turn : turn + 1] for one in lists])
+            yield self._grouped([one[turn : turn + 1] for one in lists], crc32(f"{place} {turn}".encode()))
 
-    def _grouped(self, lists: Sequence[Sequence[PortDelta]]) -> list[Group]:
+    def _grouped(self, lists: Sequence[Sequence[PortDelta]], number: int = 0) -> list[Group]:
         """One group for each structure among at most one edit of each slot."""
         alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
@@ -311,12 +324,12 @@ class PackedDeltas:
                 shared = delta.form.shared
                 lent = None if shared is None else id(self._lent[id(shared)][0])
                 alike.setdefault((structure(delta), lent), []).append((place, delta))
-        return [self._group(members) for members in alike.values()]
+        return [self._group(members, number) for members in alike.values()]
 
-    def _group(self, members: Sequence[tuple[int, PortDelta]]) -> Group:
+    def _group(self, members: Sequence[tuple[int, PortDelta]], number: int) -> Group:
         places, modules = zip(*members, strict=True)
         stack = self._stack(modules, places)
-        return Group(stack, self._slots, self._lending(modules))
+        return Group(stack, self._slots, self._lending(modules), number=number)
 
     def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
         shared = [module.form.shared for module in modules]

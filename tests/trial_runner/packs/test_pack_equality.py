@@ -302,3 +302,22 @@ def test_packs_whose_batches_are_bounded_by_tokens_equal_trials_alone(runner: To
     sizes = {len(pack.trial(0).order.examples(step)) for step in range(8)}
     assert len(sizes) > 1, "else nothing is bounded"
     assert_packed_equals_alone(runner, bounded)
+
+
+@pytest.mark.parametrize(
+    ("family", "of_backbone"), [("roberta", 0.1), pytest.param("qwen3", 0.0, marks=pytest.mark.slow)]
+)
+def test_packs_trained_with_dropout_of_low_rank_maps_equal_trials_alone(
+    family: str, of_backbone: float, tiny_backbone: Callable[..., Path]
+) -> None:
+    runner = runner_of(tiny_backbone(family, of_backbone))
+    methods = published(runner, ("lora_qv", "lora_ffn", "mam_adapter", "prompt_tuning"))
+    few = requests_for(methods, steps=3)
+    dropped = [replace(one, plan=replace(one.plan, lora_dropout=0.4)) for one in few]
+    assert_packed_equals_alone(runner, dropped)
+    (without,), (with_it,) = ([alone(runner, one)] for one in (few[0], dropped[0]))
+    assert worst([with_it], [without], [few[0]]).share > 1e-3, "else nothing is dropped"
+    (last,) = [number for number, one in enumerate(methods) if one == methods[-1]]
+    same = worst([alone(runner, dropped[last])], [alone(runner, few[last])], [few[last]])
+    assert same.share <= EXACT, "a prompt has no low-rank map, and the backbone drops what it dropped"
+    runner.close()
