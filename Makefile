@@ -5,7 +5,7 @@ STUDY ?= studies/examples/docstrings.yaml
 JOBS ?= 3
 .DEFAULT_GOAL := help
 
-.PHONY: help setup search test nightly lint docs reference bench clean
+.PHONY: help setup search test nightly lint docs reference bench gpu clean
 
 help: ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ bench: .venv/.installed-dev ## Run the benchmarks that take minutes (those of th
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/packs.py
 	$(BIN)/python benchmarks/packed_search.py
+
+gpu: .venv/.installed-dev ## Measure all that needs a GPU: packs equal trials alone, planned memory, throughput
+	$(BIN)/python benchmarks/gpu.py
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache site

@@ -283,3 +283,16 @@ def test_the_plan_of_memory_is_held_against_the_allocator() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("planned") == 2
     assert "MISSED" not in done.stdout
+
+
+@pytest.mark.slow
+def test_what_is_measured_on_a_gpu_begins_with_packed_trials_that_equal_trials_alone() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "gpu.py"), "--quick", "--equality"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert ("fp64" in first, "bf16" in second) == (True, True)

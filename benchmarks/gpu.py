@@ -1,0 +1,132 @@
+"""All that is to be measured where there is a GPU, in one command: ``make gpu``.
+
+    python benchmarks/gpu.py            an hour or two on one GPU
+    python benchmarks/gpu.py --quick    small sizes, also on a CPU, to see that it works
+
+First what must hold, which ends it if it does not: trials in a mixed pack over three rungs, with steps recorded, equal
+the same trials alone, in float64 but for rounding; in bf16 it is printed how far losses differ. Then the planned memory
+of RoBERTa-base's shape against the allocator's peak (`benchmarks/memory.py`), and throughput at 32 and 128 tokens
+without dropout and with it against ``Trainer`` and peft (`benchmarks/packs.py`).
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from pack_arms.material import new_backbone, prepared_task
+from pack_arms.mix import mixed_configuration, request
+from pack_arms.setting import Setting
+
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.backbones import load_backbone
+from trial_runner.packs.pack import TrialPack
+from trial_runner.requests import Failure, SlotReading, TrialRequest
+from trial_runner.runner import TorchRunner
+
+TRIALS = 8
+RUNGS, FEW_RUNGS = (12, 24, 48), (3, 6, 12)
+EQUAL = 1e-9
+HERE = Path(__file__).parent
+
+
+def setting(folder: Path, precision: str, *, is_small: bool) -> Setting:
+    """A random RoBERTa, of RoBERTa-base's shape unless it is to be small."""
+    has_gpu = torch.cuda.is_available()
+    size = {"width": 64, "layers": 2, "tokens": 16} if is_small else {"width": 768, "layers": 12, "tokens": 128}
+    if not folder.exists():
+        new_backbone(folder, **size, vocabulary=2000 if is_small else 50265)
+    return Setting(
+        device="cuda" if has_gpu else "cpu",
+        backbone=str(folder),
+        embedded_task=False,
+        tokens=size["tokens"],
+        batch_size=4 if is_small else 16,
+        steps=(FEW_RUNGS if is_small else RUNGS)[-1],
+        threads=1,
+        precision=precision,
+    )
+
+
+def trained(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple[int, int], SlotReading], TrialPack]:
+    """The readings of trials in one pack, by trial and step, and the pack.
+
+    Raises:
+        RuntimeError: If a trial fails.
+    """
+    pack = runner.open_pack(len(trials))
+    for trial in trials:
+        pack.admit(trial)
+    readings = {}
+    for one in pack.advance(trials[0].plan.steps):
+        if isinstance(one, Failure):
+            raise RuntimeError(f"every trial must reach its end; trial {one.trial} did not: {one.reason}.")
+        readings[one.trial, one.step] = one
+    return readings, pack
+
+
+def equality(asked: Setting) -> Iterator[str]:
+    """How far trials in a mixed pack differ from the same trials alone.
+
+    Raises:
+        RuntimeError: If it is more than rounding in float64.
+    """
+    register_attention()
+    weights = "float64" if asked.precision == "fp64" else "float32"
+    backbone = load_backbone(asked.backbone, precision=weights, attn_implementation=ATTENTION)
+    runner = TorchRunner(backbone, prepared_task(asked), precision=asked.precision)
+    shape = runner.backbone.shape
+    trials = [request(number, mixed_configuration(number, shape), asked) for number in range(TRIALS)]
+    rungs = RUNGS if asked.steps == RUNGS[-1] else FEW_RUNGS
+    trials = [replace(one, plan=replace(one.plan, evaluate_at_steps=rungs)) for one in trials]
+    packed, pack = trained(runner, trials)
+    alone = {key: one for trial in trials for key, one in trained(runner, [trial])[0].items()}
+    runner.close()
+    apart = max(
+        abs(one.metrics["validation_loss"] / alone[key].metrics["validation_loss"] - 1) for key, one in packed.items()
+    )
+    steps = pack.recording
+    replays = (
+        "" if steps is None else f"; of {steps.run + steps.recorded + steps.replayed} steps {steps.replayed} replayed"
+    )
+    yield f"{asked.device}, {asked.precision}: losses of {TRIALS} packed trials differ by at most {apart:.1e}{replays}"
+    if asked.precision == "fp64" and not apart < EQUAL:
+        raise RuntimeError(
+            f"packed trials must equal trials alone in float64 within {EQUAL:g}; they differ by {apart:g}."
+        )
+    if steps is not None and not steps.replayed:
+        raise RuntimeError("steps on a GPU must be recorded and replayed; none was.")
+
+
+def commands(*, is_quick: bool) -> Iterator[list[str]]:
+    """The other benchmarks."""
+    if is_quick:
+        yield ["memory.py", "--width", "64", "--layers", "2", "--tokens", "16", "--batch", "4", "--packs", "2"]
+        yield ["packs.py", "--quick", "--dropout", "0.1", "--packs", "2", "--alone", "1"]
+        return
+    yield ["memory.py", "--width", "768", "--layers", "12", "--tokens", "128", "--batch", "32"]
+    yield ["packs.py"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes, on a CPU, too")
+    parser.add_argument("--equality", action="store_true", help="only what must hold")
+    given = parser.parse_args()
+    if not (given.quick or torch.cuda.is_available()):
+        sys.exit("a GPU must be there; PyTorch sees none. See that it works by --quick.")
+    with tempfile.TemporaryDirectory(prefix="gpu-") as name:
+        for precision in ("fp64", "bf16"):
+            for line in equality(setting(Path(name) / "plain", precision, is_small=given.quick)):
+                print(line, flush=True)
+    for script, *options in () if given.equality else commands(is_quick=given.quick):
+        print(f"\n{script} {' '.join(options)}", flush=True)
+        subprocess.run([sys.executable, str(HERE / script), *options], check=True)
+
+
+if __name__ == "__main__":
+    main()
