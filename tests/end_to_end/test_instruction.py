@@ -5,6 +5,7 @@ What it is on its own backbone is counted, and a trial's memory is planned.
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from support.chat_cases import chat_backbone
 
+from deltaspace import predict
 from deltaspace.commands.main import main
 from search_space.backbones import shape_of
 from search_space.counting.counts import count
@@ -100,6 +102,16 @@ def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[st
     return answers
 
 
+def executed(card: str, folder: Path) -> dict[str, Any]:
+    """What the lines of a model card define."""
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    known: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(code, known)
+    return known
+
+
 def test_the_study_of_its_own_backbone_is_counted() -> None:
     study = read_specification(study_file("qwen3_instruct"), {"task.folder": "."})
     config = json.loads((BACKBONES / "qwen3_0_6b" / "config.json").read_text())
@@ -132,6 +144,8 @@ def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.Cap
         assert 'chats = [[{"role": "system", "content": "add"}, {"role": "user", "content": text}]' in card
         assert main(["predict", str(folder), "--input", str(given), "--output", str(out)]) == 0
         answers[form] = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
+        known = executed(card, folder)
+        assert known["answers"] == list(predict(folder, known["texts"]).column("prediction"))
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
     assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
     assert len(set(answers["merged"])) > 1

@@ -1,0 +1,119 @@
+"""Which dialogues are read out of rows, and which studies of them make no sense."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_cases import chat_backbone
+
+from search_space.dimensions import StackKind
+from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.errors import TaskError
+from trial_runner.tasks import Task, check_task, prepare_task
+from trial_runner.tasks.generation.split import PreparedTextTask
+from trial_runner.tasks.instruction.split import ChatSplit
+from trial_runner.tasks.measuring import answer_of, compute_text
+
+Rows = Sequence[dict[str, Any]]
+
+
+@pytest.fixture
+def prepared(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[..., PreparedTextTask]:
+    backbone = chat_backbone(tiny_backbone("qwen3"), tmp_path / "backbone")
+
+    def make(rows: Callable[[int], dict[str, Any]], **keys: Any) -> PreparedTextTask:
+        folder = tmp_path / "data"
+        folder.mkdir(exist_ok=True)
+        for first, (split, size) in enumerate({"train": 6, "validation": 3, "test": 3}.items()):
+            lines = [json.dumps(rows(100 * first + number)) for number in range(size)]
+            (folder / f"{split}.jsonl").write_text("\n".join(lines))
+        task = Task(folder=str(folder), kind="instruction", **({"metric": "rougeL", "max_tokens": 200} | keys))
+        tokenizer = load_tokenizer(str(backbone))
+        cache = tmp_path / "cache"
+        found = prepare_task(task, tokenizer, tokenizer_id(tokenizer), cache, stack=StackKind.DECODER)
+        assert isinstance(found, PreparedTextTask)
+        return found
+
+    return make
+
+
+def rows_of(task: PreparedTextTask, split: str) -> list[list[int]]:
+    found = task.splits[split]
+    assert isinstance(found, ChatSplit)
+    return [found.rows.ids[start:end].tolist() for start, end in pairwise(found.rows.offsets)]
+
+
+def messages(number: int) -> dict[str, Any]:
+    said = [{"role": "user", "content": f"ask {number}"}, {"role": "assistant", "content": f"say {number}"}]
+    return {"messages": said, "n": number + 0.5}
+
+
+def test_the_same_dialogues_are_read_however_they_are_written(prepared: Callable[..., PreparedTextTask]) -> None:
+    plain = prepared(messages)
+    pairs = prepared(lambda n: {"q": f"ask {n}", "a": [f"say {n}", "other"]}, source="q", target="a")
+    names = prepared(
+        lambda n: {"talk": [{"from": "human", "value": f"ask {n}"}, {"from": "gpt", "value": f"say {n}"}]},
+        messages="talk",
+    )
+    for split in ("train", "validation", "test"):
+        assert rows_of(pairs, split) == rows_of(names, split) == rows_of(plain, split)
+    assert plain.splits["validation"].references == tuple((f"say {100 + n}",) for n in range(3))
+    measured = prepared(messages, references="n")
+    assert measured.splits["validation"].references == tuple((f"{100.5 + n}",) for n in range(3))
+    assert measured.splits["train"].references == ((),) * 6
+
+
+def test_dialogues_without_an_answer_are_not_used_and_said(prepared: Callable[..., PreparedTextTask]) -> None:
+    task = prepared(lambda n: {"messages": messages(n)["messages"][: 1 + (n % 3 != 0)]})
+    assert len(task.splits["train"]) == 4
+    assert "train: 2 of 6 dialogues have no answer and are not used" in task.notes
+    with pytest.raises(TaskError, match="must have an answer, a message of the role assistant; none has"):
+        prepared(lambda n: {"messages": messages(n)["messages"][:1]})
+    with pytest.raises(TaskError, match=r"must be a list of messages.* got 'ask 0' in column 'messages'"):
+        prepared(lambda n: {"messages": f"ask {n}"})
+
+
+def test_plain_texts_are_learned_whole_and_measured_by_their_loss(prepared: Callable[..., PreparedTextTask]) -> None:
+    task = prepared(lambda n: {"body": f"text {n}"}, text=("body",), metric="perplexity")
+    assert set(task.metrics) == {"loss", "perplexity"}
+    found = task.splits["train"]
+    assert isinstance(found, ChatSplit)
+    assert found.learned.sum() == len(found.rows.ids) - len(found)
+
+
+@pytest.mark.parametrize(
+    ("keys", "match"),
+    [
+        ({"text": ("a",), "metric": "rougeL"}, "no answers to be measured by rougeL. Set metric: loss, or perplexity"),
+        ({"text": ("a", "b"), "metric": "loss"}, "must name one column of texts; got a and b"),
+        (
+            {"text": ("a",), "metric": "loss", "system": "s"},
+            "must not have system, because plain texts",
+        ),
+        ({"text": ("a",), "messages": "b", "metric": "loss"}, "got messages and of text"),
+        ({"source": "a"}, "must name source and target both"),
+        (
+            {"decoding": {"max_new_tokens": 4, "min_new_tokens": 5}},
+            r"must be from 0 to max_new_tokens \(4\)",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(keys: dict[str, Any], match: str) -> None:
+    with pytest.raises(TaskError, match=match):
+        check_task(Task(**{"kind": "instruction", "folder": ".", "metric": "rougeL", **keys}))
+
+
+def test_an_answer_is_what_follows_the_last_mark_to_the_end_of_its_line() -> None:
+    text = "First Answer: 4\nno.\nAnswer: 5.\nthat is all"
+    assert answer_of(text, "Answer:") == "5."
+    assert answer_of(text, None) == text
+    assert answer_of("5", "Answer:") == ""
+    assert answer_of("5", "Answer:", is_reference=True) == "5"
+    assert answer_of("Answer:", "Answer:") == ""
+    written, right = [text, "5", "Answer: 6"], [["5"], ["5"], ["Answer: 5", "6"]]
+    measured = compute_text(["exact_match", "rougeL"], written, right, answer_after="Answer:")
+    assert measured["exact_match"] == pytest.approx(2 / 3)
+    assert measured["rougeL"] == compute_text(["rougeL"], written, right)["rougeL"], "a whole text is what it is"
