@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import count
@@ -76,7 +77,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         threads: int,
         home: Home,
     ) -> None:
-        """Join the keeper under a new incarnation of this place, then load what is needed."""
+        """Join the keeper under a new incarnation of this place, and load what is needed while it may still begin."""
         self._worker: PackWorker | None = None
         self._began_at = time.monotonic()
         self._stuck_seconds, self._lease_seconds = plan.stuck_seconds, plan.lease_seconds
@@ -86,12 +87,14 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         self._keeper = KeeperClient(ray.get_actor(home.keeper, home.namespace))
         try:
             self._keeper.meet(self._name)
-            self._keeper.join(self._name)
             if (error := _other_release(home)) is not None:
                 self._keeper.halt(error)
                 return
-            threading.Thread(target=self._beat, daemon=True).start()
-            runner = factory(threads)
+            with ThreadPoolExecutor(1) as beside:
+                joined = beside.submit(self._keeper.join, self._name)
+                joined.add_done_callback(lambda _: threading.Thread(target=self._beat, daemon=True).start())
+                runner = factory(threads)
+            joined.result()
             self._keeper.agree(_address(), runner.identity)
             self._worker = PackWorker(
                 name=self._name,
