@@ -4,24 +4,31 @@ Shapes: `N` trials, `B` examples.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trial_runner.example_losses import ExampleLosses
 
-_COMPARED_AT_ONCE = 1024
 _FEWEST_ROWS = 64
+_ROUNDING = 2.0**-23
+"""More than a product or sum of float32 is off by, as a share of it."""
+_SAFE = 4
 
 
 class RungLosses:
-    """What trials measured example by example at one rung; of a trial the first measurement stands."""
+    """What trials measured example by example at one rung; of a trial the first measurement stands.
+
+    All trials are compared by one product in float32: the variance of a difference is that of either less twice their
+    covariance. Where its rounding could change the answer, the differences are taken one by one.
+    """
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._rows: dict[int, int] = {}
-        self._losses: NDArray[np.float16] = np.empty((0, 0), dtype=np.float16)
+        self._losses: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
+        self._means, self._variances, self._lengths = np.empty((3, 0))
 
     def __len__(self) -> int:
         """How many trials are known."""
@@ -33,11 +40,11 @@ class RungLosses:
             return
         row = len(self._rows)
         if row == len(self._losses):
-            larger = np.empty((max(_FEWEST_ROWS, 2 * row), len(examples)), dtype=np.float16)
-            if row:
-                larger[:row] = self._losses
-            self._losses = larger
-        self._losses[row] = np.frombuffer(examples.losses, dtype="<f2")
+            self._grow(max(_FEWEST_ROWS, 2 * row), len(examples))
+        losses = -examples.negated_losses
+        self._losses[row] = losses  # half floats, which float32 holds as they are
+        self._means[row], self._variances[row] = losses.mean(), losses.var()
+        self._lengths[row] = np.linalg.norm(losses)
         self._rows[trial] = row
 
     def better(self, trials: Sequence[int], than: int, *, by: float) -> dict[int, bool]:
@@ -51,13 +58,37 @@ class RungLosses:
         known = [trial for trial in trials if trial in self._rows] if than in self._rows else []
         if not known:
             return {}
-        own = self._losses[self._rows[than]].astype(np.float64)
-        return dict(zip(known, self._lower(own, [self._rows[trial] for trial in known], by), strict=True))
+        rows = np.array([self._rows[trial] for trial in known])
+        return dict(zip(known, self._lower(self._rows[than], rows, by).tolist(), strict=True))
 
-    def _lower(self, own: NDArray[np.float64], rows: list[int], by: float) -> Iterator[bool]:
-        count = len(own)
-        for start in range(0, len(rows), _COMPARED_AT_ONCE):
-            some = self._losses[rows[start : start + _COMPARED_AT_ONCE]].astype(np.float64)
-            differences = own - some  # (N, B)
-            errors = differences.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else math.inf
-            yield from (differences.mean(axis=1) > by * errors).tolist()
+    def _grow(self, rows: int, examples: int) -> None:
+        held = len(self._losses)
+        larger = np.zeros((rows, examples), dtype=np.float32)
+        of_rows = np.zeros((3, rows))
+        if held:
+            larger[:held] = self._losses
+            of_rows[:, :held] = self._means, self._variances, self._lengths
+        self._losses = larger
+        self._means, self._variances, self._lengths = of_rows
+
+    def _lower(self, own: int, rows: NDArray[np.int64], by: float) -> NDArray[np.bool_]:
+        """Which of some rows are lower than one, ``(N,)``."""
+        count = self._losses.shape[1]
+        if count < 2:  # no difference has an error then
+            return np.zeros(len(rows), dtype=np.bool_)
+        differences = self._means[own] - self._means[rows]
+        apart = self._losses[own] - np.float32(self._means[own])
+        covariances = (self._losses[: len(self._rows)] @ apart)[rows].astype(np.float64) / count
+        variances = self._variances[own] + self._variances[rows] - 2 * covariances
+        # a sum of B products is off by B times that at most, of the product of both lengths; so is their mean, by once
+        rounding = _SAFE * _ROUNDING * self._lengths[rows] * self._lengths[own]
+        shortest, longest = (np.sqrt(np.maximum(variances + off, 0) / (count - 1)) for off in (-rounding, rounding))
+        is_lower: NDArray[np.bool_] = differences > by * longest
+        is_open = is_lower != (differences > by * shortest)
+        is_lower[is_open] = [self._is_lower(own, row, by) for row in rows[is_open]]
+        return is_lower
+
+    def _is_lower(self, own: int, row: int, by: float) -> bool:
+        differences = self._losses[own].astype(np.float64) - self._losses[row]
+        count = len(differences)
+        return bool(differences.mean() > by * differences.std(ddof=1) / math.sqrt(count))
