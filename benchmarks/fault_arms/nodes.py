@@ -1,27 +1,40 @@
-"""A machine of a cluster that is lost."""
+"""Machines of a cluster that are lost, or have no memory left."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from support.cluster import Cluster, has_own_disks, is_under_way
-from support.killed_study import finish, start, wait_for
+from support.killed_study import Study, finish, start, wait_for
 
 from fault_arms.bench import Bench, Case, Outcome, met
+from studies.store.ledger import Ledger
+from studies.store.records import EventKind, EventRecord, TrialState
 
 _TRIALS = 16
+_FEW_TRIALS = 6
+_LOSSES = 5
+_BRAKED = "3"
+"""Seconds of a step while machines are lost: nothing is measured between two losses."""
+
+_HUNGRY = 3
+_MEMORY = Path("/proc/meminfo")
+_ROOM_KILOBYTES = 2_500_000
+"""What a node has left for its workers."""
 
 
 @contextmanager
-def _cluster(bench: Bench) -> Iterator[Cluster]:
-    """A head, which is the launching machine; launches of this process find it."""
+def _cluster(bench: Bench, *, cpus: int = 1) -> Iterator[Cluster]:
+    """A head with so many cores for workers, which is the launching machine; launches of this process find it."""
     folder = bench.folder / "cluster"
     folder.mkdir()
     cluster, before = Cluster(folder), dict(os.environ)
     try:
-        cluster.start()
+        cluster.start(cpus=cpus)
         os.environ.update(cluster.settings)
         yield cluster
     finally:
@@ -51,10 +64,76 @@ def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
         return met(study, [seconds])
 
 
-NODES = tuple(
-    Case(
-        f"node killed, {'disks of their own' if own else 'one disk'}, {database}",
-        partial(_lost, database=database, own_disk=own),
-    )
-    for database, own in (("sqlite", False), ("postgres", True))
+def _spot(bench: Bench) -> Outcome:
+    """Machines that are taken away again and again: no trial fails for it, however often its machine was lost."""
+    with _cluster(bench, cpus=0) as cluster:
+        brake = bench.folder / "brake"
+        brake.touch()
+        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", brake=str(brake), braked=_BRAKED)
+        study.start = start
+        study.folder.mkdir()
+        node, seconds = cluster.add(), []
+        process = study.launch()
+        wait_for(lambda: is_under_way(study, 1), process, study)
+        for _ in range(_LOSSES):
+            before = {trial.number: trial.attempt for trial in study.recorded()}
+            lost_at = time.monotonic()
+            node.kill()
+            node = cluster.add()
+            wait_for(lambda held=before: _goes_on(study, held), process, study)
+            seconds.append(time.monotonic() - lost_at)
+        brake.unlink()
+        finish(study, process)
+        lost = Counter(event.trial for event in _events(study) if "its machine was lost" in event.text)
+        most = max(lost.values(), default=0)
+        wrong = [] if most >= _LOSSES else [f"a trial must lose its machine {_LOSSES} times; it did {most} times"]
+        return met(study, seconds, wrong)
+
+
+def _goes_on(study: Study, before: Mapping[int, int]) -> bool:
+    """Whether trials are under way in a later attempt than all before."""
+    running = [trial for trial in study.recorded() if trial.state is TrialState.RUNNING]
+    return any(trial.attempt > before.get(trial.number, 0) for trial in running) and is_under_way(study, 1)
+
+
+def _events(study: Study) -> list[EventRecord]:
+    with Ledger.open(study.url, read_only=True) as ledger:
+        return ledger.events(ledger.study(study.name).id)
+
+
+def _hungry(bench: Bench) -> Outcome:
+    """A trial that takes all the memory of a node, which ends its worker: it is said, and that trial fails alone."""
+    with _cluster(bench, cpus=0) as cluster:
+        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", hungry=str(_HUNGRY))
+        study.start = start
+        study.folder.mkdir()
+        memory = {name: int(rest.split()[0]) for name, _, rest in map(_parts, _MEMORY.read_text().splitlines())}
+        used = 1 - memory["MemAvailable"] / memory["MemTotal"]
+        share = used + _ROOM_KILOBYTES / memory["MemTotal"]
+        cluster.add(RAY_memory_usage_threshold=f"{share:.3f}", RAY_memory_monitor_refresh_ms="100")
+        began_at = time.monotonic()
+        finish(study)
+        seconds = time.monotonic() - began_at
+        failed = [(one.number, one.reason or "") for one in study.recorded() if one.state is TrialState.FAILED]
+        is_right = [number for number, _ in failed] == [_HUNGRY] and "memory" in failed[0][1]
+        wrong = [] if is_right else [f"trial {_HUNGRY} alone must fail for want of memory; failed: {failed}"]
+        said = [event.text for event in _events(study) if event.kind == EventKind.MACHINE and "memory" in event.text]
+        wrong += [] if len(said) >= _HUNGRY else [f"the end of each worker must be said; said: {said}"]
+        return met(study, [seconds], wrong, times=len(said), given_up=1)
+
+
+def _parts(line: str) -> tuple[str, str, str]:
+    return line.partition(":")
+
+
+NODES = (
+    *(
+        Case(
+            f"node killed, {'disks of their own' if own else 'one disk'}, {database}",
+            partial(_lost, database=database, own_disk=own),
+        )
+        for database, own in (("sqlite", False), ("postgres", True))
+    ),
+    Case(f"{_LOSSES} nodes killed one after another, sqlite", _spot),
+    Case("node out of memory, sqlite", _hungry),
 )

@@ -28,7 +28,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import pack_size
 from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop, not_taken_in
-from studies.fleet.growth import Failures, Growth
+from studies.fleet.growth import Failures, Growth, heed_want_of_memory
 from studies.fleet.keeper_actor import FILES, PULSE, KeeperActor
 from studies.fleet.keeper_watch import KeeperWatch
 from studies.fleet.nodes import Nodes
@@ -106,6 +106,7 @@ def _driven(order: Order, connection: Connection) -> Standing:
         threads=max(1, min(share.cores, order.asked_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
+    heed_want_of_memory()
     failures = Failures()
     fleet = _Fleet(_tuner(trainable, growth, failures, order.folder))
     keeper = KeeperWatch(handle, plan)
@@ -166,9 +167,13 @@ class _Beginning:
     def look(self) -> str:
         """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
 
+        The keeper is told of processes that were ended for want of memory.
+
         Raises:
             LaunchError: If workers end before they have begun.
         """
+        for place, why in self._failures.hungry():
+            self._keeper.asked("ended", place, why)
         self._failures.check(self._keeper.met)
         if self._keeper.met or time.monotonic() - self._since < _PLACE_SECONDS:
             return ""
@@ -195,7 +200,7 @@ def _watch_over(fleet: _Fleet, keeper: KeeperWatch, connection: Connection, begi
     if standing is None:
         raise LaunchError("the keeper must say where the study stands; it did not.")
     if fleet.error is not None and not standing.is_done and standing.halted is None:
-        raise LaunchError(f"Ray Tune must keep the workers running; it stopped: {fleet.error}") from fleet.error
+        raise _explained(fleet.error) from fleet.error
     if standing.halted is None:
         is_noted = keeper.asked("finish", standing.summary)
         while not is_noted():

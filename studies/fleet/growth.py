@@ -1,10 +1,15 @@
 """The fleet as Ray Tune sees it: a place for every worker that the cluster can hold, now and later."""
 
-from collections import Counter
-from collections.abc import Collection
+import re
+from collections import Counter, deque
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ray import tune
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import OutOfMemoryError, RayActorError
 from ray.tune.search import Searcher
 from ray.tune.search.search_generator import SearchGenerator
 
@@ -14,6 +19,7 @@ from studies.fleet.places import Share
 from studies.fleet.tune_worker import MOVES
 
 _MOST_FAILURES = 5
+_WANT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
 
 
 class Growth:
@@ -84,12 +90,24 @@ class Failures(tune.Callback):  # type: ignore[misc]
         """Begin with none."""
         self._counts: Counter[str] = Counter()
         self._met: dict[str, str] = {}
+        self._hungry: deque[tuple[str, str]] = deque()
         self._last = ""
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """A worker's process has ended, and Tune is about to start another."""
-        self._last = str(trial.get_error())
-        self._counts[trial.config["place"]] += 1
+        place = trial.config["place"]
+        with suppress(OSError):
+            # Tune writes one error below another; what it keeps elsewhere is not there yet
+            self._last = Path(trial.error_file).read_text(errors="replace").rpartition("Failure # ")[2]
+        self._counts[place] += 1
+        if found := _WANT_OF_MEMORY.search(self._last):
+            self._hungry.append((place, f"ended for want of memory: {found[1]} had {found[2]}"))
+
+    def hungry(self) -> Iterator[tuple[str, str]]:
+        """The places whose process was ended since for want of memory, and how that is said."""
+        with suppress(IndexError):
+            while True:
+                yield self._hungry.popleft()
 
     def check(self, crew: Collection[str]) -> None:
         """Forget the failures of places whose worker was met since.
@@ -116,3 +134,18 @@ class Failures(tune.Callback):  # type: ignore[misc]
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it did not say why"]
     return lines[-1].rstrip(".")
+
+
+def heed_want_of_memory() -> None:
+    """Have Tune take a worker that Ray has ended for want of memory as one that has ended.
+
+    Ray says it with an error that Tune does not know (2.60), and would end all workers for.
+    """
+    heed = RayActorManager._actor_task_failed
+
+    def heed_all(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:  # Ray gives them by name
+        if isinstance(exception, OutOfMemoryError):
+            exception = RayActorError(error_msg=str(exception))
+        heed(manager, tracked_actor_task=tracked_actor_task, exception=exception)
+
+    RayActorManager._actor_task_failed = heed_all

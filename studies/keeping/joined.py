@@ -166,6 +166,9 @@ class JoinedKeeper:
 
     # ---- what the launch says
 
+    def ended(self, place: str, why: str) -> None:
+        """Nothing: see `note`."""
+
     def note(self, text: str) -> None:
         """Nothing: the machines of this launch are not in the events of the study."""
 

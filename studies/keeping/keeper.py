@@ -97,6 +97,7 @@ class StudyKeeper:
         self._unbegun = 0
         self._hold_again_at = 0.0
         self._silent: list[str] = []
+        self._why: dict[str, str] = {}
         self._rebuild()
         self._sweep()
 
@@ -156,7 +157,7 @@ class StudyKeeper:
         with self._serving():
             replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
             if replaced is not None:
-                self._lose(replaced, f"replaced by {worker}")
+                self._lose(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
                 if is_own:
                     self._count_unbegun(replaced)
 
@@ -201,6 +202,12 @@ class StudyKeeper:
         """Whether a worker that was sent away is wanted elsewhere: its machine leaves, and the study goes on."""
         with self._serving():
             return self._machines.is_leaving(worker) and not self._drained and not self._is_done()
+
+    def ended(self, place: str, why: str) -> None:
+        """The process of a worker has ended, and another will begin in its place; why, in half a sentence."""
+        with self._serving():
+            self._why[place] = why
+            self._record_event(EventKind.MACHINE, f"{place} {why}")
 
     def note(self, text: str) -> None:
         """Record something worth knowing of the machines."""

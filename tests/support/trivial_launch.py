@@ -30,6 +30,7 @@ OPTIONS = {
     "deadly": "",  # the trial that ends its process
     "raising": "",  # the trial that raises
     "diverging": "",  # the trial that meets what is not finite
+    "hungry": "",  # the trial that takes ever more memory
     "lease": "20",  # seconds
     "if_running": "",  # "take over" ends another launch, "join" works for it
     "pages": "",  # a database file may have no more, as if its disk were full
@@ -91,6 +92,7 @@ def main() -> None:
         dies_at=_at(options["deadly"]),
         raises_at=_at(options["raising"]),
         fails_at=_at(options["diverging"]),
+        hungry_at=_at(options["hungry"]),
         steps_folder=options["steps"],
         brake=options["brake"],
         braked_seconds=float(options["braked"]),

@@ -15,6 +15,7 @@ from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.requests import Failure, Pack, SlotReading, Snapshot, TrainingPlan, TrialRequest
 
 BRAKED_SECONDS = 0.5
+HUNGRY_BYTES = 4_500_000_000
 BACKBONE = "TRIVIAL_BACKBONE"
 """Environment variable: what a worker has loaded, of nodes that are not alike."""
 
@@ -120,6 +121,15 @@ class TrivialPack:
         return index
 
 
+def eat() -> None:
+    """Take memory, a little at a time so that a machine can notice, and hold it for a while."""
+    taken = []
+    while len(taken) * 50_000_000 < HUNGRY_BYTES:
+        taken.append(b"x" * 50_000_000)
+        time.sleep(0.02)
+    time.sleep(10)
+
+
 def nothing(request: TrialRequest, step: int) -> None:
     """Do nothing at a step."""
 
@@ -170,6 +180,7 @@ class TrivialFactory:
         raises_at: At which step a trial raises.
         dies_at: At which step a trial ends its process.
         steps_folder: Where every step that is done leaves a byte, whatever kills its process; empty for nowhere.
+        hungry_at: At which step a trial takes ever more memory, until it has ``HUNGRY_BYTES`` or is ended.
         brake: A file; while it is there, steps take so long that a study does not come to its end. Empty for none.
         braked_seconds: How long that is.
     """
@@ -178,6 +189,7 @@ class TrivialFactory:
     fails_at: Mapping[int, int] = field(default_factory=dict)
     raises_at: Mapping[int, int] = field(default_factory=dict)
     dies_at: Mapping[int, int] = field(default_factory=dict)
+    hungry_at: Mapping[int, int] = field(default_factory=dict)
     steps_folder: str = ""
     brake: str = ""
     braked_seconds: float = BRAKED_SECONDS
@@ -195,3 +207,5 @@ class TrivialFactory:
             raise MemoryError(f"trial {request.trial} is too large")
         if self.dies_at.get(request.trial) == step:
             os._exit(9)
+        if self.hungry_at.get(request.trial) == step:
+            eat()

@@ -1,14 +1,25 @@
 """The fleet as Tune sees it: it grows with its cluster, gives places anew that moved, and ends with a first worker."""
 
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import OutOfMemoryError, RayActorError
 
 from studies.errors import LaunchError
-from studies.fleet.growth import Failures, Growth
+from studies.fleet.growth import Failures, Growth, heed_want_of_memory
 from studies.fleet.places import Node, Share
 from studies.fleet.tune_worker import MOVES
+
+HUNGRY = (
+    "1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 192.0.2.2, ID: 009381e0) "
+    "was 12.64GB used / 23.54GB limit (0.536867)\nOOM kill reason: Memory usage 12569137152B exceeded threshold"
+)
+"""What Ray 2.60 says."""
 
 
 @pytest.fixture
@@ -56,13 +67,22 @@ def test_a_worker_that_moves_is_replaced_and_one_that_is_done_ends_the_fleet(nod
     assert growth.searcher.is_finished()
 
 
-def failed(failures: Failures, place: str, times: int) -> None:
-    trial: Any = SimpleNamespace(config={"place": place}, get_error=lambda: "trace\nImportError: no studies.")
-    for _ in range(times):
-        failures.on_trial_recover(0, [trial], trial)
+@pytest.fixture
+def failed(tmp_path: Path) -> Callable[..., None]:
+    """Lets the process of a place end some times, as Tune tells it."""
+
+    def fail(failures: Failures, place: str, times: int, error: str = "trace\nImportError: no studies.") -> None:
+        file = tmp_path / f"{place}.txt"
+        trial: Any = SimpleNamespace(config={"place": place}, error_file=str(file))
+        for number in range(times):
+            with file.open("a") as told:
+                told.write(f"Failure # {number} (occurred at some time)\n{error}\n")
+            failures.on_trial_recover(0, [trial], trial)
+
+    return fail
 
 
-def test_a_place_that_never_begins_ends_the_launch_with_the_last_line_of_why():
+def test_a_place_that_never_begins_ends_the_launch_with_the_last_line_of_why(failed):
     failures = Failures()
     failed(failures, "worker-1", 4)
     failures.check({"worker-0/a"})
@@ -71,8 +91,35 @@ def test_a_place_that_never_begins_ends_the_launch_with_the_last_line_of_why():
         failures.check({"worker-0/a"})
 
 
-def test_a_place_whose_worker_began_in_between_has_begun():
+def test_a_place_whose_worker_began_in_between_has_begun(failed):
     failures = Failures()
     for incarnation in "abc":
         failed(failures, "worker-1", 4)
         failures.check({f"worker-1/{incarnation}"})
+
+
+def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
+    failures = Failures()
+    failed(failures, "worker-0", 1)
+    failed(failures, "worker-1", 1, HUNGRY)
+    failed(failures, "worker-1", 1)
+    assert list(failures.hungry()) == [
+        ("worker-1", "ended for want of memory: 192.0.2.2 had 12.64GB used / 23.54GB limit")
+    ]
+    assert list(failures.hungry()) == []
+
+
+def test_tune_takes_a_worker_that_was_ended_for_want_of_memory_as_one_that_has_ended(monkeypatch):
+    heard: list[Exception] = []
+
+    def take(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:
+        heard.append(exception)
+
+    names = [*signature(RayActorManager._actor_task_failed).parameters]
+    assert names == ["self", *[*signature(take).parameters][1:]]
+    monkeypatch.setattr(RayActorManager, "_actor_task_failed", take)
+    heed_want_of_memory()
+    for error in (OutOfMemoryError(HUNGRY), ValueError("another")):
+        RayActorManager._actor_task_failed(None, tracked_actor_task=None, exception=error)
+    assert [type(error) for error in heard] == [RayActorError, ValueError]
+    assert str(heard[0]) == HUNGRY
