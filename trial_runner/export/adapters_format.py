@@ -116,7 +116,7 @@ def _prefix_kind(edit: Edit, form: SoftmaxMemory) -> str:
     if not isinstance(edit.gate, ConvexGate) or edit.write is not Port.HEAD or form.heads is not Heads.KEY_VALUE:
         return "its prefixes stand before the keys of each head"
     if form.robust or form.widened or not isinstance(edit.layers, AllLayers):
-        return "its prefixes are as long at every layer"
+        return "its prefixes are as long at every layer, as those of the point prefix_tuning:l=6 are"
     return _PREFIX
 
 
