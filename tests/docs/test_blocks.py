@@ -29,7 +29,8 @@ STUDY = {
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the shipped study was launched, beside a reader's own data."""
     folder = tmp_path_factory.mktemp("reader")
-    (folder / "articles").mkdir()
+    for name in ("articles", "gsm8k_chat"):
+        (folder / name).mkdir()
     (folder / "reviews").mkdir()
     rows = [{"sentence": f"number {n} was {word}", "label": word} for n in range(ROWS) for word in ("good", "bad")]
     (folder / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
