@@ -27,7 +27,7 @@ from trial_runner.backbones import (
 from trial_runner.errors import RequestError
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
-from trial_runner.packs.memory import MemoryPlan, slots_within
+from trial_runner.packs.memory import MemoryPlan, fit
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.running_out import available_bytes
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
@@ -99,7 +99,7 @@ class TorchRunner:
         wanted = min(slots, _MOST_ON_GPU if device.type == "cuda" else _MOST_ON_CPU)
         free_bytes = int(_USABLE * available_bytes(device))
         if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
-            wanted = min(wanted, self._fitting(fitting, free_bytes, recorder))
+            wanted = self._fitting(wanted, fitting, free_bytes, recorder)
         return TrialPack(self._frozen, self._objective, slots=wanted, recorder=recorder)
 
     def _fit_beyond_doubt(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
@@ -110,18 +110,17 @@ class TorchRunner:
         weights = self._frozen.shape.parameters * self._frozen.device.dtype.itemsize
         return widest > 0 and _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights < free_bytes
 
-    def _fitting(self, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
+    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
         one, two = self._planned(pack, plan)
-        if one.slot_bytes > free_bytes and plan.checkpointing == "auto":
+        if one.of_training.slot_bytes > free_bytes and plan.checkpointing == "auto":
             self._frozen.recomputation.switch(is_on=True)
             one, two = self._planned(pack, plan)
-        slots = slots_within(free_bytes, one, two)
-        room = (free_bytes - slots * one.held_bytes) / max(1, slots * one.evaluation_bytes)
-        while room < 1 and self._frozen.evaluation.halve():
-            room *= 2
-        return slots
+        found = fit(free_bytes, wanted, one, two)
+        for _ in range(found.halvings):
+            self._frozen.evaluation.halve()
+        return found.slots
 
     def _planned(self, pack: TrialPack, plan: TrainingPlan) -> tuple[MemoryPlan, MemoryPlan]:
         """Of one trial and of two."""

@@ -15,6 +15,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from trial_runner.errors import AttachError
 from trial_runner.stacking.dropout import current
+from trial_runner.stacking.kernels import has_gpu_kernels
 from trial_runner.stacking.prefix import Prefix
 
 ATTENTION = "deltaspace"
@@ -151,7 +152,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         logits = _logits(query, key, mask, scaling, softcap)
         normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
         heads = _weigh(logits, value, dropout, before)
-    elif query.is_cuda and softcap is None and (not dropout or current() is None):
+    elif has_gpu_kernels(query) and softcap is None and (not dropout or current() is None):
         heads = _fused(query, key, value, mask, scaling, dropout)
     else:
         heads = _weigh(_logits(query, key, mask, scaling, softcap), value, dropout, before)

@@ -33,11 +33,18 @@ class Device:
         device: Where its tensors are.
         dtype: Of deltas, heads and optimisers.
         autocast: A context of the precision of products.
+        stands_for_gpu: Whether a GPU is planned for where there is none.
     """
 
     device: torch.device
     dtype: torch.dtype
     autocast: Callable[[], AbstractContextManager[Any]]
+    stands_for_gpu: bool = False
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether what is computed is computed as on a GPU."""
+        return self.stands_for_gpu or self.device.type == "cuda"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +128,7 @@ class FrozenModel(Backbone):
 
     def widest_bytes(self, examples: int, tokens: int) -> int:
         """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
-        if self.device.device.type != "cpu":
+        if self.device.is_gpu or self.device.device.type != "cpu":
             return 0
         return examples * tokens * self.shape.ffn_width * self.device.dtype.itemsize
 

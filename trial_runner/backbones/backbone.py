@@ -123,6 +123,37 @@ def _backbone(name: str, config: Mapping[str, Any], base: "torch.nn.Module") -> 
     )
 
 
+def model_without_weights(
+    name: str, of_kind: str, attn_implementation: str
+) -> tuple["torch.nn.Module", "torch.nn.Module"]:
+    """A model on the device ``meta``, by its config alone, and the base model within it.
+
+    Args:
+        name: Of the backbone.
+        of_kind: One of the automatic classes of transformers.
+        attn_implementation: See `load_backbone`.
+
+    Raises:
+        BackboneError: If transformers cannot make it.
+    """
+    source = source_of(name)
+    with hub_access(source), quiet_transformers():
+        import torch
+        import transformers
+
+        try:
+            config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+            options: dict[str, Any] = _without_pooler(config) if of_kind == "AutoModel" else {}
+            with torch.device("meta"):
+                model = getattr(transformers, of_kind).from_config(
+                    config, attn_implementation=attn_implementation, dtype=torch.float32, **options
+                )
+        except (OSError, ValueError) as error:
+            raise BackboneError(f"config of backbone {name} must be readable; {one_line(error)}") from error
+    model.requires_grad_(False).eval()
+    return model, model if of_kind == "AutoModel" else _base_of(model)
+
+
 def _base_of(model: "torch.nn.Module") -> "torch.nn.Module":
     """The base model within a language model; of T5, which has none, one of the same modules."""
     import torch

@@ -51,7 +51,7 @@ class ClassificationObjective:
         self._task = task
         self._frozen = frozen
         # few different widths, which is what compiled graphs and caches of a GPU want
-        self._multiple_of = _GPU_TOKENS if frozen.device.device.type == "cuda" else 1
+        self._multiple_of = _GPU_TOKENS if frozen.device.is_gpu else 1
 
     @property
     def metric(self) -> str:
@@ -62,6 +62,11 @@ class ClassificationObjective:
     def labels(self) -> Sequence[str]:
         """See `Objective`."""
         return self._task.labels
+
+    @property
+    def frozen_modules(self) -> Sequence[nn.Module]:
+        """See `Objective`."""
+        return ()
 
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""

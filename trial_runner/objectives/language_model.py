@@ -56,7 +56,7 @@ class LanguageModelObjective:
         self._frozen = frozen
         self._head = OutputHead(language_model)
         self._writer = Writer(language_model, task)
-        is_gpu = frozen.device.device.type == "cuda"
+        is_gpu = frozen.device.is_gpu
         self._multiple_of = _GPU_TOKENS if is_gpu else 1
         self._fewest_places = _GPU_PLACES if is_gpu else 0
 
@@ -69,6 +69,11 @@ class LanguageModelObjective:
     def labels(self) -> Sequence[str]:
         """See `Objective`."""
         return ()
+
+    @property
+    def frozen_modules(self) -> Sequence[nn.Module]:
+        """See `Objective`."""
+        return (self._head.layer,)
 
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""

@@ -52,6 +52,11 @@ class Objective(Protocol):
         """Names of the classes; empty where there are none."""
         ...
 
+    @property
+    def frozen_modules(self) -> Sequence[nn.Module]:
+        """Frozen modules beside the backbone that losses are computed with."""
+        ...
+
     def check(self, deltas: DeltaSet) -> None:
         """Refuse deltas that cannot learn this.
 

@@ -22,6 +22,9 @@ class OutputHead:
 
     Args:
         language_model: Whose head it is.
+
+    Attributes:
+        layer: The layer.
     """
 
     def __init__(self, language_model: LanguageModel) -> None:
@@ -30,7 +33,7 @@ class OutputHead:
         layer = model.get_output_embeddings()  # type: ignore[operator]
         if not isinstance(layer, nn.Linear):
             raise BackboneError(f"a language model must end in a linear layer; got {type(layer).__name__}.")
-        self._layer = layer
+        self.layer = layer
         self._model = model
         self._tied_to = next(
             (
@@ -54,13 +57,13 @@ class OutputHead:
             yield
             return
         module, name = self._tied_to
-        own = self._layer._parameters["weight"]
+        own = self.layer._parameters["weight"]
         # assigned past nn.Module, which takes nothing but a Parameter
-        self._layer._parameters["weight"] = module._parameters[name]
+        self.layer._parameters["weight"] = module._parameters[name]
         try:
             yield
         finally:
-            self._layer._parameters["weight"] = own
+            self.layer._parameters["weight"] = own
 
     def losses(self, hidden: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
         """Cross-entropy of tokens, ``(N,)``; see `token_losses`.
@@ -73,7 +76,7 @@ class OutputHead:
         bias = getattr(self._model, "final_logits_bias", None)
         return token_losses(
             hidden * self._scale if self._scale != 1 else hidden,
-            self._layer.weight,
+            self.layer.weight,
             bias.flatten() if isinstance(bias, Tensor) else None,
             labels,
             label_smoothing=label_smoothing,

@@ -4,7 +4,8 @@ Shapes: `K` slots, `M` sources that all of them get.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,6 +15,9 @@ from search_space.dimensions import StackKind
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import Decoding, Prompts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 class Written(Protocol):
@@ -83,7 +87,7 @@ class Writer:
         """Let the model forget how it would generate by itself."""
         backbone = language_model.backbone
         self._model: Any = language_model.model
-        self._tokenizer = backbone.load_tokenizer()
+        self._backbone = backbone
         self._eos_token_id = written.eos_token_id
         pad: int = backbone.pad_token_id
         own = getattr(backbone.model.config, "decoder_start_token_id", None)
@@ -95,6 +99,11 @@ class Writer:
         )
         # transformers fills what a configuration leaves open from the model's own
         self._model.generation_config = self._config
+
+    @cached_property
+    def _tokenizer(self) -> "PreTrainedTokenizerFast":
+        """Read once a text is written."""
+        return self._backbone.load_tokenizer()
 
     @torch.no_grad()
     def write(self, prompts: Prompts, *, copies: int, device: torch.device) -> list[list[str]]:

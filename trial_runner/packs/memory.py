@@ -4,10 +4,12 @@ Nothing is computed and nothing tried out: every operation of a step says what i
 tensors), and what is alive at a time is added up.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 from weakref import ref
 
@@ -18,6 +20,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
@@ -25,9 +28,12 @@ from trial_runner.packs.graphs import Recording
 from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
+from trial_runner.packs.work import Cost, Work
+from trial_runner.stacking.kernels import as_on_gpu
 
 _STEPS = 2  # the first makes the moments, the second has them
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
+_HALF = 2  # bytes
 _MARGIN = 1.05  # for what kernels take by themselves
 
 
@@ -40,12 +46,18 @@ class MemoryPlan:
         step_bytes: The most that a training step takes beside these.
         evaluation_bytes: The most that an evaluation takes beside them.
         is_recorded: Whether steps are recorded; recordings share memory among each other, and with nothing else.
+        step: What a training step computes.
+        evaluation: What a pass of an evaluation computes.
+        evaluated: Examples of each slot in that pass.
     """
 
     held_bytes: int
     step_bytes: int
     evaluation_bytes: int
     is_recorded: bool = False
+    step: Work = field(default_factory=Work)
+    evaluation: Work = field(default_factory=Work)
+    evaluated: int = 1
 
     def beside(self, other: "MemoryPlan") -> "MemoryPlan":
         """Of both, computed one after the other."""
@@ -54,7 +66,15 @@ class MemoryPlan:
             step_bytes=max(self.step_bytes, other.step_bytes),
             evaluation_bytes=max(self.evaluation_bytes, other.evaluation_bytes),
             is_recorded=self.is_recorded,
+            step=self.step.after(other.step),
+            evaluation=self.evaluation.after(other.evaluation),
+            evaluated=min(self.evaluated, other.evaluated),
         )
+
+    @property
+    def of_training(self) -> "MemoryPlan":
+        """The same without any evaluation, which can be made smaller."""
+        return replace(self, evaluation_bytes=0)
 
     @property
     def peak_bytes(self) -> int:
@@ -80,6 +100,38 @@ def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
     return 1 + max(0, (free_bytes - one.slot_bytes) // each)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How trials fit in memory.
+
+    Attributes:
+        slots: So many in a pass; at least 1.
+        halvings: How often an evaluation has to take half as many examples.
+    """
+
+    slots: int
+    halvings: int
+
+
+def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> Fit:
+    """How many trials fit, up to a number; evaluations give way before trials do.
+
+    Args:
+        free_bytes: The memory.
+        wanted: No more.
+        one: Plan of one slot.
+        two: Plan of two.
+        most_halvings: Beyond them an evaluation is one example of a slot.
+    """
+    halvings = 0
+    while (slots := min(wanted, slots_within(free_bytes, one, two))) < wanted or one.slot_bytes > free_bytes:
+        if two.evaluation_bytes <= two.step_bytes or halvings == most_halvings:
+            break
+        halvings += 1
+        one, two = (replace(plan, evaluation_bytes=plan.evaluation_bytes // 2) for plan in (one, two))
+    return Fit(slots=slots, halvings=halvings)
+
+
 def planned_memory(
     frozen: FrozenModel, objective: Objective, slots: Sequence[TrialSlot], *, is_recorded: bool
 ) -> MemoryPlan:
@@ -92,10 +144,12 @@ def planned_memory(
     learned = objective.lengths("train")
     order = _Longest(learned, slots[0].request.plan.examples_of(int(learned.max(initial=1))))
     lengths = objective.lengths("validation")
-    with _counting(frozen) as counted:
+    with _counting(frozen, objective) as counted:
         mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
         lane = Lane(mine, frozen, objective, Recording(recorder=None) if is_recorded else None)
+        counted.begin_anew()
         lane.rehearse(_STEPS)
+        work = counted.work(passes=_STEPS)
         held = counted.held_bytes
         step = counted.peak_bytes - held
         counted.begin_anew()
@@ -104,7 +158,15 @@ def planned_memory(
         with torch.no_grad():
             objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
         evaluation = counted.peak_bytes - held
-    return MemoryPlan(held_bytes=held, step_bytes=step, evaluation_bytes=evaluation, is_recorded=is_recorded)
+    return MemoryPlan(
+        held_bytes=held,
+        step_bytes=step,
+        evaluation_bytes=evaluation,
+        is_recorded=is_recorded,
+        step=work,
+        evaluation=counted.work(passes=1),
+        evaluated=rows,
+    )
 
 
 def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -> TrialSlot:
@@ -136,13 +198,23 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, fake: FakeTensorMode, block: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.held_bytes = self.peak_bytes = 0
+        self._operations: Counter[Cost] = Counter()
         self._fake = fake
         self._block = block
         self._alive: dict[int, ref[Any]] = {}
 
     def begin_anew(self) -> None:
-        """Forget the peak so far."""
+        """Forget the peak and the operations so far."""
         self.peak_bytes = self.held_bytes
+        self._operations.clear()
+
+    def work(self, *, passes: int) -> Work:
+        """The operations since then.
+
+        Args:
+            passes: Over so many passes.
+        """
+        return Work(operations=dict(self._operations), passes=passes)
 
     def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
         """A tensor like another, counted or not."""
@@ -157,9 +229,12 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # a loss is finite; a mask hides something
             return False if args[0].dtype == torch.bool else 1.0
         results = func(*args, **(kwargs or {}))
-        for one in tree_leaves(results):
-            if isinstance(one, Tensor):
-                self._note(one)
+        written = [one for one in tree_leaves(results) if isinstance(one, Tensor)]
+        for one in written:
+            self._note(one)
+        if not func.is_view:
+            read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+            self._operations[_cost(func, args, kwargs or {}, results, [*read, *written])] += 1
         return results
 
     def _note(self, tensor: Tensor, *, counts: bool = True) -> None:
@@ -176,24 +251,32 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.held_bytes -= size
 
 
+def _cost(func: Any, args: Any, kwargs: dict[str, Any], results: Any, tensors: Sequence[Tensor]) -> Cost:
+    """Of an operation: products, bytes of what it reads and writes, and whether its numbers have 16 bits."""
+    counts = flop_registry.get(func._overloadpacket)
+    flops = 0 if counts is None else counts(*args, **kwargs, out_val=results)
+    moved = sum(one.numel() * one.element_size() for one in tensors)
+    return float(flops), float(moved), all(one.element_size() <= _HALF for one in tensors if one.is_floating_point())
+
+
 def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a module holds itself, by name."""
     return module._parameters, module._buffers
 
 
 @contextmanager
-def _counting(frozen: FrozenModel) -> Iterator[_Counted]:
-    """Compute without memory within the block, the backbone too, which does not count."""
+def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
+    """Compute without memory within the block, the backbone and its head too, which do not count."""
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    counted = _Counted(fake, _GPU_BLOCK if frozen.device.device.type == "cuda" else 1)
+    counted = _Counted(fake, _GPU_BLOCK if frozen.device.is_gpu else 1)
     own: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for module in frozen.model.modules():
+    for module in chain.from_iterable(one.modules() for one in (frozen.model, *objective.frozen_modules)):
         for held in _tensors_of(module):
             own.append((held, dict(held)))
             new = {name: counted.without_memory(one, counts=False) for name, one in held.items() if one is not None}
             held.update(new)
     try:
-        with fake, counted:
+        with fake, counted, as_on_gpu() if frozen.device.stands_for_gpu else nullcontext():
             yield counted
     finally:
         for held, before in own:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.errors import RequestError
+from trial_runner.stacking.kernels import has_gpu_kernels
 
 _ROW_LENGTHS = (64, 1)
 _CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
@@ -139,7 +140,7 @@ class PackAdamW:
         self._owner = torch.from_numpy(owner).to(first.device)  # (N,) slot * S + side
         rows_of = _rows_of(owner // self._sides, len(rules))
         self._rows_of = torch.from_numpy(rows_of).to(first.device)  # (K, most)
-        most = len(self._data) if first.is_cuda else _CPU_BLOCK_ELEMENTS
+        most = len(self._data) if has_gpu_kernels(first) else _CPU_BLOCK_ELEMENTS
         self._blocks = list(_blocks(ordered, most))
         self._held = {id(one.parameter): one.parameter for one in ordered}
         self._starts: dict[int, int] = {}

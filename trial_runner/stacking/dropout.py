@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from trial_runner.stacking.kernels import has_gpu_kernels
+
 _SHARES = 1 << 16  # values of half a word
 _AXIS = 1 << 24  # between the numbers of the places along one axis and those along the next
 _PREFIX_END = -(1 << 20)  # where the places of prefixes end, far from those of tokens and of prompts
@@ -111,9 +113,10 @@ class SlotDropout:
             numbers = self._numbers(rows, table.shape, *columns).view(tensor.shape)
             # a mask of truth values takes least memory, but a CPU multiplies by numbers far faster
             least = dropped - _SHARES // 2
-            kept = numbers >= least if tensor.is_cuda else numbers.ge_(least).to(tensor.dtype)
+            is_gpu = has_gpu_kernels(tensor)
+            kept = numbers >= least if is_gpu else numbers.ge_(least).to(tensor.dtype)
         scaled = tensor * (1 / (1 - p))
-        return torch.where(kept, scaled, 0.0) if tensor.is_cuda else scaled * kept
+        return torch.where(kept, scaled, 0.0) if is_gpu else scaled * kept
 
     def _numbers(self, rows: Tensor, shape: torch.Size, columns_before: int, prompt_columns: int) -> Tensor:
         """A uniform number of 16 bits for each element of a tensor of a shape; it may be strided."""

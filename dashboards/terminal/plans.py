@@ -1,0 +1,53 @@
+"""What a study would take on GPUs, for the terminal."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.checks import bytes_text
+from dashboards.terminal.text import duration_text
+from studies.foresight.plan import Plan
+
+
+def plan_renderable(found: Plan) -> RenderableType:
+    """A row for each kind of GPU, and what to change where the study does not fit."""
+    study = found.specification
+    training = study.training
+    heads = (
+        Text(f"{study.name} on {study.backbone}", style="bold"),
+        Text(
+            f"{bytes_text(found.weights_bytes)} of weights; {training.batch_size} texts of {found.tokens} tokens a "
+            f"step; {study.trials:,} trials of {training.steps:,} steps"
+        ),
+        Text(),
+    )
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    columns = ["GPU", "pack", "memory", "a trial", "steps/s", "the study"]
+    columns += ["cost"] if found.wanted.price is not None else []
+    for column in columns:
+        table.add_column(column, justify="left" if column == "GPU" else "right")
+    for one in found.devices:
+        cost = one.cost(found.wanted.price)
+        table.add_row(
+            one.gpu.name,
+            f"{one.slots}{'' if one.fits else ' !'}",
+            bytes_text(one.used_bytes),
+            bytes_text(one.trial_bytes),
+            f"{one.steps_per_second:.3g}",
+            duration_text(one.forecast.most_seconds),
+            *([f"{cost:,.2f}"] if cost is not None else []),
+        )
+    return Group(*heads, table, *(Text(line) for line in _notes(found)))
+
+
+def _notes(found: Plan) -> Iterator[str]:
+    yield ""
+    again = [one.gpu.name for one in found.devices if one.checkpointing]
+    if again:
+        yield f"Backward passes compute blocks again (training.checkpointing) on {', '.join(again)}."
+    for one in found.devices:
+        if not one.fits:
+            yield f"! It does not fit {one.gpu.name}. {'; '.join(found.advice(one))}."
+    yield "Memory is planned, times are a roofline of the device; pruning makes a study shorter."

@@ -1,0 +1,85 @@
+"""``deltaspace plan``."""
+
+import click
+
+from deltaspace.commands.completing import study_files
+from deltaspace.commands.help import examples
+from deltaspace.commands.options import json_option, set_option
+
+
+@click.command(
+    "plan",
+    epilog=examples(
+        "deltaspace plan study.yaml",
+        "deltaspace plan study.yaml --gpu 80GB --pack 4",
+        "deltaspace plan study.yaml --gpu H100 --price 2.5 --set task.max_tokens=512 --json",
+    ),
+)
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
+@click.option("--gpu", help="A size such as 80GB, or a kind such as H100; all kinds that are known without.")
+@click.option("--pack", type=click.IntRange(min=1), help="Trials of a pack; as many as fit without.")
+@click.option("--tokens", type=click.IntRange(min=8), help="Of every text; as many as the study allows without.")
+@click.option(
+    "--examples",
+    "validation_examples",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Of the validation split, where the study does not limit it.",
+)
+@click.option("--price", type=click.FloatRange(min=0), help="Of an hour of the GPU, in any currency.")
+@set_option("Any key of the study file, such as training.batch_size=4; repeatable.")
+@json_option
+def command(  # noqa: PLR0913 - one for each option
+    study: str,
+    gpu: str | None,
+    pack: int | None,
+    tokens: int | None,
+    validation_examples: int,
+    price: float | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say what a study would take on a GPU, before anything is loaded.
+
+    STUDY.yaml is a study file or the name of a shipped example. Nothing but the backbone's config.json is read.
+    Memory is that of the trials' own steps, computed with tensors that have no memory; times are a roofline of the
+    same operations: what a device reaches that nothing else holds up. Where the study does not fit, what to change is
+    said.
+    """
+    from dashboards.terminal.plans import plan_renderable
+    from deltaspace.commands.output import echo_json, show
+    from studies.foresight.plan import Wanted, gpus_of, plan
+    from studies.specification import parse_override, specification_of
+    from trial_runner.packs.work import GPUS
+
+    specification = specification_of(study, dict(parse_override(setting) for setting in settings))
+    gpus = GPUS if gpu is None else gpus_of(gpu)
+    found = plan(specification, gpus, Wanted(slots=pack, tokens=tokens, examples=validation_examples, price=price))
+    if not as_json:
+        show(plan_renderable(found))
+        return
+    echo_json(
+        {
+            "study": specification.name,
+            "backbone": specification.backbone,
+            "weights_bytes": found.weights_bytes,
+            "tokens": found.tokens,
+            "devices": [
+                {
+                    "gpu": one.gpu.name,
+                    "memory_bytes": one.gpu.memory_bytes,
+                    "fits": one.fits,
+                    "pack": one.slots,
+                    "checkpointing": one.checkpointing,
+                    "used_bytes": one.used_bytes,
+                    "trial_bytes": one.trial_bytes,
+                    "steps_per_second": one.steps_per_second,
+                    "hours": one.forecast.most_seconds / 3600,
+                    "cost": one.cost(price),
+                    "advice": found.advice(one),
+                }
+                for one in found.devices
+            ],
+        }
+    )

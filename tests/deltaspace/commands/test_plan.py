@@ -1,0 +1,36 @@
+"""``deltaspace plan``: a table for people, numbers for programs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltaspace.commands.main import main
+
+
+@pytest.fixture
+def study(tiny_backbone: Callable[[str], Path], tmp_path: Path) -> Path:
+    backbone = tmp_path / "backbone"
+    backbone.mkdir()
+    (backbone / "config.json").write_text((tiny_backbone("roberta") / "config.json").read_text())
+    file = tmp_path / "study.yaml"
+    task = f"{{folder: {tmp_path}, text: [text], label: label}}"
+    file.write_text(f"name: planned\nbackbone: {backbone}\ntask: {task}\nbudget: 5%\ntrials: 8\n")
+    return file
+
+
+def test_a_study_is_planned_without_weights_data_or_tokenizer(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(study), "--price", "2"]) == 0
+    told = capsys.readouterr().out
+    for part in ("planned on", "H100 80GB", "steps/s", "cost", "roofline"):
+        assert part in told
+    assert main(["plan", str(study), "--gpu", "24GB", "--pack", "2", "--json"]) == 0
+    (device,) = json.loads(capsys.readouterr().out)["devices"]
+    assert (device["gpu"], device["pack"], device["fits"], device["cost"]) == ("RTX 4090", 2, True, None)
+    assert 0 < device["trial_bytes"] < device["used_bytes"] < device["memory_bytes"]
+
+
+def test_an_unknown_gpu_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(study), "--gpu", "abacus"]) == 2
+    assert capsys.readouterr().err.startswith("deltaspace: a GPU must be a size such as 80GB")

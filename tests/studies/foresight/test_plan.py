@@ -1,0 +1,85 @@
+"""What a study would take on a GPU, by the backbone's config alone."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import rotation
+
+from studies.errors import SpecificationError
+from studies.foresight import plan as planning
+from studies.foresight.plan import Wanted, gpus_of, plan
+from studies.specification import Specification, specification_from_mapping
+from trial_runner.packs.work import GPUS
+
+SMALL = replace(GPUS[0], memory_bytes=1_200_000_000)
+
+
+def study_of(folder: Path, config: dict[str, Any], **training: Any) -> Specification:
+    (folder / "config.json").write_text(json.dumps(config))
+    return specification_from_mapping(
+        {
+            "name": "planned",
+            "backbone": str(folder),
+            "task": {"kind": "summarisation", "folder": str(folder), "source": "a", "target": "b", "max_tokens": 64},
+            "budget": "2%",
+            "trials": 16,
+            "training": {"steps": 10, "batch_size": 4, **training},
+        }
+    )
+
+
+@pytest.fixture
+def config(tiny_backbone: Callable[[str], Path]) -> dict[str, Any]:
+    entries: dict[str, Any] = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
+    return {**entries, "num_hidden_layers": 9, "layer_types": ["full_attention"] * 9, "max_position_embeddings": 4096}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpointing", rotation.parts([False, True]))
+def test_a_deep_decoder_is_planned_by_its_first_blocks(
+    checkpointing: bool, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of(tmp_path, config)
+    few = planning._measured(study, checkpointing=checkpointing)
+    monkeypatch.setattr(planning, "_DEEP", 10)
+    whole = planning._measured(study, checkpointing=checkpointing)
+    for name in ("held_bytes", "step_bytes"):
+        assert getattr(few.two, name) == pytest.approx(getattr(whole.two, name), rel=0.05), name
+    assert few.two.step.flops == pytest.approx(whole.two.step.flops, rel=0.05)
+
+
+def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    study = study_of(
+        tmp_path, {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, batch_size=9000
+    )
+    found = plan(study, (SMALL, GPUS[-1]), Wanted(price=2.0))
+    small, large = found.devices
+    assert (small.fits, large.fits) == (False, True)
+    assert (small.checkpointing, large.checkpointing) == (True, False)
+    assert small.batch_size is not None
+    assert 0 < small.batch_size < 9000
+    advice = " ".join(found.advice(small))
+    assert f"training.batch_size: {small.batch_size} fits" in advice
+    assert "it fits H200" in advice
+    assert found.advice(large) == ()
+    assert large.cost(2.0) == pytest.approx(2 * large.forecast.most_seconds / 3600)
+    assert large.used_bytes < large.gpu.memory_bytes
+    fitting = study_of(
+        tmp_path, {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, batch_size=small.batch_size
+    )
+    assert plan(fitting, (SMALL,), Wanted(slots=1)).devices[0].fits
+
+
+def test_a_gpu_is_named_by_its_kind_or_its_size() -> None:
+    assert gpus_of("H100")[0].memory_bytes == 80 * 10**9
+    assert gpus_of("80GB")[0].name == "H100 80GB"
+    assert gpus_of("48 gb")[0].memory_bytes == 48 * 10**9
+    for wrong in ("", "huge", "-3GB", "0GB", "nanGB"):
+        with pytest.raises(SpecificationError, match="a GPU must be a size"):
+            gpus_of(wrong)

@@ -1,0 +1,95 @@
+"""Packs over backbones that are not there plan the memory of those that are."""
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.packing_cases import request_for, sized
+
+from search_space.published import published_method
+from trial_runner.attachment.attention import ATTENTION
+from trial_runner.backbones import Backbone, LanguageModel, load_backbone, load_language_model
+from trial_runner.imagined import ImaginedPack
+from trial_runner.packs.pack import TrialPack
+from trial_runner.packs.work import Gpu, Work
+from trial_runner.requests import TrialRequest
+from trial_runner.runner import TorchRunner
+from trial_runner.tasks import Task
+
+STEPS, WITHIN = 2, 0.15
+CLASSES = Task(kind="classification", folder="data", text=("text",), label="label", max_tokens=48)
+TEXTS = Task(kind="summarisation", folder="data", source="source", target="target", max_tokens=40, max_target_tokens=8)
+
+
+def requests_for(pack: TrialPack) -> list[TrialRequest]:
+    shape = pack._frozen.shape
+    structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv")]
+    return [request_for(sized(one, 0), trial, steps=STEPS) for trial, one in enumerate(structures)]
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    results: Any = profile.profiler
+    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
+    return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
+
+
+@pytest.mark.parametrize(("family", "task"), [("roberta", CLASSES), ("qwen3", TEXTS)], ids=["roberta", "qwen3"])
+def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(
+    family: str, task: Task, tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = tiny_backbone(family)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    imagined = ImaginedPack(str(tmp_path), task, slots=2, as_gpu=False)
+    planned = imagined.memory_of(*requests_for(imagined))
+    load: Callable[..., Backbone | LanguageModel] = load_backbone if task is CLASSES else load_language_model
+    prepared: Any = imagined._objective._task  # type: ignore[attr-defined]
+    runner = TorchRunner(load(str(folder), attn_implementation=ATTENTION), prepared, precision="fp32")
+    runner._frozen.evaluation.examples = 16
+    model = runner.backbone.model if task is CLASSES else runner._objective._head._model  # type: ignore[attr-defined]
+    assert imagined.weights_bytes == sum(one.numel() * one.element_size() for one in model.parameters())
+    pack = runner.open_pack(2)
+    real = pack.memory_of(*requests_for(pack))
+    assert (planned.held_bytes, planned.step_bytes, planned.evaluation_bytes) == (
+        real.held_bytes,
+        real.step_bytes,
+        real.evaluation_bytes,
+    )
+
+    def train() -> None:
+        for request in requests_for(pack):
+            pack.admit(request)
+        pack.advance(STEPS)
+
+    assert 1 <= planned.peak_bytes / peak_of(train) <= 1 + WITHIN
+    runner.close()
+
+
+def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(
+    tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    config = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 4096}))
+    task = Task(**{**vars_of(TEXTS), "max_tokens": 500})
+    on_cpu, on_gpu = (ImaginedPack(str(tmp_path), task, slots=1, as_gpu=way) for way in (False, True))
+    assert on_gpu.weights_bytes < on_cpu.weights_bytes
+    steps = [pack.memory_of(requests_for(pack)[1]).step_bytes for pack in (on_gpu, on_cpu)]
+    assert steps[0] < steps[1] / 4  # 4 heads of 508 x 508 tokens are most of what a CPU keeps
+
+
+def vars_of(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in ("kind", "folder", "source", "target", "max_target_tokens")}
+
+
+def test_an_operation_takes_the_longest_of_its_products_its_bytes_and_its_launch() -> None:
+    gpu = Gpu(name="a", memory_bytes=1, half_flops=100, single_flops=50, bandwidth=10, launch_seconds=0.5)
+    costs = {(600.0, 1.0, True): 2, (600.0, 1.0, False): 1, (0.0, 80.0, True): 3, (0.0, 1.0, True): 4}
+    expected = 2 * 600 / 60 + 600 / 30 + 3 * 80 / 8 + 4 * 0.5
+    assert Work(operations=costs, passes=2).seconds(gpu) == pytest.approx(expected / 2)
+    assert Work(operations=costs, passes=2).count == 5
+    assert Work(operations=costs, passes=2).flops == 900

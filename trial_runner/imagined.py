@@ -1,0 +1,158 @@
+"""A backbone and a task that are not there: shapes alone, over which packs say what trials would take on a GPU.
+
+Nothing is loaded but ``config.json``: every weight is one number that is seen as often as the weight has numbers.
+"""
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones import family_of
+from search_space.dimensions import StackKind
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.frozen_model import Device, FrozenModel
+from trial_runner.backbones import Backbone, LanguageModel, config_of, position_limit
+from trial_runner.backbones.backbone import model_without_weights
+from trial_runner.backbones.locate import padding_token
+from trial_runner.objectives import OBJECTIVES
+from trial_runner.packs.pack import TrialPack
+from trial_runner.tasks import Decoding, Prepared, PreparedTask, PreparedTextTask, Split, Task, TextSplit
+from trial_runner.tasks.token_rows import TokenRows
+
+_EXAMPLES = 256
+"""Of each split: as many as a step, or a pass of an evaluation, may take of them."""
+_OF_CLASSES = ("classification", "regression")
+_ALL_IS_LEARNED = ("instruction",)
+
+
+class ImaginedPack(TrialPack):
+    """A pack of a backbone without weights; nothing can be trained in it.
+
+    Attributes:
+        weights_bytes: What the backbone would take on a GPU.
+        tokens: Of every example.
+    """
+
+    def __init__(self, backbone: str, task: Task, *, slots: int, evaluated: int = 16, as_gpu: bool = True) -> None:
+        """Read the backbone's config.
+
+        Args:
+            backbone: Its name.
+            task: Its texts are all as long as the task lets them be.
+            slots: How many trials it takes.
+            evaluated: Examples of each slot in a pass of an evaluation.
+            as_gpu: Whether it computes as a GPU would, with products in bf16; else as a CPU in fp32.
+
+        Raises:
+            BackboneError: If the backbone has no config.
+            UnsupportedBackboneError: If its family cannot be used.
+        """
+        register_attention()
+        model = _model(backbone, has_head=task.kind not in _OF_CLASSES, rounds_products=as_gpu)
+        own = model if isinstance(model, Backbone) else model.backbone
+        prepared = _task(task, own)
+        self.weights_bytes = sum(_size(one) for one in dict.fromkeys(model.model.parameters()))
+        device = Device(
+            device=torch.device("cpu"),
+            dtype=torch.float32,
+            autocast=(lambda: torch.autocast("cpu", dtype=torch.bfloat16)) if as_gpu else nullcontext,
+            stands_for_gpu=as_gpu,
+        )
+        frozen = FrozenModel.of(own, device)
+        frozen.evaluation.examples = evaluated
+        objective = OBJECTIVES[prepared.objective].make(prepared, frozen, model)
+        self.tokens = int(objective.lengths("train")[0])
+        super().__init__(frozen, objective, slots=slots)
+
+
+def _size(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _model(name: str, *, has_head: bool, rounds_products: bool) -> Backbone | LanguageModel:
+    """A backbone whose linear layers may be in bf16, as a GPU has them."""
+    config = config_of(name)
+    family = family_of(config)
+    shape = family.read_shape(config)
+    kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
+    whole, base = model_without_weights(name, kinds[shape.kind] if has_head else "AutoModel", ATTENTION)
+    inside = {id(module) for module in base.modules()}
+    made: dict[int, nn.Parameter] = {}
+    for module in whole.modules():
+        is_product = rounds_products and isinstance(module, nn.Linear) and id(module) in inside
+        for key, own in module._parameters.items():
+            if own is not None and id(own) not in made:
+                dtype = torch.bfloat16 if is_product else torch.float32
+                made[id(own)] = nn.Parameter(_seen_as(own, dtype), requires_grad=False)
+            module._parameters[key] = None if own is None else made[id(own)]
+        for key, buffer in module._buffers.items():
+            module._buffers[key] = None if buffer is None else _seen_as(buffer, buffer.dtype)
+    backbone = Backbone(
+        name=name,
+        model=base,
+        shape=shape,
+        family=family,
+        position_limit_tokens=position_limit(config),
+        pad_token_id=padding_token(config),
+        weights_sha256="",
+    )
+    return LanguageModel(backbone=backbone, model=whole) if has_head else backbone
+
+
+def _seen_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros((), dtype=dtype).expand(tensor.shape)
+
+
+def _task(task: Task, backbone: Backbone) -> Prepared:
+    """Examples that are all as long as the task, and the backbone's positions, let them be."""
+    most = backbone.position_limit_tokens or 1 << 30
+    longest = min(task.max_tokens, most)
+    if task.kind in _OF_CLASSES:
+        rows = _rows(longest)
+        labels = np.arange(_EXAMPLES, dtype=np.int64) % 2
+        split = Split(input_ids=rows.ids, offsets=rows.offsets, labels=labels)
+        return PreparedTask(
+            name="imagined",
+            labels=("0", "1"),
+            metric="accuracy",
+            splits=dict.fromkeys(("train", "validation", "test"), split),
+            notes=(),
+            fingerprint="",
+        )
+    is_decoder = backbone.shape.kind is StackKind.DECODER
+    if task.kind in _ALL_IS_LEARNED:
+        read, written = 1, longest - 1
+    else:
+        written = task.max_target_tokens
+        read = max(1, min(longest, most - written)) if is_decoder else longest
+    texts = TextSplit(
+        stack=backbone.shape.kind,
+        sources=_rows(read),
+        targets=_rows(written),
+        references=(),
+        groups=("",) * _EXAMPLES,
+    )
+    return PreparedTextTask(
+        name="imagined",
+        task_kind=task.kind,
+        stack=backbone.shape.kind,
+        metric="loss",
+        metrics=("loss",),
+        early_metric="loss",
+        decoding=Decoding(),
+        max_new_tokens=task.most_new_tokens,
+        label_smoothing=0.0,
+        start_token_id=None,
+        eos_token_id=0,
+        splits=dict.fromkeys(("train", "validation", "test"), texts),
+        notes=(),
+        fingerprint="",
+    )
+
+
+def _rows(tokens: int) -> TokenRows:
+    offsets: Any = np.arange(_EXAMPLES + 1, dtype=np.int64) * tokens
+    return TokenRows(ids=np.ones(_EXAMPLES * tokens, dtype=np.int32), offsets=offsets)
