@@ -70,7 +70,7 @@ def rule_tree(knowledge: Knowledge) -> RuleTree:
     tree.fit(features[fit], means[fit])
     said = tree.predict(features)
     sampled = knowledge.sampled([one for one, held in zip(draws, judge, strict=True) if held], _DRAWS, "tree")
-    left = ((sampled - said[judge]) ** 2).mean(axis=1)
+    left = (sampled - said[judge]).var(axis=1)  # not of the level, which is no matter of decisions
     explained = 1 - left / np.maximum(sampled.var(axis=1), 1e-300)
     leaves = _leaves(tree, names, features, means)
     return RuleTree(leaves=tuple(sorted(leaves, key=lambda leaf: -leaf.mean)), fidelity=float(explained.mean()))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.factored_search import drawn, whole_space
 
+from studies.errors import StudiesError
 from studies.queries.discover.across import PooledRule, across
 from studies.queries.discover.answer import LEVEL, REACH, Answer
 from studies.queries.discover.attention_share import BUDGETS, Share, attention_share
@@ -24,7 +25,7 @@ from studies.queries.discover.rates import Rate, rates
 from studies.queries.discover.rules import Rule, rules
 from studies.queries.discover.sizes import Size, sizes
 from studies.queries.discover.sobol import base, factors
-from studies.queries.discover.tree import rule_tree
+from studies.queries.discover.tree import _features, rule_tree
 from studies.queries.discover.tried import Tried
 from studies.search.factored.distances import Structures
 from studies.search.factored.kernel import Points
@@ -104,6 +105,48 @@ def test_cells_have_the_interval_of_their_best_and_are_resolved_by_that_of_the_g
     assert sum(row.n for row in whole) == len(HISTORY)
 
 
+def test_the_best_of_a_cell_is_the_highest_of_its_draws_and_trials_and_said_so() -> None:
+    told = Told(deviation=0.05)
+    answer = cells(told)
+    rows = [row for row in rows_of(Best, answer.rows) if row.table == FORMS]
+    worths: dict[tuple[str, str], list[float]] = {}
+    for one in told.measure.draws:
+        attention, ffn = told.cell(one)
+        worths.setdefault((attention or "none", ffn or "none"), []).append(told.worth(told.tuned(one)))
+    for one in HISTORY:
+        forms = [
+            edits[0].form.name if edits else "none" for edits in (one.configuration.attention, one.configuration.ffn)
+        ]
+        worths.setdefault((forms[0], forms[1]), []).append(told.worth(told.candidates([one])[0]))
+    assert {(row.row, row.column): row.value for row in rows} == pytest.approx(
+        {cell: max(some) for cell, some in worths.items()}
+    )
+    best, close = rows[0], sum(not row.is_resolved for row in rows[1:])
+    assert answer.sentences[0] == (
+        f"The best pair of forms is a low-rank map + a low-rank map: {best.value:.4f} accuracy (90%: {best.low:.4f} to "
+        f"{best.high:.4f}); of {len(rows) - 1} others {close} may be as good."
+    )
+    assert answer.sentences[1] == f"{sum(row.n == 0 for row in rows)} of {len(rows)} pairs of forms were never tried."
+    for row in rows:
+        tried = "never tried" if not row.n else f"{row.n} trials" if row.n > 1 else "1 trial"
+        assert row.sentence.endswith(f"to score {row.value:.4f} ± {told.about():.4f} accuracy ({tried}).")
+    for side in ("attention", "ffn"):
+        own = [row for row in rows_of(Best, answer.rows) if row.table == side]
+        assert sum(row.n for row in own) == Tried(HISTORY).at(side)
+
+
+def test_a_study_of_published_methods_alone_says_which_is_best() -> None:
+    told = Told()
+    told.history = tuple(one for one in told.history if one.method is not None)
+    told.__dict__.pop("complete", None)
+    means = told.means(told.candidates(told.complete))
+    best = told.complete[int(np.argmax(means))]
+    assert told.found() == (
+        f"The best of {len(told.complete)} complete trials is {best.method} (trial {best.number}): "
+        f"{max(means):.4f} accuracy."
+    )
+
+
 @pytest.mark.parametrize(
     ("sign", "width", "said"),
     [(1.0, 0.99, "The best discovery, trial "), (1.0, 1.01, "Whether trial "), (-1.0, 1.01, "Whether trial ")],
@@ -161,6 +204,27 @@ def test_a_best_rate_at_the_end_of_its_range_is_warned_of(peak: float, end: str)
             assert said.endswith(end.format(rate=row.rate) + " rates in search.learning_rates.")
     else:
         assert answer.sentences == ("No form has its best rate in the outer tenth of its range.",)
+
+
+@pytest.mark.parametrize(("peak", "end"), [(0.9, "high"), (-0.9, "low")])
+def test_an_optimum_is_at_the_end_as_often_as_the_highest_of_the_curve(peak: float, end: str) -> None:
+    told = Told(peak=peak, deviation=0.03)
+    answer = rates(told)
+    curve = [row for row in rows_of(Rate, answer.rows) if (row.side, row.form) == ("ffn", "lowrank")]
+    best = next(row for row in curve if row.is_best)
+    apart = told.deviation * math.sqrt((1 - SHARED) / 24)  # what is shared moves the whole curve
+    noise = np.random.default_rng(0).standard_normal((40_000, len(curve)))
+    highest = np.argmax(np.array([row.value for row in curve]) + apart * noise, axis=1)
+    places = np.array([row.place for row in curve])[highest]
+    share = float(np.mean(places > 0.899 if end == "high" else places < 0.101))
+    assert 0.5 < share < 0.85
+    # 400 draws: four standard errors of a share are at most 0.1
+    assert best.at_edge == pytest.approx(share, abs=0.1)
+    (said,) = (one for one in answer.sentences if "a low-rank map at the FFN" in one)
+    assert f"at the {end} end ({best.rate:.1e}), with a probability of {best.at_edge:.2f}: allow" in said
+    tried = Tried(HISTORY).having("ffn", "form", "lowrank")
+    assert {row.n for row in curve} == {tried}
+    assert curve[0].sentence.endswith(f"{curve[0].rate:.1e}: {curve[0].value:.4f} ± {told.about(24):.4f}.")
 
 
 def test_a_rate_is_worse_where_the_interval_of_the_difference_says_so() -> None:
@@ -291,6 +355,11 @@ def test_a_rule_says_first_what_is_better(told: Told) -> None:
     for row in forms:
         assert row.value > 0
         assert row.low > 0
+        assert row.n == Tried(HISTORY).having(row.side, "form", row.better, row.worse)
+    for row in rows:
+        said = "is worth" if row.is_resolved else "is not resolved:"
+        worth = f"{row.value:+.4f} accuracy (90%: {row.low:+.4f} to {row.high:+.4f})."
+        assert row.sentence.endswith(f" {said} {worth}")
 
 
 def fifth(place: float) -> int:
@@ -335,12 +404,62 @@ def test_a_tree_says_which_way_it_decides(told: Told) -> None:
     assert 0 < best.share < 1
 
 
+def test_a_tree_has_the_means_of_its_leaves_and_is_judged_by_the_other_half() -> None:
+    told = Told(deviation=1e-9)
+    tree = rule_tree(told)
+    draws = [told.tuned(one) for one in told.measure.draws]
+    names, features = _features(told, draws)
+    worths, fitted = np.array([told.worth(one) for one in draws]), np.arange(len(draws)) % 2 == 0
+    left, shares = np.zeros(len(draws)), 0.0
+    for leaf in tree.leaves:
+        there = np.ones(len(draws), dtype=bool)
+        for condition in leaf.conditions:
+            has = features[:, names.index(condition.removeprefix("not "))] == 1
+            there &= ~has if condition.startswith("not ") else has
+        assert 0 < len(leaf.conditions) <= 3
+        assert (leaf.mean, leaf.share) == pytest.approx((worths[there].mean(), there.mean()))
+        left[there] = worths[there] - worths[there & fitted].mean()
+        shares += leaf.share
+    assert shares == pytest.approx(1.0)
+    other = ~fitted
+    # joint draws have a jitter of a millionth of their variance
+    assert tree.fidelity == pytest.approx(1 - left[other].var() / worths[other].var(), rel=1e-4)
+    assert f"it explains {tree.fidelity:.0%} of the variance:" in tree.lines()[0]
+    # half of the variance of what it is judged by is noise
+    told.deviation = float(worths.std()) / math.sqrt(1 - SHARED)
+    assert rule_tree(told).fidelity == pytest.approx(tree.fidelity / 2, abs=0.06)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_pooled_rule_is_said_to_hold_as_the_papers_have_it_or_unlike_them(sign: float) -> None:
+    told = Told(sign=sign, deviation=1e-6)
+    answer = across(dict.fromkeys("abcdefgh", told))
+    rows = rows_of(PooledRule, answer.rows)
+    resolved = [row for row in rows if row.is_resolved]
+    assert resolved
+    assert answer.sentences == tuple(row.sentence for row in resolved)
+    for row in rows:
+        number = f"{row.value:+.4f} accuracy (90%: {row.low:+.4f} to {row.high:+.4f}; 8 studies)"
+        verdict = f", {'as' if row.value > 0 else 'unlike'} {row.source} has it." if row.is_resolved else "."
+        said = "is worth" if row.is_resolved else "is not resolved:"
+        assert row.sentence.endswith(f" {said} {number}{verdict}")
+    (sides,) = (row for row in rows if row.side == "sides")
+    some = pairs(told.measure, Contrast("sides", "edited", "ffn", "attention"))
+    having, lacking = ([told.worth(told.tuned(one)) for one in group] for group in (some.having, some.lacking))
+    assert sides.value == pytest.approx(np.mean(having) - np.mean(lacking))
+    unsure = across({"a": Told(sign=sign, deviation=10), "b": Told(sign=sign, deviation=10)})
+    assert unsure.sentences == ("None of the papers' rules is resolved by 2 studies.",)
+    with pytest.raises(StudiesError, match="at least two studies"):
+        across({"a": told})
+
+
 def test_studies_of_several_metrics_are_pooled_in_spreads_of_their_scores() -> None:
     one, other, third = Told(), Told(), Told(metric="f1")
     same, mixed = across({"a": one, "b": other}), across({"a": one, "b": third})
     for alone, spread in zip(rows_of(PooledRule, same.rows), rows_of(PooledRule, mixed.rows), strict=True):
         assert (alone.unit, spread.unit) == ("accuracy", "spreads")
         assert spread.value == pytest.approx(alone.value / one.spread)
+        assert spread.high - spread.low == pytest.approx((alone.high - alone.low) / one.spread)
         assert alone.agrees == (alone.value > 0)
         assert alone.effects[0].startswith(f"a {alone.value:+.4f} ± ")
         reach = float(alone.effects[0].rpartition(" ")[2])
