@@ -15,7 +15,7 @@ from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import Backbone, LanguageModel, config_of, position_limit
-from trial_runner.backbones.backbone import model_without_weights
+from trial_runner.backbones.backbone import model_without_weights, products_of
 from trial_runner.backbones.locate import padding_token
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.pack import TrialPack
@@ -79,13 +79,12 @@ def _model(name: str, *, has_head: bool, rounds_products: bool) -> Backbone | La
     shape = family.read_shape(config)
     kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
     whole, base = model_without_weights(name, kinds[shape.kind] if has_head else "AutoModel", ATTENTION)
-    inside = {id(module) for module in base.modules()}
+    products = {id(layer) for layer in products_of(whole)} if rounds_products else set()
     made: dict[int, nn.Parameter] = {}
     for module in whole.modules():
-        is_product = rounds_products and isinstance(module, nn.Linear) and id(module) in inside
         for key, own in module._parameters.items():
             if own is not None and id(own) not in made:
-                dtype = torch.bfloat16 if is_product else torch.float32
+                dtype = torch.bfloat16 if id(module) in products else torch.float32
                 made[id(own)] = nn.Parameter(_seen_as(own, dtype), requires_grad=False)
             module._parameters[key] = None if own is None else made[id(own)]
         for key, buffer in module._buffers.items():

@@ -24,6 +24,7 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
+from trial_runner.backbones.backbone import products_of
 from trial_runner.errors import RequestError
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
@@ -73,7 +74,7 @@ class TorchRunner:
         dtype = torch.float64 if chosen == "fp64" else torch.float32
         model.model.to(place)
         if chosen == "bf16":
-            _round_products(backbone.model)
+            _round_products(model.model)
         device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
         self._frozen = FrozenModel.of(backbone, device)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
@@ -224,6 +225,5 @@ def _autocast(precision: str, place: torch.device) -> Callable[[], AbstractConte
 
 def _round_products(model: nn.Module) -> None:
     """Store linear layers in bf16, the numbers autocast would round them to at every step."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            module.to(torch.bfloat16)
+    for layer in products_of(model):
+        layer.to(torch.bfloat16)

@@ -5,7 +5,7 @@ Imports torch only when it loads.
 
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,6 +121,14 @@ def _backbone(name: str, config: Mapping[str, Any], base: "torch.nn.Module") -> 
         pad_token_id=padding_token(config),
         weights_sha256=weights_sha256(base),
     )
+
+
+def products_of(model: "torch.nn.Module") -> "Iterator[torch.nn.Linear]":
+    """The linear layers of a model whose weights are nothing else, as that of a head may be the embedding."""
+    from torch import nn
+
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    yield from (one for one in model.modules() if isinstance(one, nn.Linear) and id(one.weight) not in tables)
 
 
 def model_without_weights(

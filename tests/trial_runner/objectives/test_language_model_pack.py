@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support.packing_traces import alone, measured, train, worst
-from support.text_cases import METHODS, WRITERS, moved_pass, objective_of, requests
+from support.text_cases import METHODS, WRITERS, admitted, moved_pass, objective_of, plain_pass, requests
 from support.tiny_backbones import parameters
 
 from trial_runner.attachment.frozen_model import FrozenModel
@@ -102,3 +102,18 @@ def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(
         without = frozen.model(**inputs).last_hidden_state
         masked = frozen.model(**inputs, attention_mask=torch.ones_like(words)).last_hidden_state
     assert torch.allclose(without, masked, rtol=EXACT, atol=EXACT)
+
+
+def test_a_head_of_its_own_is_held_in_the_numbers_that_its_products_are_rounded_to(new_text_runner: NewRunner) -> None:
+    runner = new_text_runner("llama", precision="bf16")
+    objective = objective_of(runner)
+    layer = objective._head.layer
+    assert layer.weight.dtype == torch.bfloat16
+    pack, slots = admitted(runner)
+    together, batch = plain_pass(runner, pack, slots), objective.batch("train", np.arange(4))
+    with torch.no_grad():
+        losses = objective.losses(together, batch)
+        layer.float()
+        assert torch.equal(objective.losses(together, batch), losses)
+    tied = objective_of(new_text_runner("gpt2", precision="bf16"))._head.layer
+    assert tied.weight.dtype == torch.float32, "it is the embedding, too"
