@@ -8,7 +8,8 @@
     DashboardError      dashboards: what cannot be served or written
 
 Some are also what Python would raise: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a
-``KeyError``; those of values that cannot be, such as `SpecificationError`, are a ``ValueError``.
+``KeyError``; those of what was asked for and cannot be, such as `SpecificationError` and `WishError`, are a
+``ValueError``.
 
 Example:
     >>> try:
@@ -17,7 +18,7 @@ Example:
     ...     study = deltaspace.launch("docstrings")
 """
 
-from dashboards.errors import DashboardError
+from dashboards.errors import DashboardError, DashboardWishError
 from search_space.errors import (
     BudgetError,
     CodecError,
@@ -44,11 +45,13 @@ from studies.errors import (
     StudyHeldError,
     UnknownStudyError,
     UnknownTrialError,
+    WishError,
 )
 from trial_runner.errors import (
     AttachError,
     BackboneError,
     ExportError,
+    ExportWishError,
     RequestError,
     RunnerError,
     SnapshotError,
@@ -63,7 +66,9 @@ __all__ = [
     "ConfirmationError",
     "DamagedError",
     "DashboardError",
+    "DashboardWishError",
     "ExportError",
+    "ExportWishError",
     "FencedError",
     "InvalidEditError",
     "LaunchError",
@@ -87,4 +92,5 @@ __all__ = [
     "UnknownStudyError",
     "UnknownTrialError",
     "UnsupportedBackboneError",
+    "WishError",
 ]

@@ -221,7 +221,7 @@ def test_what_is_not_there_is_a_key_error_with_a_plain_text(study: Study, sample
 
 
 def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) -> None:
-    for error in ("BackboneError", "TaskError", "ExportError", "SettingError"):
+    for error in ("BackboneError", "TaskError", "ExportWishError", "SettingError", "WishError"):
         assert issubclass(getattr(deltaspace.errors, error), ValueError)
     with pytest.raises(deltaspace.errors.SettingError, match="rank must be a whole number of at least 1; got -1"):
         deltaspace.published_method("lora_qv").values({"r": -1})

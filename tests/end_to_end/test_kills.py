@@ -50,7 +50,7 @@ LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 2
 
 @on_the_other_storage
 def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url):
-    study = new_study(storage_url, "inline", 36)
+    study = new_study(storage_url, "inline", 36, step_seconds=0.02)
     assert len(kill_everyone(study, ["launch"] * 3, rotation.seed())) == 3
     check_at_rest(study)
 
@@ -58,7 +58,7 @@ def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url)
 @pytest.mark.slow
 @on_one_storage
 def test_an_inline_study_survives_ten_deaths(new_study, storage_url):
-    study = new_study(storage_url, "inline", 120)
+    study = new_study(storage_url, "inline", 120, step_seconds=0.02)
     assert len(kill_everyone(study, ["launch"] * 10, rotation.seed())) == 10
     check_at_rest(study)
 
@@ -109,7 +109,7 @@ def test_a_ray_study_survives_ten_deaths(new_study, storage_url):
 
 
 def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_path):
-    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "inline", 60)
+    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "inline", 120, step_seconds=0.05)
     first = study.launch()
     wait_for(lambda: study.ended() > 2, first, study)
     refused = study.launch()

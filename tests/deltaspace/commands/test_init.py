@@ -77,7 +77,7 @@ def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
 def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None:
     write_csv(here / "reviews.csv")
     (here / "reviews.yaml").write_text("mine")
-    assert "the study file must be new; reviews.yaml is there already" in said("reviews.csv", status=1)
+    assert "the study file must be new; reviews.yaml is there already" in said("reviews.csv", status=2)
     assert (here / "reviews.yaml").read_text() == "mine"
     said("reviews.csv", "--overwrite")
     assert (here / "reviews.yaml").read_text() != "mine"
@@ -139,10 +139,10 @@ def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> 
     )
     said("--from-python", "mine.py:reviews")
     assert read_specification("reviews.yaml").task.label == "label"
-    assert "it has no such name" in said("--from-python", "mine.py:nothing", status=1)
-    assert "must be a pandas frame, a datasets.Dataset, " in said("--from-python", "mine.py:number", status=1)
-    assert "as module:name or file.py:name; got 'mine'" in said("--from-python", "mine", status=1)
-    assert "must be a module that can be imported" in said("--from-python", "no_such_module:x", status=1)
+    assert "it has no such name" in said("--from-python", "mine.py:nothing", status=2)
+    assert "must be a pandas frame, a datasets.Dataset, " in said("--from-python", "mine.py:number", status=2)
+    assert "as module:name or file.py:name; got 'mine'" in said("--from-python", "mine", status=2)
+    assert "must be a module that can be imported" in said("--from-python", "no_such_module:x", status=2)
     assert "name data, or --from-python, and not both" in said(status=2)
 
 
@@ -156,7 +156,7 @@ def test_a_text_task_without_its_backbone_is_estimated_and_says_so(
             json.dumps({"article": f"words and words {n} " * 9, "headline": f"words {n} and"}) + "\n" for n in range(60)
         )
     )
-    said("train.jsonl", "--name", "news", "--backbone", "embedded", status=1)
+    said("train.jsonl", "--name", "news", "--backbone", "embedded", status=2)
     said("train.jsonl", "--name", "news")
     text = (here / "news.yaml").read_text()
     assert "estimated with the embedded tokenizer" in text

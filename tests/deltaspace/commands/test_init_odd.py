@@ -103,11 +103,6 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         lines(rows(text=lambda n: f"w {n} w", label=lambda n: float("nan") if n == 4 else n % 2)),
         "integer or a string|readable as json",
     ),
-    "a number to predict": (
-        "data.jsonl",
-        lines(rows(text=lambda n: f"w {n}", score=lambda n: n / 7)),
-        "score: numbers",
-    ),
     "numbers alone": ("data.csv", separated(rows(a=lambda n: n, b=lambda n: n / 2)).encode(), "a: numbers; b: numbers"),
     "no names": (
         "data.csv",

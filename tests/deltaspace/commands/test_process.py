@@ -30,7 +30,7 @@ def run(*arguments: str, folder: Path, **kwargs: object) -> subprocess.Completed
     [
         (["--help"], 0),
         (["count", "bitfit", "--backbone", ROBERTA], 0),
-        (["show", "docstrings"], 1),
+        (["show", "docstrings"], 2),
         (["launch", "nowhere.yaml"], 2),
         (["launch", "docstrings", "--budget", "1"], 2),
         (["nonsense"], 2),

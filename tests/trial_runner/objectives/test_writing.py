@@ -146,7 +146,7 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner: NewRunner
         [each[0] if row % 3 else text for row, (text, each) in enumerate(zip(texts, split.references, strict=True))]
         for texts in written
     ]
-    objective.predictions = lambda *_: half  # type: ignore[method-assign]
+    objective._written = lambda *_: half  # type: ignore[method-assign]
     measured = [found.metrics for found in objective.measure(together, "validation", is_final=True)]
     for texts, found in zip(half, measured, strict=True):
         for group in ("", "seen", "unseen"):
