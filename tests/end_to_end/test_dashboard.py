@@ -398,6 +398,9 @@ def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_pat
                 began = time.monotonic()
                 look.page.wait_for_function(_HAS_STEP, arg=[number, step])
                 print(f"trial {number}, step {step}: on the page after {time.monotonic() - began:.2f} s")  # noqa: T201
+            assert look.count("tr[data-number]") > 0
+            assert look.violations() == []  # with what only a study that runs has: trials, workers, leases
+            look.page.screenshot(path=tmp_path / "running.png")
             slow.process.kill()
             slow.process.wait()
             quick = Program(storage_url, tmp_path, 24, 0.0)
