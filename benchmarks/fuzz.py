@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files
     python benchmarks/fuzz.py --cases 200 --seed 7     so many of each, from another seed
-    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots or databases
+    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers
 
 Nothing may end in an exception that is no error of ours, take more than five seconds, or a gigabyte. What does is
 printed with its seed and number, and ``--case N`` repeats it.
@@ -28,7 +28,7 @@ from support import rotation  # noqa: E402
 
 rotation.begin()  # what tests share out over their runs is read when they are imported
 
-from fuzz_arms.damaged import Databases, Exports, Snapshots  # noqa: E402
+from fuzz_arms.damaged import Databases, Exports, Servers, Snapshots  # noqa: E402
 from fuzz_arms.lines import Lines  # noqa: E402
 from fuzz_arms.study_files import StudyFiles  # noqa: E402
 
@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[Callable[[Path], Callable[[random.Random], object]], int]
     "exports": (Exports, 2_000),
     "snapshots": (Snapshots, 2_000),
     "databases": (Databases, 1_000),
+    "servers": (Servers, 300),
 }
 MOST_SECONDS, MOST_GIGABYTES = 5.0, 1.0
 _MEMORY = Path("/dev/shm")

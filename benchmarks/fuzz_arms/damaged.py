@@ -1,5 +1,6 @@
 """Damaged exports, snapshots and databases."""
 
+import atexit
 import contextlib
 import hashlib
 import io
@@ -8,13 +9,15 @@ import random
 import shutil
 from pathlib import Path
 
+from support.earlier_ledger import EarlierOnServer
 from support.export_cases import exported, fresh_model, rig_in_training, trial_of
+from support.postgres import PostgresServer
 from support.tiny_backbones import Rig
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from deltaspace.commands.main import main
 from fuzz_arms.ledgers import earlier_ledger
-from fuzz_arms.mutations import damaged_bytes
+from fuzz_arms.mutations import NASTY, damaged_bytes
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
@@ -29,7 +32,27 @@ _EDITS = (
     Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add()),
 )
 
-_QUESTIONS = (("show", "finished"), ("verify", "finished"), ("studies",), ("query", "select * from leaderboard"))
+_QUESTIONS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
+_VERSION = 4
+_GUARDS = (
+    "SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint "
+    "WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u', 'p') ORDER BY contype = 'p', 1, 2"
+)
+_COLUMNS = (
+    "SELECT table_name, column_name, data_type FROM information_schema.columns JOIN information_schema.tables "
+    "USING (table_schema, table_name) WHERE table_schema = 'public' AND table_type = 'BASE TABLE' "
+    "AND table_name <> 'calls' ORDER BY 1, 2"
+)
+_NUMBERS = ("0", "-1", "2147483647", "-2147483648", "7")
+_TIMES = ("infinity", "-infinity", "0001-01-01", "4000-01-01 BC", "9999-12-31 23:59:59.999999+00", "100000-01-01")
+_VALUES: dict[str, tuple[str, ...]] = {
+    "integer": _NUMBERS,
+    "bigint": (*_NUMBERS, "9223372036854775807"),
+    "double precision": ("NaN", "Infinity", "-Infinity", "1e308", "-0", "1e-320"),
+    "timestamp with time zone": _TIMES,
+    "bytea": ("", "\\xff", "\\x0000000000000000"),
+    "json": ("null", "[]", "{}", "1e400", "-1", '""', "[[[[]]]]", '{"a": null}', "9" * 5000, "[" * 300 + "]" * 300),
+}
 
 
 def _rig(folder: Path) -> Rig:
@@ -92,7 +115,53 @@ class Databases:
     def __call__(self, draw: random.Random) -> None:
         self.file.unlink(missing_ok=True)
         self.file.write_bytes(damaged_bytes(self.content, draw))
-        words = draw.choice(_QUESTIONS)
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-            code = main([*words, "--storage", f"sqlite:///{self.file}"])
-        assert code in (0, 1, 2), said.getvalue()
+        _ask(draw, f"sqlite:///{self.file}", "finished")
+
+
+class Servers:
+    """Asks a database of PostgreSQL what the commands ask, with one value at a time that its owner has damaged.
+
+    Whoever owns a database can drop what guards its values, and has here.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import psycopg
+
+        self.server = PostgresServer()
+        atexit.register(self.server.remove)
+        self.url = self.server.url(self.server.new_database())
+        EarlierOnServer(folder, _VERSION, self.url).migrate()
+        self.link = psycopg.connect(self.url, autocommit=True)
+        for table, name in self.link.execute(_GUARDS).fetchall():
+            self.link.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name} CASCADE")
+        self.columns = self.link.execute(_COLUMNS).fetchall()
+        for table, column, _ in self.columns:
+            self.link.execute(f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
+            self.link.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+
+    def __call__(self, draw: random.Random) -> None:
+        table, column, kind = draw.choice(self.columns)
+        rows = self.link.execute(f"SELECT ctid::text, {column}::text FROM {table}").fetchall()
+        if not rows:
+            return
+        row, before = draw.choice(rows)
+        value = draw.choice([*_VALUES.get(kind, NASTY), None])
+        change = f"UPDATE {table} SET {column} = %s::{kind} WHERE ctid = %s::tid RETURNING ctid::text"
+        import psycopg
+
+        try:
+            [(changed,)] = self.link.execute(change, (value, row)).fetchall()
+        except psycopg.DataError:
+            return  # what the server itself refuses
+        try:
+            _ask(draw, self.url, "middle")
+        finally:
+            self.link.execute(change, (before, changed))
+
+
+def _ask(draw: random.Random, url: str, study: str) -> None:
+    """Give a command a database to read."""
+    words = [study if word == "STUDY" else word for word in draw.choice(_QUESTIONS)]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        code = main([*words, "--storage", url])
+    assert code in (0, 1, 2), said.getvalue()

@@ -245,14 +245,14 @@ def _to_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-def _from_json(text: str | bytes) -> object:
+def _from_json(text: str | bytes | float) -> object:
     """What a JSON text of a database holds.
 
     Raises:
         DamagedError: If it is none.
     """
     try:
-        found: object = read_json_text(text if isinstance(text, str) else text.decode())
+        found: object = read_json_text(text.decode() if isinstance(text, bytes) else str(text))
     except ValueError as error:
         raise DamagedError.of("JSON", error) from error
     return found

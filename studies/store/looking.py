@@ -30,6 +30,7 @@ from studies.store.rows import (
     reading_from_row,
     study_from_row,
     trial_from_row,
+    word_of,
 )
 from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 
@@ -138,7 +139,7 @@ def tallies(connection: Connection, known: Mapping[int, Tally]) -> dict[int, Tal
     """
     counted: dict[int, dict[TrialState, int]] = {}
     for key, state, count in connection.execute(_ALL_COUNTS):
-        counted.setdefault(key, dict.fromkeys(TrialState, 0))[TrialState(state)] = count
+        counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
     found = {}
     for key, counts in counted.items():
         tally = known.get(key)

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Table
 
+from studies.errors import DamagedError
 from studies.store.places import found_folder
 from studies.store.records import (
     ConfirmationRecord,
@@ -23,6 +25,8 @@ from studies.store.records import (
     TrialState,
 )
 from studies.store.tables import READINGS, TRIALS
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _SITES = ("attention", "ffn")
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
@@ -51,11 +55,25 @@ def clean(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
+def word_of(words: type[Word], text: str) -> Word:
+    """One of some words.
+
+    Raises:
+        DamagedError: If it is none of them.
+    """
+    try:
+        return words(text)
+    except ValueError as error:
+        raise DamagedError.of(f"one of {', '.join(words)}", error) from error
+
+
 def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
     """A row of ``studies``, in a database file of some folder."""
     values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
     folder = found_folder(row.folder, row.name, home)
-    return StudyRecord(**{**values, "kind": StudyKind(row.kind), "folder": folder})
+    if not isinstance(row.specification, dict):
+        raise DamagedError.of("a study file", TypeError(f"of type {type(row.specification).__name__}"))
+    return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
 
 
 def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
@@ -90,7 +108,7 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
 def trial_from_row(row: Row[Any]) -> TrialRecord:
     """A row of `TRIAL_COLUMNS`."""
     values = dict(zip(_PLAIN, row, strict=False))
-    values["state"] = TrialState(values["state"])
+    values["state"] = word_of(TrialState, values["state"])
     return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
 
 

@@ -14,6 +14,8 @@ DAMAGE = {
     "too deep": (f"UPDATE studies SET specification = '{'[' * 5000}{']' * 5000}'", "must hold JSON there"),
     "no time": ("UPDATE studies SET created_at = '2026-11-v2T01:19:51+00:00'", "must hold a time there"),
     "a number for a time": ("UPDATE studies SET created_at = x'00'", "must hold a time there"),
+    "no kind": ("UPDATE studies SET kind = 'song'", "one of search, confirmation there; it is damaged .'song' is not"),
+    "no study file": ("UPDATE studies SET specification = '1'", "must hold a study file there"),
     "no text": ("UPDATE studies SET name = CAST(x'ff41' AS TEXT)", "decode"),
 }
 
