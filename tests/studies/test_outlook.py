@@ -10,7 +10,7 @@ from support.factored_search import whole_space
 
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
-from studies import launching
+from studies.launching import launch
 from studies.outlook import outlook
 from studies.search.lessons import ExpectedRate, Lessons, Start
 from studies.search.opening import Opening
@@ -85,13 +85,13 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
 ) -> None:
     plans: list[Any] = []
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None, constant_score=None)
-    monkeypatch.setattr(launching, "prepared", lambda specification: task)
+    monkeypatch.setattr(launch, "prepared", lambda specification: task)
 
-    def run_fleet(specification: object, study: Any, plan: Any, wishes: object) -> launching.LaunchResult:
+    def run_fleet(specification: object, study: Any, plan: Any, wishes: object) -> launch.LaunchResult:
         plans.append(plan)
-        return launching.LaunchResult(study=study, finished=True, reason="nothing was run")
+        return launch.LaunchResult(study=study, finished=True, reason="nothing was run")
 
-    monkeypatch.setattr(launching, "run_fleet", run_fleet)
+    monkeypatch.setattr(launch, "run_fleet", run_fleet)
 
     def opening(published: object, name: str) -> tuple[str, ...]:
         study = {
@@ -102,7 +102,7 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
             "search": {"published": published},
             "fleet": {"artefacts": str(tmp_path)},
         }
-        launching.launch(specification_from_mapping(study), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+        launch.launch(specification_from_mapping(study), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
         found: tuple[str, ...] = plans[-1].opening.published
         return found
 
