@@ -46,6 +46,8 @@ _IN_TURN = (
 )
 """Families that are built of what the others are built of: a run takes one of them through the contract of edits."""
 
+_OF_EXPERTS = ("qwen3_moe", "mixtral", "olmoe")
+
 BACKBONES: Mapping[str, tuple[str, ...]] = {family: (family,) for family in FAMILIES} | {"t5": ("t5", "t5_gated")}
 """Family to the tiny backbones that stand for it."""
 
@@ -54,6 +56,8 @@ EVERY_BACKBONE = (
     *rotation.parts(_THROUGH_EVERYTHING),
 )
 EVERY_FAMILY = (*EVERY_BACKBONE, *rotation.parts(_IN_TURN))
+EVERY_DENSE_FAMILY = (*EVERY_BACKBONE, *rotation.parts([name for name in _IN_TURN if name not in _OF_EXPERTS]))
+"""Those whose FFN can be reached inside."""
 FEW_BACKBONES = ("roberta", "bart", "qwen3")
 DECODERS = ("gpt2", "llama", "qwen2", "qwen3", *({"phi3"} & {*EVERY_BACKBONE}))
 ENCODER_DECODERS = ("bart", "mbart", "marian", "t5", "t5_gated")

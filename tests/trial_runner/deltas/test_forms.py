@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.promises import build, moved
-from support.tiny_backbones import EVERY_FAMILY, Rig, exact_attention, parameters, rig_of
+from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, exact_attention, parameters, rig_of
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -37,7 +37,7 @@ INPUTS = {
 """The ports that a frozen linear map writes, and what it reads."""
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY))
+@pytest.fixture(scope="module", params=parameters(*EVERY_DENSE_FAMILY))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))

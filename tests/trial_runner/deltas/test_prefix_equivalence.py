@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones.shape import BackboneShape
+from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Form, Init, SoftmaxMemory
@@ -26,6 +26,7 @@ from trial_runner.stacking.packed_deltas import PackedDeltas, SlotRows
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 GROUP = HEADS // KV_HEADS
+HERE = Sublayer(site=Site.ENCODER_SELF, stack="encoder", layer=0)
 
 # Bounds relative to the largest output; measured in float64: 9e-16, with queries eight times as large 4e-15.
 BOUNDS = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1.5e-2, torch.bfloat16: 8e-2}
@@ -91,8 +92,8 @@ class Problem:
         if delta is not None:
             plan.add(delta)
         values = {Port.Q: SlotRows(self.q.transpose(1, 2).flatten(-2), 1)}  # (B, T, d_q), as the hook on q keeps it
-        alone = SimpleNamespace(plans={"here": plan}, attention=nn.ModuleDict(), prompt=None, whole=None)
-        packed = PackedDeltas([alone]).plans["here"]
+        alone = SimpleNamespace(plans={HERE: plan}, attention=nn.ModuleDict(), prompt=None, whole=None)
+        packed = PackedDeltas([alone]).plans[HERE]
         tap_attention(module, HeadEdits(lambda: packed, values))
         try:
             return attend(module, self.q, self.k, self.v if v is None else v, self.mask)[0].transpose(1, 2)

@@ -24,7 +24,7 @@ from support.export_cases import (
     trained_of,
     trial_of,
 )
-from support.tiny_backbones import EVERY_FAMILY, Rig, parameters
+from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, parameters
 
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
@@ -52,7 +52,7 @@ LORA = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(wi
 PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=3), gate=Prepend())
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY, at_once=("roberta", "gpt2")))
+@pytest.fixture(scope="module", params=parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
 def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     rig = rig_in_training(tiny_backbone(request.param))
     yield rig

@@ -20,7 +20,7 @@ from support.export_cases import (
     trial_of,
 )
 from support.rounding import rounding
-from support.tiny_backbones import EVERY_FAMILY, Rig, exact_attention, parameters
+from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, exact_attention, parameters
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
@@ -82,7 +82,7 @@ PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(
 FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY, at_once=("roberta", "gpt2")))
+@pytest.fixture(scope="module", params=parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
 def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     rig = rig_in_training(tiny_backbone(request.param))
     yield rig
@@ -220,7 +220,7 @@ def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tupl
     return folder, hidden, logits_of(rig, trial)
 
 
-@pytest.mark.parametrize("family", parameters(*EVERY_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
+@pytest.mark.parametrize("family", parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
 def test_a_merged_classification_has_its_head_and_its_labels(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
     rig = rig_named(family)
     before = {name: tensor.clone() for name, tensor in rig.backbone.model.state_dict().items()}

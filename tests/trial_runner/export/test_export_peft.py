@@ -20,7 +20,7 @@ from support.export_cases import (
     trained_of,
     trial_of,
 )
-from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_FAMILY, Rig, exact_attention, parameters
+from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMILY, Rig, exact_attention, parameters
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -142,15 +142,15 @@ def logits_by_peft(rig: Rig, folder: Path) -> Tensor:
     return (each * real).sum(dim=1) / real.sum(dim=1)
 
 
-WITHOUT_LABELS_OF_TOKENS = ("granite", "olmo", "olmo2", "ernie4_5", "gemma3", "olmoe")
+WITHOUT_LABELS_OF_TOKENS = ("granite", "olmo", "olmo2", "ernie4_5", "gemma3")
 """Transformers has no class for them that labels tokens."""
 WITH_A_GATE = ("t5_gated", "llama", "qwen2", "qwen3", "gemma2", "phi3", "modernbert")
 ONLY = {"lora of the gate": WITH_A_GATE, "lora of cross-attention": ENCODER_DECODERS}
 CASES = [
     pytest.param(*family.values, name, marks=family.marks, id=f"{family.values[0]}-{name}")
-    for family in parameters(*EVERY_FAMILY, at_once=("roberta", "bart", "gpt2", "llama"))
+    for family in parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "llama"))
     for name in ADAPTERS
-    if family.values[0] in ONLY.get(name, EVERY_FAMILY)
+    if family.values[0] in ONLY.get(name, EVERY_DENSE_FAMILY)
 ]
 
 
