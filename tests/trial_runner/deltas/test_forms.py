@@ -223,10 +223,10 @@ def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -
 
 
 def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
-    """What the stream gets of what an FFN writes: in some families a norm stands between."""
+    """What the stream gets of what an FFN writes: in some families a norm or a factor stands between."""
     block = module_at(rig, rig.backbone.model, replace(sublayer, site=Site.FFN), Port.SUM)
     behind = getattr(block, "post_feedforward_layernorm", nn.Identity())
-    added: Tensor = behind.forward(f)
+    added: Tensor = behind.forward(f) * getattr(block, "residual_multiplier", 1.0)
     return added
 
 
