@@ -18,8 +18,9 @@ def plan_renderable(found: Plan) -> RenderableType:
     heads = (
         Text(f"{study.name} on {study.backbone}", style="bold"),
         Text(
-            f"{bytes_text(found.weights_bytes)} of weights; {training.batch_size} texts of {found.tokens} tokens a "
-            f"step; {study.trials:,} trials of {training.steps:,} steps"
+            f"{bytes_text(found.weights_bytes)} of weights; "
+            f"{training.examples_of(found.tokens)} texts of {found.tokens} tokens a step; "
+            f"{study.trials:,} trials of {training.steps:,} steps"
         ),
         Text(),
     )

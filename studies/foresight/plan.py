@@ -121,7 +121,9 @@ class Plan:
             lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
         if self.wanted.slots is not None and self.wanted.slots > 1:
             lines.append("a smaller pack: fleet.pack: auto takes what fits")
-        if found.batch_size is not None and found.batch_size < study.training.batch_size:
+        if study.training.examples_of(self.tokens) < study.training.batch_size:
+            lines.append(f"training.batch_tokens below {study.training.batch_tokens:,}")
+        elif found.batch_size is not None and found.batch_size < study.training.batch_size:
             lines.append(f"training.batch_size: {found.batch_size} fits")
         lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
         larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
