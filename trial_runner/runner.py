@@ -28,7 +28,7 @@ from trial_runner.backbones.backbone import products_of
 from trial_runner.errors import RequestError
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
-from trial_runner.packs.memory import MemoryPlan, fit
+from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.running_out import available_bytes
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
@@ -40,17 +40,13 @@ AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 """Environment variable: what ``auto`` is, whatever the hardware has, so that a machine gives the numbers of another."""
 
 _TOLD_DIGITS = 12
-_USABLE = 0.8
-"""Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
-
 _PROBES = ("mam_adapter", "houlsby_adapter")
 _LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 100, 64, 8
 """Far more than a trial takes: times the widest activation of each layer, for texts of up to so many tokens, whose
 attention is wider beyond; and times the backbone's weights."""
 
-_MOST_ON_GPU = 32
 _MOST_ON_CPU = 4
-"""More trials in a pass win nothing more: the products are large enough."""
+"""As `MOST_ON_GPU`."""
 
 
 class TorchRunner:
@@ -97,8 +93,8 @@ class TorchRunner:
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
-        wanted = min(slots, _MOST_ON_GPU if device.type == "cuda" else _MOST_ON_CPU)
-        free_bytes = int(_USABLE * available_bytes(device))
+        wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else _MOST_ON_CPU)
+        free_bytes = int(USABLE * available_bytes(device))
         if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
             wanted = self._fitting(wanted, fitting, free_bytes, recorder)
         return TrialPack(self._frozen, self._objective, slots=wanted, recorder=recorder)

@@ -33,13 +33,9 @@ if TYPE_CHECKING:
 _PROBES = ("mam_adapter", "lora_qv")
 """Sized to the budget, they stand for other trials."""
 
-_USABLE = 0.8
-"""Share of what the weights leave of a GPU that packs are fitted to, as a worker does."""
-
 _CONTEXT_BYTES = 600_000_000
 """Of the driver's own."""
 
-_MOST_ON_GPU = 32
 _FEW, _FEW_IN_TURN = (1, 2), (2, 4)
 """Blocks that are planned of many; of kinds that take turns, both kinds."""
 
@@ -253,10 +249,10 @@ def _along(first: "MemoryPlan", second: "MemoryPlan", times: float) -> "MemoryPl
 
 
 def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, ways: _Ways) -> OnGpu:
-    from trial_runner.packs.memory import fit
+    from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
-    free = int(_USABLE * max(0, gpu.memory_bytes - weights - _CONTEXT_BYTES))
-    most = wanted.slots or min(_MOST_ON_GPU, most_slots(specification.trials, 1))
+    free = int(USABLE * max(0, gpu.memory_bytes - weights - _CONTEXT_BYTES))
+    most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, 1))
     least = wanted.slots or 1
     for way in ways.choices:
         measured = ways.of(way)

@@ -36,6 +36,12 @@ _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
 _HALF = 2  # bytes
 _MARGIN = 1.05  # for what kernels take by themselves
 
+USABLE = 0.8
+"""Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
+
+MOST_ON_GPU = 32
+"""More trials in a pass win nothing more: the products are large enough."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:

@@ -1,7 +1,10 @@
 """Splits by hash: what data lacks is carved from train, and large splits are cut. The same on every machine."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections import Counter
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +21,35 @@ def text_hash(text: str, salt: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{salt}\x1f{text}".encode()).digest()[:8], "big")
 
 
+@lru_cache(maxsize=8)
 def some_rows(count: int, most: int) -> npt.NDArray[np.int64]:
     """At most so many of ``count`` rows in their order, the same each time; of more rows, more of the same."""
     by_hash = sorted(range(count), key=lambda row: text_hash(str(row), "measured at rungs"))
-    return np.array(sorted(by_hash[:most]), dtype=np.int64)
+    rows = np.array(sorted(by_hash[:most]), dtype=np.int64)
+    rows.setflags(write=False)
+    return rows
+
+
+class Takeable(ABC):
+    """Examples of which some can be taken."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of examples."""
+
+    @abstractmethod
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """The examples of the given indices, in their order."""
+
+    def first(self, count: int) -> Self:
+        """The first examples."""
+        return self.take(np.arange(min(count, len(self))))
+
+    def some(self, most: int | None) -> Self:
+        """At most so many of the examples, the same each time; all of them for None."""
+        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
 
 
 def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:

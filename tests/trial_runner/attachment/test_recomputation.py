@@ -84,7 +84,7 @@ def test_auto_computes_again_where_a_trial_would_not_fit(runner: TorchRunner, mo
     plan = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(STEPS,))
     needed = runner.open_pack(1).memory_of(*runner._probes(plan, 1)).of_training.slot_bytes
     for share, is_on in ((2.0, False), (0.95, True)):
-        monkeypatch.setattr(runners, "available_bytes", lambda _, share=share: share * needed / runners._USABLE)
+        monkeypatch.setattr(runners, "available_bytes", lambda _, share=share: share * needed / runners.USABLE)
         runner.open_pack(2, fitting=plan)
         assert runner._frozen.recomputation.is_on == is_on
 

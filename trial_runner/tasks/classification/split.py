@@ -10,7 +10,7 @@ import numpy.typing as npt
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.measuring import compute, score_of
 from trial_runner.tasks.metrics import METRICS, Measures
-from trial_runner.tasks.splitting import some_rows
+from trial_runner.tasks.splitting import Takeable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +31,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split:
+class Split(Takeable):
     """Tokenised examples, one after the other.
 
     Attributes:
@@ -51,14 +51,6 @@ class Split:
     def __len__(self) -> int:
         """Number of examples."""
         return len(self.labels)
-
-    def first(self, count: int) -> Self:
-        """The first examples."""
-        return self.take(np.arange(min(count, len(self))))
-
-    def some(self, most: int | None) -> Self:
-        """At most so many of the examples, the same each time; all of them for None."""
-        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
         """The examples of the given indices, in their order."""

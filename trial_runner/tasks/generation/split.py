@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.splitting import some_rows
+from trial_runner.tasks.splitting import Takeable
 from trial_runner.tasks.task import Decoding
 from trial_runner.tasks.token_rows import Prompts, TokenRows, rounded
 
@@ -83,7 +83,7 @@ class WrittenSplit(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TextSplit:
+class TextSplit(Takeable):
     """Tokenised sources and targets.
 
     Attributes:
@@ -104,14 +104,6 @@ class TextSplit:
     def __len__(self) -> int:
         """Number of examples."""
         return len(self.groups)
-
-    def first(self, count: int) -> Self:
-        """The first examples."""
-        return self.take(np.arange(min(count, len(self))))
-
-    def some(self, most: int | None) -> Self:
-        """At most so many of the examples, the same each time; all of them for None."""
-        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
         """The examples of the given indices, in their order."""

@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.generation.split import IGNORED, TextBatch
-from trial_runner.tasks.splitting import some_rows
+from trial_runner.tasks.splitting import Takeable
 from trial_runner.tasks.token_rows import Prompts, TokenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChatSplit:
+class ChatSplit(Takeable):
     """Tokenised dialogues; see `trial_runner.tasks.generation.split.WrittenSplit`.
 
     Attributes:
@@ -33,14 +33,6 @@ class ChatSplit:
     def __len__(self) -> int:
         """Number of dialogues."""
         return len(self.groups)
-
-    def first(self, count: int) -> Self:
-        """The first dialogues."""
-        return self.take(np.arange(min(count, len(self))))
-
-    def some(self, most: int | None) -> Self:
-        """At most so many of the dialogues, the same each time; all of them for None."""
-        return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
         """The dialogues of the given indices, in their order."""
