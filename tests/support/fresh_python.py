@@ -1,9 +1,11 @@
-"""A Python in which nothing of this project can be imported: who has nothing but an export, transformers and peft."""
+"""An environment of its own in which nothing of this project is: who has an export, transformers and peft alone."""
 
+import importlib.util
 import json
 import os
 import subprocess
-import sys
+import sysconfig
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,21 +13,10 @@ from typing import Any
 PACKAGES = ("deltaspace", "dashboards", "studies", "trial_runner", "search_space")
 
 _PRELUDE = f"""
-import importlib, json, os, sys
+import importlib.util, json, os, sys
 
-class Refused:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {PACKAGES!r}:
-            raise ModuleNotFoundError(f"no module named {{name}} here")
-
-sys.meta_path.insert(0, Refused())
 for name in {PACKAGES!r}:
-    assert name not in sys.modules
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        continue
-    raise AssertionError(name)
+    assert name not in sys.modules and importlib.util.find_spec(name) is None, name
 
 def kept(value):
     return value.tolist() if hasattr(value, "tolist") else value
@@ -38,16 +29,37 @@ for folder, code, names in json.load(sys.stdin):
 """
 
 
+def stock_environment(folder: Path) -> Path:
+    """The Python of a new virtual environment with everything that is installed here, but for this project.
+
+    Its packages are links; what an editable installation adds to the path is in a file that is not linked.
+    """
+    builder = venv.EnvBuilder(symlinks=True, with_pip=False)
+    builder.create(folder)
+    (place,) = folder.glob("lib/python*/site-packages")
+    places = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
+    origins = [importlib.util.find_spec(name) for name in ("torch", "transformers", "peft")]
+    places |= {Path(one.origin).parents[1] for one in origins if one is not None and one.origin is not None}
+    for entry in (entry for one in places for entry in one.iterdir()):
+        is_ours = entry.name in PACKAGES or "deltaspace" in entry.name or entry.suffix == ".pth"
+        if not is_ours and not (place / entry.name).exists():
+            (place / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
 def run_afresh(programs: Sequence[tuple[Path, str, Sequence[str]]], home: Path) -> list[dict[str, Any]]:
     """What programs leave in some of their names, each run in its folder, in one process without this project.
 
     Args:
         programs: Folder, Python, and names of lists, texts or tensors.
-        home: Of the caches of Hugging Face.
+        home: Of the environment, and of the caches of Hugging Face.
     """
+    python = home / "stock" / "bin" / "python"
+    if not python.exists():
+        stock_environment(home / "stock")
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSTARTUP")}
     done = subprocess.run(
-        [sys.executable, "-I", "-c", _PRELUDE],
+        [str(python), "-I", "-c", _PRELUDE],
         input=json.dumps([(str(folder), code, list(names)) for folder, code, names in programs]),
         env=environment | {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
         cwd=home,
