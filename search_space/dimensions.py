@@ -120,8 +120,23 @@ class StackKind(StrEnum):
 
 
 class Positions(StrEnum):
-    """How a backbone's attention learns where a token is."""
+    """How a backbone's attention learns where a token is.
+
+    From its input, by turning queries and keys, by a bias of the logits, or by products of queries and keys with rows
+    of relative positions (DeBERTa).
+    """
 
     ABSOLUTE = "absolute"
     ROTARY = "rotary"
     BIAS = "bias"
+    RELATIVE = "relative"
+
+    @property
+    def meet_keys(self) -> bool:
+        """Whether places are multiplied with keys: a constant at k does not move all logits of a query alike then."""
+        return self in (Positions.ROTARY, Positions.RELATIVE)
+
+    @property
+    def are_relative(self) -> bool:
+        """Whether what stands before a text leaves attention within it as it is, and no input is too long."""
+        return self in (Positions.BIAS, Positions.RELATIVE)

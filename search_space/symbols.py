@@ -50,7 +50,8 @@ def root(edit: Ends, shape: BackboneShape) -> str:
     """The divisor of attention's logits, where there is one: T5 has its scale in its weights."""
     if edit.read is Port.Q and edit.heads is not Heads.SINGLE and shape.positions is Positions.BIAS:
         return ""
-    return f" / √{block_widths(edit, shape)[0]}"
+    times = 3 if shape.positions is Positions.RELATIVE else 1  # contents and positions meet in three ways
+    return f" / √{times * block_widths(edit, shape)[0]}"
 
 
 def per_head(edit: Ends, shape: BackboneShape) -> str:

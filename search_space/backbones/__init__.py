@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from search_space.backbones.bart import BART
 from search_space.backbones.bert import BERT
+from search_space.backbones.deberta_v2 import DEBERTA_V2
 from search_space.backbones.distilbert import DISTILBERT
 from search_space.backbones.electra import ELECTRA
 from search_space.backbones.eurobert import EUROBERT
@@ -53,6 +54,7 @@ _FAMILIES = (
     OLMOE,
     MODERNBERT,
     EUROBERT,
+    DEBERTA_V2,
 )
 
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}

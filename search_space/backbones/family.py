@@ -59,6 +59,9 @@ class PortTable:
         positions: Absolute path of the module that gives positions to the input of encoders; prompts get none. None
             in decoders, where prompts have positions as any token, and where there is no such module.
         token_types: Absolute path of the embedding of token types; prompts get none. None without one.
+        relative_positions: Absolute path of the norm whose output is the table of relative positions, which the
+            projections of queries and keys of every block read beside the contents (DeBERTa). None where attention
+            has no such table.
     """
 
     layers: Mapping[str, str]
@@ -68,6 +71,7 @@ class PortTable:
     embeddings: str
     positions: str | None = None
     token_types: str | None = None
+    relative_positions: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

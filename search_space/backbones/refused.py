@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-_DISENTANGLED = (
-    "its attention computes its logits from contents and relative positions by itself and calls no attention "
-    "function, which edits of heads, prefixes and gates live in. Use roberta, bert or electra"
-)
-
-REFUSED: Mapping[str, str] = {"deberta": _DISENTANGLED, "deberta-v2": _DISENTANGLED}
-"""``model_type`` to the reason and the advice. DeBERTa-v3 has the model type ``deberta-v2``."""
+REFUSED: Mapping[str, str] = {
+    "deberta": (
+        "its queries, keys and values come of one matrix by heads in turn, and attention computes its logits by "
+        "itself. Use DeBERTa-v3, whose model type is deberta-v2, or roberta"
+    )
+}
+"""``model_type`` to the reason and the advice."""

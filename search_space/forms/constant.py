@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Port, Positions, Site
+from search_space.dimensions import Port, Site
 from search_space.ends import Ends, Place
 from search_space.forms.form import Form, FormedEdit
 from search_space.gates import Add
@@ -37,7 +37,7 @@ class Constant(Form):
 
     def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
         """At k it moves every logit of a query alike, and what follows a norm absorbs it (V12)."""
-        return edit.write is Port.NORM or (edit.write is Port.K and shape.positions is not Positions.ROTARY)
+        return edit.write is Port.NORM or (edit.write is Port.K and not shape.positions.meet_keys)
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """A number for each channel."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import count
-from search_space.dimensions import Activation, Port, Positions
+from search_space.dimensions import Activation, Port
 from search_space.edit import Edit
 from search_space.ends import sublayers_of
 from search_space.forms import Bottleneck, Constant, OwnNorm
@@ -84,7 +84,7 @@ def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> b
     """
     _, module, *path = name.split(".")
     index = module.split("_")[0]
-    if module.startswith(f"{index}_stack") or shape.positions is Positions.ROTARY:
+    if module.startswith(f"{index}_stack") or shape.positions.meet_keys:
         return False
     edit = configuration.edits[int(index)]
     if edit.write is not Port.K or isinstance(edit.gate, SigmoidGate):

@@ -22,8 +22,9 @@ from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.runner import TorchRunner
 
-_THROUGH_EVERYTHING = ("modernbert", "phi3")
-"""Families of which a run takes one through everything: fused modules of an encoder, and unequal slices."""
+_THROUGH_EVERYTHING = ("modernbert", "phi3", "deberta-v2")
+"""Families of which a run takes one through everything: fused modules of an encoder, unequal slices, positions that
+projections read."""
 
 _IN_TURN = (
     "mistral",
@@ -86,9 +87,9 @@ def exact_attention(family: str) -> str:
     """The implementation that computes attention of a plain model in float64.
 
     Not "eager", which has a softmax in float32 in some families; of Gemma 2 there is no "sdpa", and what ours computes
-    under soft-capping is compared with eager attention in `test_families_against_models`.
+    under soft-capping is compared with eager attention in `test_families_against_models`. DeBERTa has one alone.
     """
-    return ATTENTION if family == "gemma2" else "sdpa"
+    return {"gemma2": ATTENTION, "deberta-v2": "eager"}.get(family, "sdpa")
 
 
 def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:
@@ -110,12 +111,15 @@ class Rig:
         backbone: The backbone.
         attachment: The hooks.
         inputs: Two rows, the second one padded on the right; encoder-decoders have two rows for the decoder as well.
-        frozen: What the backbone makes of ``inputs``, as `outputs` has it.
+        plain: What the backbone makes of ``inputs`` before there are hooks on it, as `outputs` has it.
+        frozen: The same with the hooks, without deltas; where attention calls no function, as in DeBERTa, it is
+            computed in another order.
     """
 
     backbone: Backbone
     attachment: Attachment
     inputs: Inputs
+    plain: Tensor
     frozen: Tensor
 
     @property
@@ -191,9 +195,10 @@ def rig_of(folder: Path, **options: Any) -> Rig:
     backbone.model.config.use_cache = False  # it costs time, and the tests of generation are about it
     inputs = _inputs(backbone)
     with torch.no_grad():
+        plain = Rig.outputs_of(_hidden(backbone.model, inputs), inputs)
+        attachment = Attachment(backbone.model, backbone.family, backbone.shape)
         frozen = Rig.outputs_of(_hidden(backbone.model, inputs), inputs)
-    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-    return Rig(backbone=backbone, attachment=attachment, inputs=inputs, frozen=frozen)
+    return Rig(backbone=backbone, attachment=attachment, inputs=inputs, plain=plain, frozen=frozen)
 
 
 def _inputs(backbone: Backbone) -> Inputs:

@@ -1,7 +1,7 @@
 """Tiny backbones, two layers and 16 wide: how the folder of each family is made."""
 
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from search_space.backbones import FAMILIES, Family, shape_of
@@ -78,6 +78,7 @@ TINY_FAMILIES = {name: _of(family) for name, family in FAMILIES.items()} | {
     "gpt2": TinyFamily("gpt2", "gpt2", ("resid_pdrop", "embd_pdrop", "attn_pdrop"), _GPT2, "CausalLM"),
     "llama": TinyFamily("llama", "gpt2", ("attention_dropout",), _DECODER, "CausalLM"),
     "qwen2": TinyFamily("qwen2", "gpt2", ("attention_dropout",), _DECODER | {"tie_word_embeddings": True}, "CausalLM"),
+    "deberta-v2": replace(_of(FAMILIES["deberta-v2"]), rates=_BERT_RATES),
     "gemma2": _of(FAMILIES["gemma2"], sliding_window=60),  # room for prompts; Gemma 3 has short windows
     "qwen3": TinyFamily(
         "qwen3", "gpt2", ("attention_dropout",), _DECODER | {"head_dim": 6, "tie_word_embeddings": True}, "CausalLM"

@@ -16,6 +16,7 @@ from search_space.backbones import Family, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Site
 from trial_runner.attachment.attention import tap_attention, untap_attention
+from trial_runner.attachment.disentangled import disentangle, entangle
 from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.attachment.prompt_hooks import PromptHooks
 from trial_runner.deltas.delta_set import DeltaSet
@@ -30,10 +31,13 @@ Location = tuple[str, str]
 class _Tap:
     """The hooks of one sublayer: captures what is read, changes what is written."""
 
-    def __init__(self, attachment: "Attachment", sublayer: Sublayer, *, sum_is_normed: bool) -> None:
+    def __init__(
+        self, attachment: "Attachment", sublayer: Sublayer, *, sum_is_normed: bool, is_of_no_token: bool = False
+    ) -> None:
         self._attachment = attachment
         self._sublayer = sublayer
         self._sum_is_normed = sum_is_normed
+        self._is_of_no_token = is_of_no_token  # rows that all examples share, of which each slot gets its own
         self.values: dict[Port, SlotRows] = {}
         self.heads = HeadEdits(self.plan, self.values)
 
@@ -67,8 +71,11 @@ class _Tap:
         """Put one hook on a side of a module, for all ports that are there."""
 
         def change(tensor: Tensor) -> Tensor:
-            if self.plan() is None:
+            plan = self.plan()
+            if plan is None:
                 return tensor
+            if self._is_of_no_token:
+                tensor = tensor.expand(plan.slots, -1, -1)  # (K, P, D)
             for location, some in ports.items():
                 tensor = _on_part(location, tensor, partial(self._pass, some, module))
             return tensor
@@ -135,14 +142,18 @@ class Attachment:
                 if sublayer.site.is_attention:
                     inner = block.get_submodule(table.attention_modules[sublayer.site])
                     tap_attention(inner, tap.heads)
+                    if table.relative_positions is not None:
+                        disentangle(inner)
                     self._tapped.append(inner)
         for index, path in enumerate(table.stack_norms):
-            tap = self._new_tap(Sublayer(site=Site.STACK, stack="stack", layer=index), sum_is_normed=is_post)
+            sublayer = Sublayer(site=Site.STACK, stack="stack", layer=index)
+            is_of_no_token = path == table.relative_positions
+            tap = self._new_tap(sublayer, sum_is_normed=is_post, is_of_no_token=is_of_no_token)
             location = PortLocation(path, "output")
             self._handles.append(tap.hooks(model.get_submodule(path), "output", {location: (Port.NORM,)}))
 
-    def _new_tap(self, sublayer: Sublayer, *, sum_is_normed: bool) -> _Tap:
-        tap = _Tap(self, sublayer, sum_is_normed=sum_is_normed)
+    def _new_tap(self, sublayer: Sublayer, *, sum_is_normed: bool, is_of_no_token: bool = False) -> _Tap:
+        tap = _Tap(self, sublayer, sum_is_normed=sum_is_normed, is_of_no_token=is_of_no_token)
         self._taps.append(tap)
         return tap
 
@@ -178,6 +189,7 @@ class Attachment:
             handle.remove()
         for module in self._tapped:
             untap_attention(module)
+            entangle(module)
         if self._prompts is not None:
             self._prompts.remove()
         self._handles.clear()

@@ -5,6 +5,7 @@ from every attention module. Prefixes live here, not in ``past_key_values``, so 
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,18 @@ _WITHOUT_EFFECT = frozenset(
 class AttentionTap(Protocol):
     """What the edits of one attention module have to say inside it."""
 
+    def slots(self) -> int:
+        """Blocks of rows that may differ in what edits do here: K, or 1 without an edit."""
+        ...
+
+    def apart(self, rows: Tensor) -> AbstractContextManager[None]:
+        """Within the block projections are edited of rows that are no tokens, and what tokens had is kept.
+
+        Args:
+            rows: What the projections read, ``(K, P, D)``.
+        """
+        ...
+
     def prefix(self) -> Prefix | None:
         """What to put before the module's own keys and values; None for nothing."""
         ...
@@ -70,6 +83,11 @@ _taps: WeakKeyDictionary[nn.Module, AttentionTap] = WeakKeyDictionary()
 def tap_attention(module: nn.Module, tap: AttentionTap) -> None:
     """Let a tap take part in the attention of a module."""
     _taps[module] = tap
+
+
+def tap_of(module: nn.Module) -> AttentionTap | None:
+    """What takes part in the attention of a module."""
+    return _taps.get(module)
 
 
 def untap_attention(module: nn.Module) -> None:
@@ -135,7 +153,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         AttachError: If it is asked for what is not computed here, such as sinks.
     """
     check_keywords(others)
-    tap = _taps.get(module)
+    tap = tap_of(module)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
     mask = _causal_mask(query, key) if attention_mask is None and causal and query.shape[2] > 1 else attention_mask

@@ -3,7 +3,8 @@
 Shapes: `B` examples, `T` queries, `S` keys, `H` query heads, `N` key/value heads, `R` rows of a table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRo
 from trial_runner.stacking.prefix import Prefix
 
 _PER_HEAD = (Port.Q, Port.HEAD)
+_READ_BY_PROJECTIONS = (Port.RES_IN, Port.X_ATTN, Port.CTX)
 
 
 class HeadEdits:
@@ -32,6 +34,25 @@ class HeadEdits:
         self._query: SlotRows | None = None
         self._scaling = 1.0
         self._weights: dict[Group, Tensor] = {}
+
+    def slots(self) -> int:
+        """See `AttentionTap`."""
+        plan = self._plan()
+        return 1 if plan is None else plan.slots
+
+    @contextmanager
+    def apart(self, rows: Tensor) -> Iterator[None]:
+        """See `AttentionTap`."""
+        plan = self._plan()
+        of_tokens = dict(self._values)
+        self._values.clear()
+        if plan is not None:
+            self._values.update(dict.fromkeys(_READ_BY_PROJECTIONS, SlotRows(rows, plan.slots)))
+        try:
+            yield
+        finally:
+            self._values.clear()
+            self._values.update(of_tokens)
 
     def prefix(self) -> Prefix | None:
         """See `AttentionTap`."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from search_space.backbones import shape_of
-from search_space.dimensions import Positions
 from search_space.json_text import read_json_text
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
@@ -75,7 +74,7 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     """
     shape = shape_of(config)
     rows = config.get("max_position_embeddings", config.get("n_positions"))
-    if shape.positions is Positions.BIAS or not isinstance(rows, int):
+    if shape.positions.are_relative or not isinstance(rows, int):
         return None
     return rows - int(config.get("pad_token_id", 1)) - 1 if shape.family == "roberta" else rows
 

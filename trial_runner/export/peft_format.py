@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from search_space.backbones import Family, PortLocation
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
-from search_space.dimensions import Insertion, Port, Positions, StackKind
+from search_space.dimensions import Insertion, Port, StackKind
 from search_space.edit import Edit
 from search_space.merging import READ_BY, WRITTEN, is_linear, named_edit, reads_input
 from trial_runner.backbones.locate import source_of
@@ -71,7 +71,7 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
     kind = DELTAS[edit.form.name]
     match kind.peft:
         case PeftKind.PROMPT:
-            if shape.kind is StackKind.DECODER or shape.positions is Positions.BIAS:
+            if shape.kind is StackKind.DECODER or shape.positions.are_relative:
                 return PeftKind.PROMPT
             return "peft gives a prompt the first positions, which the tokens have here"
         case PeftKind.LORA if edit.form.adds_vector:

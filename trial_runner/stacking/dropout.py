@@ -52,6 +52,11 @@ class SlotDropout:
         """Where the pass is: its calls so far, and `rows_before`."""
         return self._calls, self.rows_before
 
+    @property
+    def slots(self) -> int:
+        """K."""
+        return len(self._keys)
+
     def go_to(self, place: tuple[int, int]) -> None:
         """Go on from a place of the pass."""
         self._calls, self.rows_before = place
@@ -189,6 +194,16 @@ def resumed(slot_dropout: SlotDropout, place: tuple[int, int]) -> Iterator[None]
     slot_dropout.go_to(place)
     with _active_within(slot_dropout):
         yield
+
+
+@contextmanager
+def apart(slot_dropout: SlotDropout) -> Iterator[None]:
+    """Drop, within the block, of rows that are no tokens, before which nothing stands."""
+    before, slot_dropout.rows_before = slot_dropout.rows_before, 0
+    try:
+        yield
+    finally:
+        slot_dropout.rows_before = before
 
 
 @contextmanager

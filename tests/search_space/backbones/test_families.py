@@ -107,13 +107,32 @@ def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() 
     )
 
 
-@pytest.mark.parametrize("model_type", ["deberta", "deberta-v2"])
-def test_deberta_is_refused_in_one_line_that_says_why_and_what_to_use(model_type: str) -> None:
-    assert model_type in REFUSED
-    with pytest.raises(UnsupportedBackboneError, match=r"calls no attention function.* Use roberta, bert") as caught:
+@pytest.mark.parametrize("model_type", REFUSED)
+def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(model_type: str) -> None:
+    with pytest.raises(UnsupportedBackboneError, match=r"Use .*") as caught:
         shape_of({"model_type": model_type, "hidden_size": 768})
     assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("relative_attention", False),
+        ("share_att_key", None),
+        ("position_biased_input", True),
+        ("norm_rel_ebd", "none"),
+        ("pos_att_type", "c2p"),
+        ("pos_att_type", None),
+        ("conv_kernel_size", 3),
+        ("type_vocab_size", 2),
+    ],
+)
+def test_of_the_models_like_deberta_only_those_of_its_third_version_are_read(entry: str, value: object) -> None:
+    config = {**FAMILIES["deberta-v2"].example, "model_type": "deberta-v2"}
+    assert shape_of(config | {"pos_att_type": "p2c|c2p"}) == shape_of(config)
+    with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a deberta-v2 config must be"):
+        shape_of(config | {entry: value})
 
 
 def test_no_family_is_refused() -> None:

@@ -27,7 +27,7 @@ from trial_runner.errors import BackboneError
 
 torch.set_num_threads(1)
 
-ENCODERS = ("roberta", "bert", "distilbert", "electra", "modernbert", "eurobert")
+ENCODERS = ("roberta", "bert", "distilbert", "electra", "modernbert", "eurobert", "deberta-v2")
 LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DECODER: AutoModelForSeq2SeqLM}
 
 
@@ -110,7 +110,7 @@ def test_the_parameters_of_the_shape_are_those_of_the_full_pretrained_model(tiny
 def test_the_longest_input_runs_and_a_longer_one_does_not(tiny_backbone, family, limit):
     backbone = load_backbone(str(tiny_backbone(family)))
     positions = backbone.shape.positions
-    assert backbone.position_limit_tokens == (None if positions is Positions.BIAS else limit)
+    assert backbone.position_limit_tokens == (None if positions.are_relative else limit)
     assert hidden_states(backbone, torch.full((1, limit), 7)).shape == (1, limit, 16)
     if positions is not Positions.ABSOLUTE:
         assert hidden_states(backbone, torch.full((1, limit + 1), 7)).shape == (1, limit + 1, 16)
@@ -185,9 +185,9 @@ def test_the_embedded_backbone_has_learned_something():
     assert near > far + 0.05
 
 
-def test_a_deberta_is_refused_before_weights_are_read(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "deberta-v2"}')
-    with pytest.raises(UnsupportedBackboneError, match="deberta-v2 backbones cannot be used: its attention"):
+def test_a_deberta_of_the_first_version_is_refused_before_weights_are_read(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "deberta"}')
+    with pytest.raises(UnsupportedBackboneError, match="deberta backbones cannot be used: its queries"):
         load_backbone(str(tmp_path))
 
 

@@ -1,0 +1,131 @@
+"""Disentangled attention: as transformers computes it, edited as peft and changed weights would, slot by slot."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from support.promises import build, moved
+from support.tiny_backbones import Rig, rig_of
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms import Constant, Diagonal, Form, LowRank, Prompt, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate, Multiply, Prepend
+from trial_runner.attachment.disentangled import entangle
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.stacking.dropout import SlotDropout, dropping
+from trial_runner.stacking.packed_deltas import PackedDeltas
+
+
+@pytest.fixture(scope="module")
+def rig(tiny_backbone: Callable[..., Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone("deberta-v2", dropout=0.3))
+    yield rig
+    rig.attachment.detach()
+
+
+def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None, site: Site = Site.ATTENTION) -> Edit:
+    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
+
+
+RANK = LowRank(width=2)
+SLOTS: dict[str, tuple[Edit, ...]] = {
+    "queries and keys": (edit(Port.Q, Port.X_ATTN, RANK), edit(Port.K, Port.CTX, LowRank(width=3))),
+    "factors of keys": (edit(Port.K, Port.K, Diagonal(), Multiply()),),
+    "biases of keys and of the norm of positions": (
+        edit(Port.K, None, Constant()),
+        edit(Port.NORM, None, Constant(), site=Site.STACK),
+    ),
+    "a prefix": (edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate()),),
+    "a prompt": (edit(Port.EMBEDDING, None, Prompt(width=2), Prepend(), site=Site.EMBEDDING),),
+    "a longer prompt, and queries": (
+        edit(Port.EMBEDDING, None, Prompt(width=4), Prepend(), site=Site.EMBEDDING),
+        edit(Port.Q, Port.Q, Diagonal(), Multiply()),
+    ),
+    "nothing": (),
+}
+
+
+def deltas_of(rig: Rig, name: str) -> DeltaSet:
+    return moved(build(rig, Configuration(edits=SLOTS[name])), seed=len(name))
+
+
+def test_it_is_computed_as_transformers_does(rig: Rig) -> None:
+    torch.testing.assert_close(rig.frozen, rig.plain, rtol=0, atol=1e-13)
+
+
+def test_every_part_of_it_is_felt(rig: Rig) -> None:
+    """Negative control: with another order of distances, or without positions, it is another function."""
+    attention = rig.backbone.model.get_submodule("encoder.layer.0.attention.self")
+    ours, given = attention.forward, {}
+
+    def turned(*positional: object, relative_pos: torch.Tensor, **named: object) -> object:
+        given["distances"] = relative_pos
+        return ours(*positional, relative_pos=-relative_pos, **named)
+
+    attention.forward = turned  # type: ignore[assignment]
+    try:
+        with torch.no_grad():
+            assert (rig.outputs() - rig.frozen).abs().max() > 1e-3
+    finally:
+        attention.forward = ours
+    assert given["distances"].unique().numel() > 4
+
+
+def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(rig: Rig) -> None:
+    deltas = deltas_of(rig, "queries and keys")
+    with torch.no_grad():
+        edited = rig.outputs(deltas)
+        projections = [
+            rig.backbone.model.get_submodule(f"encoder.layer.{layer}.attention.self.{name}")
+            for layer in (0, 1)
+            for name in ("query_proj", "key_proj")
+        ]
+        before = [projection.weight.clone() for projection in projections]
+        forms = [
+            deltas.plans[sublayer].parallel[port][0].form
+            for sublayer in rig.backbone.shape.sublayers(Site.ENCODER_SELF)
+            for port in (Port.Q, Port.K)
+        ]
+        for projection, form in zip(projections, forms, strict=True):
+            projection.weight += (form.a @ form.b).T
+        merged = rig.outputs()
+        for projection, weight in zip(projections, before, strict=True):
+            projection.weight.copy_(weight)
+    torch.testing.assert_close(edited, merged, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["as it is", "with dropout"])
+def test_slots_of_a_pack_have_positions_of_their_own(rig: Rig, training: bool) -> None:
+    """Each slot of a pack computes, and drops, what it does alone; prompts of other lengths are beside it."""
+    model = rig.backbone.model.train(training)
+    every = [deltas_of(rig, name) for name in SLOTS]
+    keys = torch.arange(len(every)) * 7 + 3
+
+    def hidden(deltas: PackedDeltas | DeltaSet, keys: torch.Tensor) -> torch.Tensor:
+        inputs = {name: tensor.repeat(len(keys), 1) for name, tensor in rig.inputs.items()}
+        with torch.no_grad(), rig.attachment.using(deltas), dropping(SlotDropout(keys)):
+            found: torch.Tensor = model(**inputs).last_hidden_state
+        return found
+
+    packed = hidden(PackedDeltas(every), keys).chunk(len(every))
+    for index, deltas in enumerate(every):
+        alone = hidden(deltas, keys[index : index + 1])
+        real = rig.inputs["attention_mask"].bool()
+        torch.testing.assert_close(packed[index][real], alone[real], rtol=0, atol=1e-11)
+        assert training != torch.allclose(alone[real], hidden(deltas, keys[index : index + 1] + 1)[real])
+    model.eval()
+
+
+def test_what_was_put_on_is_taken_off(rig: Rig, tiny_backbone: Callable[..., Path]) -> None:
+    other = rig_of(tiny_backbone("deberta-v2", dropout=0.3))
+    modules = [other.backbone.model.get_submodule(f"encoder.layer.{layer}.attention.self") for layer in (0, 1)]
+    assert all("forward" in vars(module) for module in modules)
+    other.attachment.detach()
+    assert not any("forward" in vars(module) for module in modules)
+    entangle(modules[0])  # twice is once
+    with torch.no_grad():
+        assert torch.equal(other.outputs(), other.plain)
