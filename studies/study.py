@@ -337,6 +337,8 @@ class Study:
         against: str | tuple[str, ...] | list[str] = AGAINST,
         name: str | None = None,
         size: str | None = None,
+        lm_eval: Sequence[str] = (),
+        lm_eval_limit: int | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
         join: bool = False,
@@ -353,6 +355,8 @@ class Study:
             against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against; one or several.
             name: Of the confirmation; None is the study's with ``-confirm``.
             size: Most stored parameters of the best trials, such as ``0.1%`` of the backbone; None for any.
+            lm_eval: Tasks, groups or YAML files of lm-eval to measure every trial with once all have ended.
+            lm_eval_limit: Only the first examples of each task; None for all.
             progress: Called about twice a second; True shows a bar, False nothing.
             take_over: Whether another launch that runs the confirmation is to stop.
             join: Whether this one works for another launch that runs the confirmation, as of `deltaspace.launch`.
@@ -366,13 +370,21 @@ class Study:
         """
         from studies.confirming.request import ConfirmationRequest
         from studies.confirming.results import confirmation_result
+        from studies.exports.measuring import checked_harness, measure_by_harness
 
         points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
         request = ConfirmationRequest(
             study=self.name, top=top, seeds=seeds, against=points, name=name, size=size, fleet=fleet
         )
+        with _opened(self.storage) as ledger:
+            harness = checked_harness(ledger.study(self.name), lm_eval, lm_eval_limit)
         self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
         with _opened(self.storage) as ledger:
+            result = confirmation_result(ledger, request.confirmation)
+            if harness is None or not result.is_finished:
+                return result
+        with Ledger.open(self.storage, create=False) as ledger:
+            measure_by_harness(ledger, request.confirmation, harness, lambda done, trials: None)
             return confirmation_result(ledger, request.confirmation)
 
     def ablate(  # noqa: PLR0913 - one argument per wish

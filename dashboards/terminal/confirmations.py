@@ -24,6 +24,8 @@ def confirmation_renderable(result: ConfirmationResult) -> RenderableType:
     parts: list[RenderableType] = [head, Text(), _Contenders(result)]
     if result.comparisons:
         parts += [Text(), _comparisons(result)]
+    if any(one.elsewhere for one in result.contenders):
+        parts += [Text(), _elsewhere(result)]
     sentences = verdict_sentences(result)
     if sentences:
         parts += [Text(), *(Text(sentence, "bold") for sentence in sentences)]
@@ -90,6 +92,24 @@ def _comparisons(result: ConfirmationResult) -> Table:
     table.add_column("verdict", no_wrap=True)
     for one in result.comparisons:
         table.add_row(escape(one.baseline), *_figures(one), _verdict(one))
+    return table
+
+
+def _elsewhere(result: ConfirmationResult) -> Table:
+    """What lm-eval measured of every contender, task by task."""
+    table = plain_table()
+    table.add_column("measured by lm-eval", overflow="fold")
+    table.add_column("configuration", no_wrap=True)
+    for name in ("mean", "deviation"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for metric in dict.fromkeys(name for one in result.contenders for name in one.elsewhere):
+        first = True
+        for one in result.contenders:
+            found = one.elsewhere.get(metric)
+            if found is not None:
+                figures = (_score(found.mean), _score(found.deviation))
+                table.add_row(escape(metric) if first else "", escape(one.label), *figures)
+                first = False
     return table
 
 

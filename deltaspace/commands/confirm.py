@@ -25,6 +25,7 @@ from search_space.published.point import PublishedPoint
 if TYPE_CHECKING:
     from studies.confirming.request import Request
     from studies.launching.running import LaunchResult
+    from trial_runner.export.harness import Harness
 
 _FROM_STUDY = "[default: as in the study]"
 
@@ -79,6 +80,7 @@ def _names(text: str) -> list[str]:
         "deltaspace confirm docstrings",
         "deltaspace confirm docstrings --top 1 --seeds 10 --against mam_adapter --name docstrings-mam",
         "deltaspace confirm docstrings --json",
+        "deltaspace confirm qwen3-instruct --top 2 --lm-eval gsm8k,ifeval --lm-eval-limit 200",
     ),
 )
 @click.argument("study", shell_complete=study_names)
@@ -103,6 +105,15 @@ def _names(text: str) -> list[str]:
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
 @size_option
+@click.option(
+    "--lm-eval",
+    metavar="TASK,…",
+    multiple=True,
+    help="Tasks, groups or YAML files of lm-eval to measure every trial with in the end; may be given several times.",
+)
+@click.option(
+    "--lm-eval-limit", metavar="N", type=click.IntRange(1), help="Only the first examples of each task.  [default: all]"
+)
 @fleet_options
 @storage_option
 @if_running_option
@@ -115,6 +126,8 @@ def command(  # noqa: PLR0913 - one argument per option
     against: tuple[PublishedPoint, ...],
     name: str | None,
     size: str | None,
+    lm_eval: tuple[str, ...],
+    lm_eval_limit: int | None,
     storage: str,
     if_running: IfRunning | None,
     quiet: bool,
@@ -131,6 +144,9 @@ def command(  # noqa: PLR0913 - one argument per option
     A baseline is the study's own best trial of that method; where there is none it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
     trials. One that was stopped is continued by calling the command again; one that is finished is only printed.
+
+    With --lm-eval the trials of a study whose answers are texts are measured by tasks of lm-eval as well, on this
+    machine, once all have ended; those that have been are not measured again.
     """
     from studies.confirming.request import ConfirmationRequest
     from studies.confirming.wording import power_note
@@ -147,7 +163,10 @@ def command(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
+    harness = _harness(lm_eval, lm_eval_limit, study, storage)
     found = launched(request, storage, if_running=if_running, quiet=quiet)
+    if harness is not None and found.finished:
+        _measure(found.study.name, harness, storage, quiet=quiet)
     _report(found, storage, as_json=as_json)
     return exit_code(found)
 
@@ -160,6 +179,31 @@ def launched(request: "Request", storage: str, *, if_running: IfRunning | None, 
     wanted = asked_if_running(request.confirmation, storage, if_running)
     with progress_view(sys.stderr, quiet=quiet) as observe:
         return confirm(request, storage_url=storage, observer=observe, take_over=wanted == "end", join=wanted == "join")
+
+
+def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str) -> "Harness | None":
+    """What lm-eval is to measure, seen to be possible before anything is trained."""
+    named = tuple(name.strip() for listed in tasks for name in listed.split(","))
+    if not named:
+        return None
+    from studies.exports.measuring import checked_harness
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        return checked_harness(ledger.study(study), named, limit)
+
+
+def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> None:
+    """Measure what is left to be, with a line on stderr for each trial."""
+    from studies.exports.measuring import measure_by_harness
+    from studies.store.ledger import Ledger
+
+    def tell(done: int, trials: int) -> None:
+        if not quiet:
+            say(f"{name}: lm-eval has measured {done} of {trials} trials", err=True)
+
+    with Ledger.open(storage, create=False) as ledger:
+        measure_by_harness(ledger, name, harness, tell)
 
 
 def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 
 from studies.confirming.statistics import LEVEL, Spread, spread
@@ -36,6 +36,7 @@ class ContenderResult:
         spread: Of the scores; None without any.
         optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
         change: What it has changed of the next contender, on a path; else None.
+        elsewhere: What was measured on other tasks once its trials had ended, over the seeds: ``task/metric``.
     """
 
     label: str
@@ -54,6 +55,7 @@ class ContenderResult:
     spread: Spread | None
     optimism: float | None
     change: str | None = None
+    elsewhere: Mapping[str, Spread] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -155,8 +157,12 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
 def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
     record = ledger.confirmation(study)
     trials = ledger.trials(study.id)
+    last = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
     contenders = tuple(
-        _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study)
+        replace(
+            _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study),
+            elsewhere=_elsewhere([last.get(number, {}) for number in record.numbers_of(place)]),
+        )
         for place, contender in enumerate(record.contenders)
     )
     ended = sum(trial.state.is_terminal for trial in trials)
@@ -197,6 +203,13 @@ def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study
         optimism=None if validation is None or measured is None else validation - measured.mean,
         change=contender.change,
     )
+
+
+def _elsewhere(measured: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
+    """The figures of other tasks, which no metric of a study's own is called like."""
+    names = dict.fromkeys(name for each in measured for name in each if "/" in name)
+    spreads = {name: spread([each[name] for each in measured if name in each]) for name in names}
+    return {name: one for name, one in spreads.items() if one is not None}
 
 
 def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...]:

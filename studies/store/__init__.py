@@ -5,6 +5,7 @@
     ledger.py       Ledger: every verb, one transaction each
     records.py      what enters and leaves: frozen values
     belonging.py    which files are a study's own
+    amending.py     what is measured of a trial after it has ended
     holding.py      which launch runs a study
     places.py       how it is written where they lie
     invariants.py   violations: what must hold after any crash

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import calls, copying, holding, keeping, leases, looking, migrations, removing, settling
+from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
 from studies.store.address import StorageAddress
 from studies.store.calls import WaitingCall
 from studies.store.copying import Copied
@@ -421,6 +421,15 @@ class Ledger(AbstractContextManager["Ledger"]):
             keeping.add_event(link, study_id, kind, text, trial)
 
         self._database.write(work)
+
+    def add_metrics(self, study: StudyRecord, number: int, metrics: Mapping[str, float]) -> None:
+        """Record what was measured of a trial after it has ended, in its last reading.
+
+        Raises:
+            StudyHeldError: If a launch runs the study.
+            WishError: If the trial has no reading, or one has another figure of a name.
+        """
+        self._database.write(lambda link, _: amending.add_metrics(link, study, number, metrics))
 
     # Records
 

@@ -409,6 +409,7 @@ class EventKind(StrEnum):
     LEFT_OUT = "left_out"
     UNDELETED = "undeleted"
     MACHINE = "machine"
+    HARNESS = "harness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

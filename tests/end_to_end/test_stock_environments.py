@@ -16,7 +16,7 @@ import pytest
 import torch
 import yaml
 from support import rotation
-from support.chat_cases import chat_backbone
+from support.chat_studies import chat_study, short_training
 from support.fresh_python import run_afresh
 from torch import Tensor
 
@@ -24,12 +24,11 @@ from deltaspace import load_delta
 from deltaspace.commands.main import main
 
 DECODERS = ("qwen3", "mistral", "gemma", "gemma3")
-ENCODERS = ("modernbert",)
+ENCODERS = ("modernbert", "deberta-v2")
 FORMS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
 STOCK = {"peft": "AutoPeftModelForCausalLM", "merged": "AutoModelForCausalLM"}
 LORA = "0"
 """The published method comes first."""
-NEW_TOKENS = 6
 ASKED = [[5, 9, 14, 7, 21], [11, 6, 30, 8, 17]]
 WITHIN = 1e-4
 """Of logits and probabilities below 10, in float32: a hundred times its rounding."""
@@ -43,15 +42,18 @@ with torch.no_grad():
 """
 
 
-def dialogue(draw: random.Random) -> dict[str, Any]:
-    one, other = draw.randrange(40), draw.randrange(40)
-    question = {"role": "user", "content": f"{one}+{other}"}
-    return {"messages": [question, {"role": "assistant", "content": f"{one + other}"}]}
-
-
-def labelled(draw: random.Random) -> dict[str, Any]:
-    size = draw.randrange(1, 9)
-    return {"text": " ".join(draw.choices(["red", "sea", "x"], k=size)), "label": "few" if size < 5 else "many"}
+def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
+    """As `chat_study`: texts of few or of many words."""
+    (folder / "data").mkdir(parents=True)
+    draw = random.Random(0)
+    for split, size in {"train": 24, "validation": 10, "test": 8}.items():
+        texts = [" ".join(draw.choices(["red", "sea", "x"], k=draw.randrange(1, 9))) for _ in range(size)]
+        rows = [{"text": f"{text} {split}", "label": "few" if len(text) < 12 else "many"} for text in texts]
+        (folder / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = {"folder": "data", "text": "text", "label": "label", "max_tokens": 24}
+    study = {"name": name, "backbone": str(encoder), "task": task, **short_training(folder, head_learning_rate=0.3)}
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    return folder / "study.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +62,11 @@ class Taken:
 
     Attributes:
         place: Of a folder for each form.
-        backbone: Its folder.
         texts: What is asked.
         lines: What ``deltaspace predict`` makes of them.
     """
 
     place: Path
-    backbone: Path
     texts: list[str]
     lines: list[dict[str, Any]]
 
@@ -80,7 +80,7 @@ class Taken:
         """Those of the language model with the trial, and without it."""
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(self.backbone, dtype=torch.float32).eval()
+        model = AutoModelForCausalLM.from_pretrained(self.place / "backbone", dtype=torch.float32).eval()
         delta = load_delta(model, self.place / "deltaspace")
         with torch.no_grad():
             ours = model(input_ids=torch.tensor(ASKED)).logits
@@ -99,42 +99,12 @@ def taken(
 
     def take(family: str) -> Taken:
         place = tmp_path / family
-        place.mkdir()
         monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{place / 'ledger.db'}")
         monkeypatch.setenv("DELTASPACE_CACHE", str(place / "cache"))
-        is_decoder, draw = family in DECODERS, random.Random(0)
-        row, key = (dialogue, "messages") if is_decoder else (labelled, "text")
-        (place / "data").mkdir()
-        for name, size in {"train": 24, "validation": 10, "test": 8}.items():
-            (place / "data" / f"{name}.jsonl").write_text("".join(json.dumps(row(draw)) + "\n" for _ in range(size)))
-        decoder = {"kind": "instruction", "messages": "messages", "metric": "rougeL", "max_tokens": 250}
-        task = (
-            decoder | {"decoding": {"max_new_tokens": NEW_TOKENS}}
-            if is_decoder
-            else {"text": "text", "label": "label", "max_tokens": 24}
-        )
-        backbone = chat_backbone(tiny_backbone(family), place / "backbone") if is_decoder else tiny_backbone(family)
-        if is_decoder:
-            config = json.loads((backbone / "config.json").read_text())
-            (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 300}))
-        study = {
-            "name": family,
-            "backbone": str(backbone),
-            "task": {"folder": "data", **task},
-            "budget": 600,
-            "trials": 2,
-            "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0},
-            "pruning": {"first_rung_steps": 2},
-            "search": {
-                "sampler": "random",
-                "published": ["lora_qv"],
-                "learning_rates": {"lowrank": [0.03, 0.03]},
-                "learning_rates_of": "weights",
-            },
-            "fleet": {"backend": "inline", "pack": 2, "artefacts": str(place / "artefacts")},
-        }
-        (place / "study.yaml").write_text(yaml.safe_dump(study))
-        assert main(["launch", str(place / "study.yaml"), "--quiet"]) == 0
+        is_decoder = family in DECODERS
+        make = chat_study if is_decoder else labelled_study
+        file = make(place, tiny_backbone(family), name=family)
+        assert main(["launch", str(file), "--quiet"]) == 0
         confirmed = ["confirm", family, "--top", "1", "--seeds", "2", "--against", "lora_qv", "--quiet", "--json"]
         capsys.readouterr()
         assert main(confirmed) == 0
@@ -147,10 +117,10 @@ def taken(
             else ["red sea x", "x x x x x x x sea", "sea", "red red"]
         )
         asked, said = place / "asked.jsonl", place / "said.jsonl"
-        asked.write_text("".join(json.dumps({key: text}) + "\n" for text in texts))
+        asked.write_text("".join(json.dumps({"messages" if is_decoder else "text": text}) + "\n" for text in texts))
         assert main(["predict", str(place / "deltaspace"), "--input", str(asked), "--output", str(said)]) == 0
         lines = [json.loads(line) for line in said.read_text().splitlines()]
-        return Taken(place=place, backbone=backbone, texts=texts, lines=lines)
+        return Taken(place=place, texts=texts, lines=lines)
 
     return take
 

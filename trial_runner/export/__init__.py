@@ -14,6 +14,7 @@
 ``peft_format``      the configurations that peft can express
 ``adapters_format``  those that AdapterHub's `adapters` can
 ``predictors``       what labels or writes with an export of any form
+``harness``          tasks of lm-eval, answered by an export
 ===================  ============================================================================
 """
 

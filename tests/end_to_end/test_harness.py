@@ -1,0 +1,77 @@
+"""Confirmations that lm-eval measures: its figures are those that it has of the exported, merged model by itself."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.chat_studies import chat_study
+from support.harness_tasks import harness_tasks
+
+from deltaspace import open_study
+from deltaspace.commands.main import main
+
+WITHIN = 1e-5
+"""Of a mean, relative: of tens of logarithms in float32, a hundred times their rounding."""
+
+
+def by_lm_eval(model: Path, tasks: list[str]) -> dict[str, float]:
+    """What lm-eval has of a folder with a language model, which it loads itself."""
+    from lm_eval.evaluator import simple_evaluate
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    results: Any = simple_evaluate(
+        HFLM(pretrained=str(model), device="cpu", dtype="float32", batch_size=2),
+        tasks=tasks,
+        task_manager=TaskManager(include_defaults=False),
+        bootstrap_iters=0,
+        apply_chat_template=True,
+        system_instruction="add",
+    )
+    figures = ((task, key, value) for task, values in results["results"].items() for key, value in values.items())
+    means = ((task, key, value) for task, key, value in figures if "," in key and "stderr" not in key)
+    return {f"{task}/{key.removesuffix(',none')}": float(value) for task, key, value in means}
+
+
+@pytest.mark.slow
+def test_lm_eval_measures_a_confirmation_as_it_measures_its_merged_models(
+    tmp_path: Path,
+    tiny_backbone: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
+    file = chat_study(tmp_path / "sums", tiny_backbone("qwen3"), name="sums", system="add")
+    assert main(["launch", str(file), "--quiet"]) == 0
+    tasks = [str(path) for path in harness_tasks(tmp_path).values()]
+    asked = ["confirm", "sums", "--top", "1", "--seeds", "2", "--against", "none"]
+    assert main([*asked, "--quiet", "--lm-eval", tasks[0]]) == 0
+    capsys.readouterr()
+    assert main([*asked, "--json", "--lm-eval", ",".join(tasks)]) == 0  # what is there already is not measured again
+    out, err = capsys.readouterr()
+    assert "sums-confirm: lm-eval has measured 1 of 2 trials" in err
+    (winner,) = json.loads(out)["confirmation"]["contenders"]
+    assert main(["export", "sums-confirm", "0", str(tmp_path / "merged"), "--merge"]) == 0
+    measured = by_lm_eval(tmp_path / "merged", tasks)
+    known = {one: open_study("sums-confirm").trial(one).page.readings[-1].metrics for one in (0, 1)}
+    assert {name: value for name, value in known[0].items() if "/" in name} == pytest.approx(measured, rel=WITHIN)
+    assert set(measured) == {"likelihood/perplexity", "choice/acc", "whole/byte_perplexity", "written/chrf"}
+    for name, spread in winner["elsewhere"].items():
+        assert spread["mean"] == pytest.approx((known[0][name] + known[1][name]) / 2)
+    plain = by_lm_eval(tmp_path / "sums" / "backbone", tasks)
+    assert plain["likelihood/perplexity"] != pytest.approx(measured["likelihood/perplexity"], rel=0.01)
+    assert measured["written/chrf"] > 0
+    result = open_study("sums").confirm(top=1, seeds=2, against=(), lm_eval=tasks[:2], lm_eval_limit=2, progress=False)
+    assert set(result.winner.elsewhere) == {*measured, "likelihood[:2]/perplexity", "choice[:2]/acc"}
+    events = open_study("sums-confirm").events
+    said = events[events["kind"] == "harness"]["text"].tolist()
+    assert [text.partition(": ")[2] for text in said] == [
+        each for each in ("likelihood", "choice, whole, written", "likelihood[:2], choice[:2]") for _ in "ab"
+    ]
+    capsys.readouterr()
+    assert main(asked) == 0
+    assert "likelihood[:2]/perplexity" in capsys.readouterr().out

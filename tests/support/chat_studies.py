@@ -1,0 +1,52 @@
+"""Study files of a tiny decoder that learns to answer sums, beside their data and their backbone."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import yaml
+from support.chat_cases import chat_backbone
+
+_SPLITS = {"train": 24, "validation": 10, "test": 8}
+_POSITIONS = 300
+
+
+def _dialogue(draw: random.Random) -> dict[str, Any]:
+    one, other = draw.randrange(40), draw.randrange(40)
+    question = {"role": "user", "content": f"{one}+{other}"}
+    return {"messages": [question, {"role": "assistant", "content": f"{one + other}"}]}
+
+
+def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = None) -> Path:
+    """A study of two trials, `lora_qv` first, in a new folder with its data and its ``backbone``."""
+    (folder / "data").mkdir(parents=True)
+    draw = random.Random(0)
+    for split, size in _SPLITS.items():
+        rows = [json.dumps(_dialogue(draw)) + "\n" for _ in range(size)]
+        (folder / "data" / f"{split}.jsonl").write_text("".join(rows))
+    backbone = chat_backbone(decoder, folder / "backbone")
+    config = json.loads((backbone / "config.json").read_text())
+    (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": _POSITIONS}))
+    task = {"kind": "instruction", "folder": "data", "messages": "messages", "metric": "rougeL", "max_tokens": 250}
+    study = {
+        "name": name,
+        "backbone": str(backbone),
+        "task": {**task, "decoding": {"max_new_tokens": 6}} | ({} if system is None else {"system": system}),
+        **short_training(folder),
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    return folder / "study.yaml"
+
+
+def short_training(folder: Path, **training: float) -> dict[str, Any]:
+    """Four steps of two trials in this process, at rates that change what is computed."""
+    rates = {"learning_rates": {"lowrank": [0.03, 0.03]}, "learning_rates_of": "weights"}
+    return {
+        "budget": 600,
+        "trials": 2,
+        "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0, **training},
+        "pruning": {"first_rung_steps": 2},
+        "search": {"sampler": "random", "published": ["lora_qv"], **rates},
+        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
+    }
