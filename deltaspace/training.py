@@ -51,7 +51,7 @@ def train(
     if isinstance(what, Configuration):
         chosen = Chosen(configuration=what, method=None, learning_rates={})
     else:
-        shape = shape_of(config_of(specification.backbone))
+        shape = shape_of(config_of(specification.backbone.name))
         chosen = chosen_configuration(str(what), specification, shape, is_budget_binding="budget" in given)
     tell = progress or (lambda reading: None)
     return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell)

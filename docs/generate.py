@@ -120,9 +120,9 @@ def _plain(value: object) -> object:
 def study_file() -> str:
     """Every key of a study file."""
     sections = {name: value for name, _, value in defaults(Specification) if _is_section(value)}
-    task = Specification.model_fields["task"].annotation
+    named = [(name, Specification.model_fields[name].annotation) for name in ("backbone", "task")]
     parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'task'))}"]
-    for name, section in (("task", task), *((name, type(value)) for name, value in sections.items())):
+    for name, section in (*named, *((name, type(value)) for name, value in sections.items())):
         parts.append(f"## `{name}`\n\n{summary(section)}\n\n{_keys(section)}")
     about = (
         "A study file says what is searched, on what, and how far. Unknown keys are refused; all problems of a file "

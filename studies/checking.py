@@ -62,7 +62,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
         LaunchError: If there is a cluster that does not take this machine in.
     """
-    shape = shape_of(config_of(specification.backbone))
+    shape = shape_of(config_of(specification.backbone.name))
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     task = prepared(specification)
@@ -99,7 +99,7 @@ def _cluster(specification: Specification) -> ClusterFacts | None:
     address = None if specification.fleet.backend == "inline" else cluster_address()
     if address is None:
         return None
-    backbone = Path(specification.backbone).expanduser()
+    backbone = Path(specification.backbone.name).expanduser()
     return cluster_facts(
         address, folder=specification.artefact_folder(), backbone=str(backbone.resolve()) if backbone.is_dir() else ""
     )

@@ -1,6 +1,7 @@
 """What is there whole or not at all: written under another name first, which no other process has."""
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -8,6 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trial_runner.errors import ExportError, ExportWishError
+
+
+def default_cache_folder() -> Path:
+    """``$DELTASPACE_CACHE``, else ``deltaspace`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``."""
+    chosen = os.environ.get("DELTASPACE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base).expanduser() if base else Path.home() / ".cache") / "deltaspace"
 
 
 def unfinished(path: Path) -> Path:

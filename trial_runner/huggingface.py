@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -65,6 +65,11 @@ def quiet_transformers() -> Iterator[None]:
         finally:
             if had_bars:
                 transformers_logging.enable_progress_bar()
+
+
+def quiet_bitsandbytes() -> AbstractContextManager[None]:
+    """Import bitsandbytes without a warning of kernels for some processors, which nothing here calls."""
+    return _level("bitsandbytes", logging.ERROR)
 
 
 @contextmanager

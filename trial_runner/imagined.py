@@ -14,9 +14,10 @@ from search_space.backbones import family_of
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
-from trial_runner.backbones import Backbone, LanguageModel, config_of, position_limit
-from trial_runner.backbones.backbone import model_without_weights, products_of
+from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, config_of, position_limit
+from trial_runner.backbones.backbone import check_quantization, model_without_weights
 from trial_runner.backbones.locate import padding_token
+from trial_runner.linear_layers import held_bytes, imagine_quantized, products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.pack import TrialPack
 from trial_runner.tasks import Decoding, Prepared, PreparedTask, PreparedTextTask, Split, Task, TextSplit
@@ -36,25 +37,27 @@ class ImaginedPack(TrialPack):
         tokens: Of every example.
     """
 
-    def __init__(self, backbone: str, task: Task, *, slots: int, evaluated: int = 16, as_gpu: bool = True) -> None:
+    def __init__(
+        self, backbone: str | BackboneSource, task: Task, *, slots: int, evaluated: int = 16, as_gpu: bool = True
+    ) -> None:
         """Read the backbone's config.
 
         Args:
-            backbone: Its name.
+            backbone: Its name, or how its weights are held as well.
             task: Its texts are all as long as the task lets them be.
             slots: How many trials it takes.
             evaluated: Examples of each slot in a pass of an evaluation.
             as_gpu: Whether it computes as a GPU would, with products in bf16; else as a CPU in fp32.
 
         Raises:
-            BackboneError: If the backbone has no config.
+            BackboneError: If the backbone has no config, or what quantises it is not installed.
             UnsupportedBackboneError: If its family cannot be used.
         """
         register_attention()
-        model = _model(backbone, has_head=task.kind not in _OF_CLASSES, rounds_products=as_gpu)
+        model = _model(BackboneSource.of(backbone), has_head=task.kind not in _OF_CLASSES, rounds_products=as_gpu)
         own = model if isinstance(model, Backbone) else model.backbone
         prepared = _task(task, own)
-        self.weights_bytes = sum(_size(one) for one in dict.fromkeys(model.model.parameters()))
+        self.weights_bytes = held_bytes(model.model)
         device = Device(
             device=torch.device("cpu"),
             dtype=torch.float32,
@@ -68,29 +71,30 @@ class ImaginedPack(TrialPack):
         super().__init__(frozen, objective, slots=slots)
 
 
-def _size(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _model(name: str, *, has_head: bool, rounds_products: bool) -> Backbone | LanguageModel:
+def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> Backbone | LanguageModel:
     """A backbone whose linear layers may be in bf16, as a GPU has them."""
+    check_quantization(source)
+    name = source.name
     config = config_of(name)
     family = family_of(config)
     shape = family.read_shape(config)
     kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
     whole, base = model_without_weights(name, kinds[shape.kind] if has_head else "AutoModel", ATTENTION)
-    products = {id(layer) for layer in products_of(whole)} if rounds_products else set()
+    if source.quantization != "none":
+        imagine_quantized(whole, source.quantization)
+    is_half = source.dtype == "bf16"
+    products = {id(layer) for layer in products_of(whole)} if rounds_products and source.dtype != "fp32" else set()
     made: dict[int, nn.Parameter] = {}
     for module in whole.modules():
         for key, own in module._parameters.items():
             if own is not None and id(own) not in made:
-                dtype = torch.bfloat16 if id(module) in products else torch.float32
+                dtype = torch.bfloat16 if is_half or id(module) in products else torch.float32
                 made[id(own)] = nn.Parameter(_seen_as(own, dtype), requires_grad=False)
             module._parameters[key] = None if own is None else made[id(own)]
         for key, buffer in module._buffers.items():
             module._buffers[key] = None if buffer is None else _seen_as(buffer, buffer.dtype)
     backbone = Backbone(
-        name=name,
+        source=source,
         model=base,
         shape=shape,
         family=family,

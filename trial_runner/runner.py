@@ -17,6 +17,7 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import (
     Backbone,
+    BackboneSource,
     LanguageModel,
     Precision,
     config_of,
@@ -24,8 +25,8 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
-from trial_runner.backbones.backbone import products_of
 from trial_runner.errors import RequestError
+from trial_runner.linear_layers import products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
@@ -66,10 +67,10 @@ class TorchRunner:
         self.backbone = backbone
         self.task = task
         place = PartialState().device
-        chosen = chosen_precision(precision, place)
+        chosen = chosen_precision(precision, place, backbone.source)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
         model.model.to(place)
-        if chosen == "bf16":
+        if chosen == "bf16" and backbone.source.dtype != "fp32":
             _round_products(model.model)
         device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
         self._frozen = FrozenModel.of(backbone, device)
@@ -152,11 +153,13 @@ class TorchRunner:
         self._frozen.attachment.detach()
 
 
-def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: int = 1) -> TorchRunner:
+def open_runner(
+    *, backbone: str | BackboneSource, task: Task, precision: str = "auto", threads: int = 1
+) -> TorchRunner:
     """Load a backbone and a task for a worker.
 
     Args:
-        backbone: ``"embedded"``, a folder, or a hub name.
+        backbone: Which one, and how its weights are held; or its name alone.
         task: Where the texts come from; tokenised once and cached on disk.
         precision: One of `PRECISIONS`.
         threads: Compute threads, from the cores that the worker was given.
@@ -165,7 +168,8 @@ def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: 
         BackboneError: If the backbone cannot be had.
         TaskError: If the task cannot be had.
     """
-    tokenizer, config = load_tokenizer(backbone), config_of(backbone)
+    source = BackboneSource.of(backbone)
+    tokenizer, config = load_tokenizer(source.name), config_of(source.name)
     prepared = prepare_task(
         task,
         tokenizer,
@@ -173,10 +177,12 @@ def open_runner(*, backbone: str, task: Task, precision: str = "auto", threads: 
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
-    return runner_of(prepared, backbone=backbone, precision=precision, threads=threads)
+    return runner_of(prepared, backbone=source, precision=precision, threads=threads)
 
 
-def runner_of(prepared: Prepared, *, backbone: str, precision: str = "auto", threads: int = 1) -> TorchRunner:
+def runner_of(
+    prepared: Prepared, *, backbone: str | BackboneSource, precision: str = "auto", threads: int = 1
+) -> TorchRunner:
     """Load a backbone for a task that is prepared; see `open_runner`.
 
     Raises:
@@ -186,18 +192,26 @@ def runner_of(prepared: Prepared, *, backbone: str, precision: str = "auto", thr
     torch.set_flush_denormal(True)
     register_attention()
     weights: Precision = "float64" if precision == "fp64" else "float32"
-    model = OBJECTIVES[prepared.objective].load(backbone, precision=weights, attn_implementation=ATTENTION)
+    source = BackboneSource.of(backbone)
+    model = OBJECTIVES[prepared.objective].load(
+        source, precision=weights, attn_implementation=ATTENTION, device=PartialState().device
+    )
     return TorchRunner(model, prepared, precision=precision)
 
 
-def chosen_precision(precision: str, place: torch.device) -> str:
-    """What a precision is on a device: ``auto`` is ``bf16`` where the hardware has it, else ``fp32``.
+def chosen_precision(precision: str, place: torch.device, source: BackboneSource | None = None) -> str:
+    """What a precision is on a device: ``auto`` is ``bf16`` where the hardware or the weights have it, else ``fp32``.
 
     Raises:
-        RequestError: If it is none of `PRECISIONS`, or `AUTO_PRECISION` is neither of these two.
+        RequestError: If it is none of `PRECISIONS`, or one that weights in bf16 have no products in, or
+            `AUTO_PRECISION` is neither of these two.
     """
     if precision not in PRECISIONS:
         raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
+    if source is not None and source.dtype == "bf16":
+        if precision in ("auto", "bf16"):
+            return "bf16"
+        raise RequestError(f"weights in bf16 have products in bf16; got precision {precision}. Take dtype fp32.")
     if precision != "auto":
         return precision
     wanted = os.environ.get(AUTO_PRECISION)

@@ -49,7 +49,7 @@ class Setting:
 
     @cached_property
     def space(self) -> SearchSpace:
-        shape = shape_of(config_of(self.specification.backbone))
+        shape = shape_of(config_of(self.specification.backbone.name))
         budget = self.specification.parameter_budget().parameters(shape)
         return SearchSpace(shape=shape, budget=budget, options=self.specification.search)
 

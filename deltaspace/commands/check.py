@@ -40,7 +40,7 @@ def command(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool
     echo_json(
         {
             "study": specification.name,
-            "backbone": specification.backbone,
+            "backbone": specification.backbone.as_json(),
             "data": found.data,
             "budget": found.budget,
             "trials": specification.trials,

@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
     overrides = dict(parse_override(setting) for setting in settings)
     specification = specification_of(study, overrides)
-    sweep = Sweep.on(shape_of(specification.backbone), method, dimensions)
+    sweep = Sweep.on(shape_of(specification.backbone.name), method, dimensions)
     attempts = range(1, seeds * tries + 1)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in attempts]
     results = _launched(sweeps, storage, if_running=if_running, quiet=quiet)

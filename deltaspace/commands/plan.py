@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913 - one for each option
     echo_json(
         {
             "study": specification.name,
-            "backbone": specification.backbone,
+            "backbone": specification.backbone.as_json(),
             "weights_bytes": found.weights_bytes,
             "tokens": found.tokens,
             "devices": [

@@ -35,12 +35,12 @@ def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json
     from studies.specification import parse_override, specification_of
 
     specification = specification_of(study, dict(parse_override(setting) for setting in settings))
-    shape = shape_of(specification.backbone)
+    shape = shape_of(specification.backbone.name)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
     view = view_space(space, draw=draw, seed=seed)
     if as_json:
         shown = {field.name: getattr(view, field.name) for field in fields(view)}
-        echo_json({"study": specification.name, "backbone": specification.backbone, **shown})
+        echo_json({"study": specification.name, "backbone": specification.backbone.as_json(), **shown})
     else:
         show(space_renderable(view, title=f"{specification.name} on {specification.backbone}"))

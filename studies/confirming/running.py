@@ -79,7 +79,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
             reason = f"already finished: all {total} trials have ended"
             return LaunchResult(study=existing, finished=True, reason=reason)
         specification = _specification(parent, request.fleet)
-        shape = shape_of(config_of(specification.backbone))
+        shape = shape_of(config_of(specification.backbone.name))
         space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.search)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:

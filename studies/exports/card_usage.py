@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.specification.task import task_from_json
 from studies.store.records import NewStudy
-from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer
+from trial_runner.backbones import EMBEDDED, BackboneSource, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS, Task
 from trial_runner.tasks.instruction.kind import INSTRUCTION
@@ -26,7 +26,7 @@ from transformers import {names}
 
 backbone = {backbone}
 tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
-model = {auto_class}.from_pretrained(backbone{revision}, dtype="float32").eval()
+model = {auto_class}.from_pretrained(backbone{revision}, {held}).eval()
 delta = load_delta(model, {folder})  # what the model computes it computes with the delta, until delta.detach()
 """,
     "peft": """{imports}from peft import PeftModel
@@ -34,7 +34,7 @@ from transformers import {names}
 
 backbone = {backbone}
 tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
-base = {auto_class}.from_pretrained(backbone{revision}, dtype="float32"{options})
+base = {auto_class}.from_pretrained(backbone{revision}, {held}{options})
 model = PeftModel.from_pretrained(base, {folder}).eval()
 """,
     "adapters": """{imports}from adapters import AutoAdapterModel
@@ -116,6 +116,13 @@ texts = {texts}
 answers = [answer.strip() for answer in answers]
 """
 _EMBEDDED = "embedded_folder()"
+_DTYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16"}
+_HELD = {
+    "none": 'dtype="{dtype}"',
+    "int8": 'dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_8bit=True)',
+    "nf4": ('dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'),
+}
+"""How transformers holds weights as trials had them."""
 _PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
 
 
@@ -126,11 +133,13 @@ class Place:
     Attributes:
         backbone: Python for what `from_pretrained` takes for the backbone: a hub name, or a relative path.
         revision: Commit of the hub; None for what is not from there.
+        held: Python for how its weights are held.
         folder: Of the export.
     """
 
     backbone: str
     revision: str | None
+    held: str = 'dtype="float32"'
     folder: str = "."
 
 
@@ -260,7 +269,8 @@ def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, 
     revision = "" if place.revision is None else f", revision={python(place.revision)}"
     if place.backbone == _EMBEDDED and kind != "merged":
         imports += "from trial_runner.backbones import embedded_folder\n"
-    listed = sorted({auto_class, "AutoTokenizer", *names})
+    quantizing = ("BitsAndBytesConfig",) if "BitsAndBytesConfig" in place.held and kind != "merged" else ()
+    listed = sorted({auto_class, "AutoTokenizer", *names, *quantizing})
     return _LOAD[kind].format(
         imports=imports,
         names=", ".join(listed),
@@ -268,6 +278,7 @@ def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, 
         tokenizer="PreTrainedTokenizerFast" if place.backbone == python(BESIDE) else "AutoTokenizer",
         backbone=place.backbone,
         revision=revision,
+        held=place.held,
         auto_class=auto_class,
         options=options,
         folder=python(place.folder),
@@ -280,7 +291,7 @@ def python(value: object) -> str:
     return text if '"' in text else text.replace("'", '"')
 
 
-def place_of(kind: str, backbone: str, folder: Path) -> Place:
+def place_of(kind: str, backbone: BackboneSource, folder: Path) -> Place:
     """Where an export finds its backbone.
 
     Args:
@@ -290,12 +301,14 @@ def place_of(kind: str, backbone: str, folder: Path) -> Place:
     """
     from trial_runner.export.origin import revision_of
 
-    source = source_of(backbone)
-    if backbone == EMBEDDED:
-        return Place(backbone=python(BESIDE) if kind in ("peft", "adapters") else _EMBEDDED, revision=None)
+    name, held = backbone.name, _HELD[backbone.quantization].format(dtype=_DTYPES[backbone.dtype])
+    source = source_of(name)
+    if name == EMBEDDED:
+        place = python(BESIDE) if kind in ("peft", "adapters") else _EMBEDDED
+        return Place(backbone=place, revision=None, held=held)
     if Path(source).is_dir():
-        return Place(backbone=python(os.path.relpath(source, folder)), revision=None)
-    return Place(backbone=python(source), revision=revision_of(backbone))
+        return Place(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)
+    return Place(backbone=python(source), revision=revision_of(name), held=held)
 
 
 def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:

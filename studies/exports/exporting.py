@@ -16,7 +16,7 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
-from studies.specification.recorded import recorded_specification
+from studies.specification.recorded import recorded_source, recorded_specification
 from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -176,7 +176,7 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
 
     if kind != "merged" and all(edit.site is not Site.GLOBAL for edit in source.configuration.edits):
         return None
-    backbone = load_backbone(source.study.backbone)
+    backbone = load_backbone(recorded_source(source.study))
     trained_on = source.snapshot.facts.get("backbone_sha256")
     if backbone.weights_sha256 != trained_on:
         raise ExportError(
@@ -197,12 +197,15 @@ def _backbone_facts(source: Source, trained: "TrainedDelta") -> "BackboneFacts":
     from trial_runner.export import BackboneFacts
     from trial_runner.export.origin import revision_of
 
+    held = recorded_source(source.study)
     return BackboneFacts(
         name=source.study.backbone,
         revision=revision_of(source.study.backbone),
         weights_sha256=trained.backbone_sha256,
         family=source.family.name,
         parameters=source.study.backbone_parameters,
+        dtype=held.dtype,
+        quantization=held.quantization,
     )
 
 

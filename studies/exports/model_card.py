@@ -13,6 +13,7 @@ from search_space.words.describe import phrase, ranked_published, sentence
 from studies.exports.card_data import card_data
 from studies.exports.card_usage import classifying, place_of, reading_of, writing, writing_of
 from studies.exports.source import Source
+from studies.specification.recorded import recorded_source
 from trial_runner.requests import Reading
 from trial_runner.tasks.measuring import PROXY_LOSS
 
@@ -113,7 +114,7 @@ def _answers(trained: "TrainedDelta") -> str:
 
 
 def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
-    place = place_of(kind, source.study.backbone, folder)
+    place = place_of(kind, recorded_source(source.study), folder)
     reading, how = reading_of(source.study, source.shape), writing_of(source.study, source.shape)
     if how is not None:
         has_prompt = any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits)

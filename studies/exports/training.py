@@ -152,7 +152,7 @@ def train(
     check_is_new(folder)
     if learning_rate is not None and not 0 < learning_rate < math.inf:
         raise SpecificationError(f"a learning rate must be a positive number; got {learning_rate}.")
-    config = config_of(specification.backbone)
+    config = config_of(specification.backbone.name)
     family = family_of(config)
     shape = family.read_shape(config)
     heads = label_count(specification) * (shape.width + 1)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trial_runner.backbones import BackboneSource
 from trial_runner.requests import PackRunner
 from trial_runner.tasks.task import Task
 
@@ -11,11 +12,11 @@ class TorchRunnerFactory:
     """Orders the real runner.
 
     Attributes:
-        backbone: ``embedded``, a folder, or a name on the hub.
+        backbone: Which one, and how its weights are held; or its name alone.
         precision: ``auto``, ``fp32`` or ``bf16``.
     """
 
-    backbone: str
+    backbone: str | BackboneSource
     task: Task
     precision: str
 

@@ -23,7 +23,7 @@ from studies.fleet.backend import most_slots
 from studies.foresight.forecast import Forecast, Workload, forecast
 from studies.foresight.speed import Speed
 from studies.specification import Specification
-from trial_runner.backbones import config_of
+from trial_runner.backbones import BackboneSource, config_of
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class _Ways:
 
 def _measured(specification: Specification, *, checkpointing: bool) -> _Measured:
     """Of the backbone; of a deep decoder by its first blocks."""
-    config = dict(config_of(specification.backbone))
+    config = dict(config_of(specification.backbone.name))
     depth = next((key for key in _DEPTHS if isinstance(config.get(key), int)), None)
     if depth is None or config[depth] <= _DEEP or shape_of(config).encoder_layers:
         return _planned(specification, specification.backbone, 1.0, checkpointing=checkpointing)
@@ -189,7 +189,8 @@ def _measured(specification: Specification, *, checkpointing: bool) -> _Measured
     for few in counts:
         with tempfile.TemporaryDirectory(prefix="deltaspace-plan-") as folder:
             (Path(folder) / "config.json").write_text(json.dumps(_cut(config, depth, few)), encoding="utf-8")
-            found.append(_planned(specification, folder, few / layers, checkpointing=checkpointing))
+            cut = replace(specification.backbone, name=folder)
+            found.append(_planned(specification, cut, few / layers, checkpointing=checkpointing))
     return found[0].grown(found[1], (layers - counts[0]) / (counts[1] - counts[0]))
 
 
@@ -199,11 +200,11 @@ def _cut(config: Mapping[str, Any], depth: str, layers: int) -> dict[str, Any]:
     return {**config, **lists, depth: layers}
 
 
-def _planned(specification: Specification, backbone: str, share: float, *, checkpointing: bool) -> _Measured:
+def _planned(specification: Specification, backbone: BackboneSource, share: float, *, checkpointing: bool) -> _Measured:
     from trial_runner.imagined import ImaginedPack
 
-    shape = shape_of(config_of(backbone))
-    budget = int(specification.parameter_budget().parameters(shape_of(config_of(specification.backbone))) * share)
+    shape = shape_of(config_of(backbone.name))
+    budget = int(specification.parameter_budget().parameters(shape_of(config_of(specification.backbone.name))) * share)
     training = replace(specification.training_plan(), checkpointing=checkpointing)
     requests = [
         _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
@@ -318,7 +319,7 @@ def _speed(
 
 
 def _workload(specification: Specification, wanted: Wanted) -> Workload:
-    shape = shape_of(config_of(specification.backbone))
+    shape = shape_of(config_of(specification.backbone.name))
     return Workload(
         trials=specification.trials,
         steps=specification.training.steps,

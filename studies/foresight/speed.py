@@ -65,6 +65,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     """
     import torch
 
+    from trial_runner.linear_layers import held_bytes
     from trial_runner.runner import runner_of
 
     before = torch.get_num_threads()
@@ -89,14 +90,13 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     finally:
         torch.set_num_threads(before)
     examples = slots * len(few.splits["validation"])
-    weights = runner.backbone.model.parameters()
     return Speed(
         slots=slots,
         step_seconds=step / slots,
         example_seconds=max(0.0, early - step) / examples,
         final_example_seconds=max(0.0, final - step) / examples,
         slot_bytes=memory,
-        backbone_bytes=sum(weight.numel() * weight.element_size() for weight in weights),
+        backbone_bytes=held_bytes(runner.backbone.model),
         precision=runner.precision,
         steps=steps,
     )

@@ -97,7 +97,7 @@ def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
     return NewStudy(
         name=specification.name,
         specification=specification.as_json(),
-        backbone=specification.backbone,
+        backbone=specification.backbone.name,
         backbone_parameters=shape.parameters,
         budget_parameters=specification.parameter_budget().parameters(shape),
         metric=specification.task.metric,

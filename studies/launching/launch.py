@@ -56,7 +56,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
     instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
-    config = config_of(specification.backbone)
+    config = config_of(specification.backbone.name)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)

@@ -19,8 +19,8 @@ from trial_runner.tasks.kind import Prepared
 
 def prepared(specification: Specification) -> Prepared:
     """The task of a study, in tokens of its backbone."""
-    tokenizer = load_tokenizer(specification.backbone)
-    config = config_of(specification.backbone)
+    tokenizer = load_tokenizer(specification.backbone.name)
+    config = config_of(specification.backbone.name)
     return prepare_task(
         specification.task,
         tokenizer,

@@ -3,11 +3,12 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from search_space.checked import choice, distinct
 from search_space.counting.budget import ParameterBudget
 from search_space.errors import SearchSpaceError
+from trial_runner.backbones import BackboneSource
 
 BackendName = Literal["ray", "inline"]
 """Who can run a study; `studies.fleet` has each."""
@@ -136,6 +137,12 @@ def _sampler_name(value: str) -> str:
     return choice(value, tuple(SAMPLERS))
 
 
+def _source(value: object) -> object:
+    """A backbone whose name is all that is said of it."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+Source = Annotated[BackboneSource, BeforeValidator(_source), PlainSerializer(BackboneSource.as_json)]
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]

@@ -15,6 +15,8 @@ from studies.specification.study import Specification
 from studies.specification.yaml_text import read_yaml
 
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
+_BACKBONES = ("backbone", "backbone.name")
+_ALL_PATH_KEYS = (*_PATH_KEYS, *_BACKBONES)
 _SECTIONS = ("training", "pruning", "search", "fleet")
 _LARGEST_BYTES = 100_000
 
@@ -32,7 +34,7 @@ def read_specification(path: Path | str, overrides: Mapping[str, object] | None 
     """
     path = Path(path)
     mapping = _read_mapping(path)
-    _resolve_paths(mapping, path.parent, (*_PATH_KEYS, "backbone"))
+    _resolve_paths(mapping, path.parent, _ALL_PATH_KEYS)
     return specification_from_mapping(_overridden(mapping, overrides), origin=str(path))
 
 
@@ -56,7 +58,7 @@ def specification_of(
     if not isinstance(study, Mapping):
         raise SpecificationError(f"the study must be a file, a shipped example or a mapping; got {study!r}.")
     mapping = deepcopy(dict(study))
-    _resolve_paths(mapping, Path.cwd(), (*_PATH_KEYS, "backbone"))
+    _resolve_paths(mapping, Path.cwd(), _ALL_PATH_KEYS)
     return specification_from_mapping(_overridden(mapping, overrides))
 
 
@@ -64,7 +66,7 @@ def _overridden(mapping: dict[str, object], overrides: Mapping[str, object] | No
     """The mapping with other values at some key paths."""
     for key, value in (overrides or {}).items():
         _put(mapping, key, value)
-        _resolve_paths(mapping, Path.cwd(), [key] if key in (*_PATH_KEYS, "backbone") else [])
+        _resolve_paths(mapping, Path.cwd(), [key] if key in _ALL_PATH_KEYS else [])
     return mapping
 
 
@@ -135,6 +137,8 @@ def _reason(error: Exception) -> str:
 def _put(mapping: dict[str, object], key: str, value: object) -> None:
     """Set a key path, making sections on the way; what is in the way of a section is left to the validation."""
     *sections, last = key.split(".")
+    if sections == ["backbone"] and isinstance(mapping.get("backbone"), str):
+        mapping["backbone"] = {"name": mapping["backbone"]}
     target = mapping
     for section in sections:
         inner = target.get(section)
@@ -157,7 +161,8 @@ def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) 
         # what can be no path is left as it is, and refused as one that is not there
         with suppress(OSError, ValueError, RuntimeError):
             folder = base.absolute() / Path(value).expanduser()
-            if key != "backbone" or value.startswith((".", "/", "~")) or (value != "embedded" and _is_folder(folder)):
+            is_path = value.startswith((".", "/", "~")) or (value != "embedded" and _is_folder(folder))
+            if key not in _BACKBONES or is_path:
                 target[last] = str(folder.resolve())
 
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from search_space.checked import Name, Text, Whole
+from search_space.checked import Name, Whole
 from search_space.counting.budget import ParameterBudget
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
-from studies.specification.fields import LARGEST, Budget, Section
+from studies.specification.fields import LARGEST, Budget, Section, Source
 from studies.specification.presets import with_training_preset
 from studies.specification.sections import Fleet, Pruning, Search
 from studies.specification.task import TaskSection
@@ -33,7 +33,7 @@ class Specification(Section):
 
     Attributes:
         name: Unique in the storage.
-        backbone: ``embedded``, a folder, or a name on the hub.
+        backbone: ``embedded``, a folder, or a name on the hub; or a mapping that says how its weights are held, too.
         task: What is learned.
         budget: Most parameters a configuration may add: a share of the backbone's, or a number.
         trials: How many trials the study has in all, published methods among them.
@@ -45,7 +45,7 @@ class Specification(Section):
     """
 
     name: Name
-    backbone: Text
+    backbone: Source
     task: TaskSection
     budget: Budget
     trials: Annotated[Whole, Field(ge=1, le=LARGEST)] = 40
@@ -70,6 +70,15 @@ class Specification(Section):
         if isinstance(first, int) and first > self.training.steps:
             raise ValueError(
                 f"pruning.first_rung_steps: must be at most training.steps ({self.training.steps}); got {first}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_products(self) -> Self:
+        if self.backbone.dtype == "bf16" and self.training.precision == "fp32":
+            raise ValueError(
+                "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; "
+                "got fp32"
             )
         return self
 

@@ -23,7 +23,7 @@ from search_space.layers import AllLayers, LayerRange
 from search_space.space.product import EVERYTHING, Point, legal_points
 from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone
+from trial_runner.backbones import BackboneSource, load_backbone
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask, Split
@@ -56,12 +56,13 @@ EVEN_TASK = _task("even-thirds", longest=4)
 """All its examples are of one length: who else is in a pack does not change how long the rows are."""
 
 
-def runner_of(folder: Path, *, precision: str = "fp64", task: PreparedTask = TASK) -> TorchRunner:
+def runner_of(folder: Path, *, precision: str = "fp64", task: PreparedTask = TASK, **held: Any) -> TorchRunner:
     """A runner over a tiny backbone, whose packs compute on one thread."""
     torch.set_num_threads(1)
     register_attention()
     weights: Any = "float64" if precision == "fp64" else "float32"
-    backbone = load_backbone(str(folder), precision=weights, attn_implementation=ATTENTION)
+    source = BackboneSource(name=str(folder), **held)
+    backbone = load_backbone(source, precision=weights, attn_implementation=ATTENTION)
     return TorchRunner(backbone, task, precision=precision)
 
 

@@ -18,7 +18,7 @@ from search_space.backbones import FAMILIES
 from search_space.dimensions import Site, StackKind
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.backbones import Backbone, BackboneSource, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.runner import TorchRunner
 
@@ -183,15 +183,16 @@ def _hidden(model: torch.nn.Module, inputs: Inputs) -> Tensor:
     return hidden
 
 
-def rig_of(folder: Path, **options: Any) -> Rig:
+def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     """A tiny backbone with hooks on it.
 
     Args:
-        folder: The backbone.
+        folder: The backbone, or how its weights are held as well.
         options: Of `load_backbone`, in the place of float64.
     """
     register_attention()
-    backbone = load_backbone(str(folder), attn_implementation=ATTENTION, **({"precision": "float64"} | options))
+    source = folder if isinstance(folder, BackboneSource) else str(folder)
+    backbone = load_backbone(source, attn_implementation=ATTENTION, **({"precision": "float64"} | options))
     backbone.model.config.use_cache = False  # it costs time, and the tests of generation are about it
     inputs = _inputs(backbone)
     with torch.no_grad():

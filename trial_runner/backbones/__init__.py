@@ -1,11 +1,13 @@
 """Backbones: found by name, loaded once, frozen. Importing this loads neither torch nor transformers.
 
-==============  ==================================================================
-``locate``      where a backbone is, what its ``config.json`` says
-``backbone``    the frozen base model, and the head that writes texts
-``tokenizer``   its tokenizer
-``embedded/``   the backbone that ships with the package
-==============  ==================================================================
+===============  =================================================================
+``locate``       where a backbone is, what its ``config.json`` says
+``source``       which backbone, and how its weights are held
+``backbone``     the frozen base model, and the head that writes texts
+``weight_hash``  which weights it has
+``tokenizer``    its tokenizer
+``embedded/``    the backbone that ships with the package
+===============  =================================================================
 """
 
 from trial_runner.backbones.backbone import (
@@ -14,14 +16,16 @@ from trial_runner.backbones.backbone import (
     Precision,
     load_backbone,
     load_language_model,
-    weights_sha256,
 )
 from trial_runner.backbones.locate import EMBEDDED, config_of, embedded_folder, position_limit
+from trial_runner.backbones.source import BackboneSource
 from trial_runner.backbones.tokenizer import load_tokenizer, tokenizer_id
+from trial_runner.backbones.weight_hash import weights_sha256
 
 __all__ = [
     "EMBEDDED",
     "Backbone",
+    "BackboneSource",
     "LanguageModel",
     "Precision",
     "config_of",

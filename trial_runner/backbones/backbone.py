@@ -3,9 +3,8 @@
 Imports torch only when it loads.
 """
 
-import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,16 +13,19 @@ from search_space.backbones import Family, family_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
+from trial_runner.backbones.source import BackboneSource
 from trial_runner.backbones.tokenizer import load_tokenizer
 from trial_runner.backbones.weight_files import check_folder
+from trial_runner.backbones.weight_hash import files_sha256, loaded_sha256
 from trial_runner.errors import BackboneError
-from trial_runner.huggingface import hub_access, one_line, quiet_transformers
+from trial_runner.huggingface import hub_access, one_line, quiet_bitsandbytes, quiet_transformers
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerFast
 
 Precision = Literal["float32", "float64"]
+_MARKS = ("quantization_method", "hf_quantizer", "is_quantized", "is_loaded_in_4bit", "is_loaded_in_8bit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,21 +33,27 @@ class Backbone:
     """A pretrained transformer that no trial may change.
 
     Attributes:
-        name: ``"embedded"``, a folder, or a hub name.
+        source: Its name, and how its weights are held.
         model: The base model without task head and pooler, in evaluation mode, no parameter with a gradient.
         shape: Its sizes; ``shape.parameters`` is the denominator of percentages.
         position_limit_tokens: Longest input; None if there is no limit.
         pad_token_id: The id that fills short rows; of a model without a padding token its end of text.
-        weights_sha256: Hash of the loaded weights, as ``weights_sha256`` computes it.
+        weights_sha256: Hash of the loaded weights, as `trial_runner.backbones.weights_sha256` computes it; of weights
+            that are loaded as other numbers than their files have, of the files.
     """
 
-    name: str
+    source: BackboneSource
     model: "torch.nn.Module"
     shape: BackboneShape
     family: Family
     position_limit_tokens: int | None
     pad_token_id: int
     weights_sha256: str
+
+    @property
+    def name(self) -> str:
+        """``"embedded"``, a folder, or a hub name."""
+        return self.source.name
 
     def load_tokenizer(self) -> "PreTrainedTokenizerFast":
         """The tokenizer that belongs to the backbone, read anew. Raises `BackboneError` if there is none."""
@@ -65,32 +73,68 @@ class LanguageModel:
     model: "torch.nn.Module"
 
 
-def load_backbone(name: str, *, precision: Precision = "float32", attn_implementation: str = "eager") -> Backbone:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loading:
+    """How a model is loaded.
+
+    Attributes:
+        precision: See `load_backbone`; as are the others.
+    """
+
+    precision: Precision
+    attn_implementation: str
+    device: "torch.device | None" = None
+    keeps_layers: bool = False
+
+
+def load_backbone(
+    source: str | BackboneSource,
+    *,
+    precision: Precision = "float32",
+    attn_implementation: str = "eager",
+    device: "torch.device | None" = None,
+) -> Backbone:
     """Load a backbone and freeze it.
 
     Args:
-        name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
-        precision: Of the weights. Mixed precision is the runner's matter; ``float64`` is for exact comparisons.
+        source: Which one, and how its weights are held; or its name alone.
+        precision: Of weights that are neither bf16 nor quantised. Mixed precision is the runner's matter; ``float64``
+            is for exact comparisons.
         attn_implementation: Name under which an attention function is registered with transformers.
+        device: A GPU that weights are read to one by one; None leaves them on the host.
 
     Raises:
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
-        BackboneError: If the backbone cannot be found or read, or lacks weights.
+        BackboneError: If the backbone cannot be found or read, lacks weights, or cannot be quantised here.
     """
-    config = config_of(name)
-    _check_files(name, family_of(config).read_shape(config))
-    return _backbone(name, config, _frozen_model(name, "AutoModel", precision, attn_implementation))
+    source = BackboneSource.of(source)
+    config = config_of(source.name)
+    _check_files(source.name, family_of(config).read_shape(config))
+    how = _Loading(precision=precision, attn_implementation=attn_implementation, device=device)
+    return _backbone(source, config, _frozen_model(source, "AutoModel", how))
 
 
 def load_language_model(
-    name: str, *, precision: Precision = "float32", attn_implementation: str = "eager"
+    source: str | BackboneSource,
+    *,
+    precision: Precision = "float32",
+    attn_implementation: str = "eager",
+    device: "torch.device | None" = None,
+    keeps_layers: bool = False,
 ) -> LanguageModel:
     """Load a backbone with its own language-model head; see `load_backbone`.
 
+    Args:
+        source: See `load_backbone`; as are the others.
+        keeps_layers: Whether quantised layers stay those of bitsandbytes, as peft knows them.
+
     Raises:
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
-        BackboneError: If the backbone is an encoder, cannot be found or read, or lacks weights.
+        BackboneError: If the backbone is an encoder, cannot be found or read, lacks weights, or cannot be quantised
+            here.
     """
+    source = BackboneSource.of(source)
+    name = source.name
     config = config_of(name)
     shape = family_of(config).read_shape(config)
     kind = shape.kind
@@ -100,8 +144,11 @@ def load_language_model(
         )
     _check_files(name, shape)
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
-    model = _frozen_model(name, of_kind, precision, attn_implementation)
-    return LanguageModel(backbone=_backbone(name, config, _base_of(model)), model=model)
+    how = _Loading(
+        precision=precision, attn_implementation=attn_implementation, device=device, keeps_layers=keeps_layers
+    )
+    model = _frozen_model(source, of_kind, how)
+    return LanguageModel(backbone=_backbone(source, config, _base_of(model)), model=model)
 
 
 def _check_files(name: str, shape: BackboneShape) -> None:
@@ -110,25 +157,18 @@ def _check_files(name: str, shape: BackboneShape) -> None:
         check_folder(name, folder, shape)
 
 
-def _backbone(name: str, config: Mapping[str, Any], base: "torch.nn.Module") -> Backbone:
+def _backbone(source: BackboneSource, config: Mapping[str, Any], base: "torch.nn.Module") -> Backbone:
     family = family_of(config)
+    name = source.name
     return Backbone(
-        name=name,
+        source=source,
         model=base,
         shape=family.read_shape(config),
         family=family,
         position_limit_tokens=position_limit(config),
         pad_token_id=padding_token(config),
-        weights_sha256=weights_sha256(base),
+        weights_sha256=loaded_sha256(name, base) if source.is_as_stored else files_sha256(name),
     )
-
-
-def products_of(model: "torch.nn.Module") -> "Iterator[torch.nn.Linear]":
-    """The linear layers of a model whose weights are nothing else, as that of a head may be the embedding."""
-    from torch import nn
-
-    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    yield from (one for one in model.modules() if isinstance(one, nn.Linear) and id(one.weight) not in tables)
 
 
 def model_without_weights(
@@ -177,53 +217,92 @@ def _base_of(model: "torch.nn.Module") -> "torch.nn.Module":
     return base.eval()
 
 
-def weights_sha256(model: "torch.nn.Module") -> str:
-    """SHA-256 over the names, shapes and values (as float32) of a model's weights, as hex.
+def check_quantization(source: BackboneSource) -> None:
+    """Load what quantises weights, if they are to be.
 
-    Equal for any file format and for ``float32`` and ``float64`` loads of the same stored weights.
+    Raises:
+        BackboneError: If it is not installed.
     """
-    return tensors_sha256(model.state_dict())
+    if source.quantization == "none":
+        return
+    with quiet_bitsandbytes():
+        try:
+            import bitsandbytes  # noqa: F401 - its operations are known to torch once it is imported
+        except ImportError as error:
+            raise BackboneError(
+                f"backbone.quantization: {source.quantization} needs bitsandbytes; {one_line(error)}. "
+                "Run pip install 'deltaspace[quantization]'."
+            ) from error
 
 
-def tensors_sha256(tensors: "Mapping[str, Any]") -> str:
-    """As `weights_sha256`, of tensors by name."""
-    digest = hashlib.sha256()
-    for key, tensor in sorted(tensors.items()):
-        digest.update(f"{key}{tuple(tensor.shape)}".encode())
-        digest.update(memoryview(tensor.detach().float().cpu().contiguous().numpy()).cast("B"))
-    return digest.hexdigest()
+def loading_options(source: BackboneSource, precision: Precision = "float32") -> dict[str, Any]:
+    """What ``from_pretrained`` of transformers is given to hold weights as they are wanted.
+
+    Raises:
+        BackboneError: If what quantises them is not installed.
+    """
+    import torch
+
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if source.dtype == "bf16" else getattr(torch, precision)}
+    if source.quantization == "none":
+        return options
+    check_quantization(source)
+    from transformers import BitsAndBytesConfig
+
+    if options["dtype"] is torch.float64:  # codes are made of no more than 32 bits
+        options["dtype"] = torch.float32
+    is_nf4 = source.quantization == "nf4"
+    how = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"} if is_nf4 else {"load_in_8bit": True}
+    return {**options, "quantization_config": BitsAndBytesConfig(**how)}
 
 
-def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementation: str) -> "torch.nn.Module":
+def held_as(model: "torch.nn.Module") -> BackboneSource:
+    """How the weights of a model of transformers are held."""
+    import torch
+
+    config: Any = getattr(model, "config", None)
+    how: Any = getattr(config, "quantization_config", None)
+    how = how.to_dict() if hasattr(how, "to_dict") else how or {}
+    dtypes = {one.dtype for one in model.parameters() if one.is_floating_point()}
+    return BackboneSource(
+        name=str(getattr(model, "name_or_path", "") or type(model).__name__),
+        dtype="bf16" if dtypes == {torch.bfloat16} else "auto",
+        quantization="nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none",
+    )
+
+
+def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch.nn.Module":
     """A model with every weight from the files, in evaluation mode.
 
     Args:
         of_kind: One of the automatic classes of transformers.
-        attn_implementation: See `load_backbone`.
     """
-    source = source_of(name)
-    with hub_access(source), quiet_transformers():
+    name, place = source.name, source_of(source.name)
+    check_quantization(source)
+    with hub_access(place), quiet_transformers(), quiet_bitsandbytes():
         import torch
         import transformers
         from safetensors import SafetensorError
 
         try:
-            config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
             options: dict[str, Any] = _without_pooler(config) if of_kind == "AutoModel" else {}
-            if precision == "float64":
+            if how.precision == "float64":
                 options["experts_implementation"] = "eager"  # the products of experts that are grouped are none of it
+            if how.device is not None and how.device.type != "cpu":
+                options["device_map"] = {"": how.device}
             model, report = getattr(transformers, of_kind).from_pretrained(
-                source,
-                dtype=getattr(torch, precision),
-                attn_implementation=attn_implementation,
+                place,
+                attn_implementation=how.attn_implementation,
                 output_loading_info=True,
                 use_safetensors=True,
                 trust_remote_code=False,
+                **loading_options(source, how.precision),
                 **options,
             )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
             raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
-    if getattr(model, "_hf_peft_config_loaded", False) or model.name_or_path != source:
+    if getattr(model, "_hf_peft_config_loaded", False) or model.name_or_path != place:
         raise BackboneError(
             f"backbone {name} must be a whole model; it is an adapter of {model.name_or_path}. Merge it first."
         )
@@ -233,6 +312,14 @@ def _frozen_model(name: str, of_kind: str, precision: Precision, attn_implementa
             f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
         )
     model_of_any_kind: torch.nn.Module = model
+    if source.quantization != "none" and not how.keeps_layers:
+        from trial_runner.linear_layers import hold_quantized
+
+        hold_quantized(model_of_any_kind)
+        for mark in _MARKS:  # by which transformers knows layers that are not there any more
+            vars(model).pop(mark, None)
+    if how.precision == "float64":
+        model_of_any_kind.to(torch.float64)
     return model_of_any_kind.requires_grad_(False).eval()
 
 

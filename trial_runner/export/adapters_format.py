@@ -136,6 +136,8 @@ def write_adapters(
     model_type = str(config_of(backbone.name).get("model_type"))
     if model_type not in _MODELS:
         obstacles["the backbone"] = f"this export knows models of type {', '.join(_MODELS)}, not {model_type}"
+    if not backbone.source.is_as_stored:
+        obstacles["the backbone"] = f"adapters loads it as its files are, not as {backbone.source}"
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
         raise ExportWishError(f"every edit must be one that adapters has; got {listed}. Export in another format.")

@@ -5,10 +5,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from search_space.json_text import read_json_text
+from trial_runner.backbones.source import BackboneSource, Dtype, Quantization
 from trial_runner.errors import ExportError, ExportWishError
+
+_USUAL = {"dtype": "auto", "quantization": "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +21,10 @@ class BackboneFacts:
     Attributes:
         name: ``"embedded"``, a folder, or a hub name.
         revision: Commit of the hub that was loaded; None for what is not from the hub.
-        weights_sha256: As `trial_runner.backbones.weights_sha256` computes it.
+        weights_sha256: As `trial_runner.backbones.Backbone` has it.
         parameters: The denominator of percentages.
+        dtype: As `BackboneSource` has it; left out of the file where it is ``auto``.
+        quantization: As `BackboneSource` has it; left out of the file where it is ``none``.
     """
 
     name: str
@@ -27,10 +32,22 @@ class BackboneFacts:
     weights_sha256: str
     family: str
     parameters: int
+    dtype: Dtype = "auto"
+    quantization: Quantization = "none"
+
+    @property
+    def source(self) -> BackboneSource:
+        """Its name, and how its weights are held."""
+        return self.source_at(self.name)
+
+    def source_at(self, name: str) -> BackboneSource:
+        """The same at another place."""
+        return BackboneSource(name=name, dtype=self.dtype, quantization=self.quantization)
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name."""
-        return asdict(self)
+        """The fields by name; those that came later only where they say something."""
+        usual = _USUAL.items()
+        return {key: value for key, value in asdict(self).items() if (key, value) not in usual}
 
     @classmethod
     def from_json(cls, stored: Any) -> "BackboneFacts":
@@ -40,13 +57,17 @@ class BackboneFacts:
             ExportError: If a field is missing, unknown or of another type.
         """
         names = {field.name for field in fields(cls)}
-        if not isinstance(stored, Mapping) or set(stored) != names:
+        if not isinstance(stored, Mapping) or {*stored, *_USUAL} != names:
             got = ", ".join(sorted(map(str, stored))) if isinstance(stored, Mapping) else type(stored).__name__
             raise ExportError(f"an export must say {', '.join(sorted(names))} of its backbone; got {got[:200]}.")
         texts = (stored["name"], stored["weights_sha256"], stored["family"], stored["revision"] or "")
         if not all(isinstance(one, str) for one in texts) or type(stored["parameters"]) is not int:
             raise ExportError("what an export says of its backbone must be texts and a number; got other values.")
-        return cls(**stored)
+        held = {key: stored.get(key, usual) for key, usual in _USUAL.items()}
+        for key, known in (("dtype", get_args(Dtype)), ("quantization", get_args(Quantization))):
+            if held[key] not in known:
+                raise ExportError(f"the {key} of a backbone must be one of {', '.join(known)}; got {held[key]!r:.200}.")
+        return cls(**{**stored, **held})
 
 
 def file_sha256(path: Path) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from search_space.backbones import PortLocation
 from trial_runner.deltas.affine import Affine
 from trial_runner.errors import ExportError
+from trial_runner.linear_layers import dense_weight
 
 
 class LinearSlice:
@@ -22,15 +23,12 @@ class LinearSlice:
 
     def __init__(self, module: nn.Module, location: PortLocation) -> None:
         """Find the columns."""
-        weight = module.weight
-        if not isinstance(weight, Tensor) or weight.dim() != 2:
-            raise ExportError(f"a port must be written by a linear layer; {location.module} is none. This is a bug.")
-        self._weight = weight.detach().T if isinstance(module, nn.Linear) else weight.detach()  # (D_in, all columns)
+        self._weight = dense_weight(module)  # (D_in, all columns)
         bias = module.bias
         self._bias = bias.detach() if isinstance(bias, Tensor) else None
         self._columns = location.columns(self._weight.shape[1])
         self.matrix = self._weight[:, self._columns].double()  # (D_in, D_out)
-        none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=weight.device)
+        none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=self._weight.device)
         self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
 
     def add(self, beside: Affine) -> None:

@@ -22,14 +22,16 @@ from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone, load_backbone
-from trial_runner.backbones.backbone import tensors_sha256
+from trial_runner.backbones.backbone import held_as
 from trial_runner.backbones.locate import padding_token
+from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
 from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
+from trial_runner.linear_layers import hold_quantized
 from trial_runner.tasks import Batch
 
 _BESIDE_THE_BASE = ("pooler.", "lm_head.")
@@ -86,8 +88,12 @@ class _Export:
             tensors=tensors,
         )
 
-    def check_backbone(self, base: nn.Module, name: str) -> None:
-        """Refuse a backbone with other weights than those the delta was trained on, or of half precision."""
+    def check_backbone(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
+        """Refuse a backbone with other weights than those the delta was trained on, or held in another way."""
+        wanted = self.backbone.source
+        if not wanted.is_as_stored:
+            self._check_held(model, base, name)
+            return
         halves = {one.dtype for one in base.parameters() if one.is_floating_point() and one.itemsize < _BYTES}
         if halves:
             got = ", ".join(sorted(str(one).removeprefix("torch.") for one in halves))
@@ -97,10 +103,25 @@ class _Export:
             )
         found = tensors_sha256(base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
+            raise self._of_others(name, found)
+
+    def _check_held(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
+        """The same of weights that are not loaded as their files have them: the files and the way count."""
+        wanted, got = self.backbone.source, held_as(base)
+        if (got.quantization, got.dtype == "bf16") != (wanted.quantization, wanted.dtype == "bf16"):
             raise ExportWishError(
-                f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
-                f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
+                f"the delta must be attached to weights that are held as in its training, {wanted}; got {got}. "
+                "Load it with deltaspace.open_delta, or as its model card says."
             )
+        found = model.weights_sha256 if isinstance(model, Backbone) else files_sha256(name)
+        if found != self.backbone.weights_sha256:
+            raise self._of_others(name, found)
+
+    def _of_others(self, name: str, found: str) -> ExportWishError:
+        return ExportWishError(
+            f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
+            f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
+        )
 
     def deltas(self, base: nn.Module, shape: BackboneShape) -> DeltaSet:
         """The trained modules, where the backbone is."""
@@ -227,9 +248,10 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
     if base in _with_delta:
         raise ExportError(f"a model takes one delta; {name} has one already. Detach it first.")
     family, shape = _read_family(base, name)
-    export.check_backbone(base, name)
+    export.check_backbone(model, base, name)
     with ExitStack() as stack:
         stack.enter_context(_our_attention(whole))
+        stack.enter_context(_our_products(whole))
         deltas = export.deltas(base, shape)
         head = export.head(shape.width)
         attachment = Attachment(base, family, shape)
@@ -265,7 +287,7 @@ def open_delta(folder: str | Path) -> LoadedDelta:
     """
     facts = BackboneFacts.from_json(read_json(Path(folder) / DELTA_FACTS).get("backbone"))
     register_attention()
-    return load_delta(load_backbone(facts.name, attn_implementation=ATTENTION), folder)
+    return load_delta(load_backbone(facts.source, attn_implementation=ATTENTION), folder)
 
 
 def _batch(inputs: Mapping[str, Tensor]) -> Batch:
@@ -291,6 +313,17 @@ def _our_attention(model: nn.Module) -> ExitStack:
         switch(ATTENTION)
         stack.callback(switch, before)
     return stack
+
+
+@contextmanager
+def _our_products(model: nn.Module) -> Iterator[None]:
+    """Compute products of quantised weights as they were in the training, within the block."""
+    before = hold_quantized(model) if held_as(model).quantization != "none" else {}
+    try:
+        yield
+    finally:
+        for name, layer in before.items():
+            model.set_submodule(name, layer)
 
 
 def _ties(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:

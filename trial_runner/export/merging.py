@@ -21,13 +21,14 @@ from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.linear import LinearSlice
 from trial_runner.huggingface import hub_access, quiet_transformers
+from trial_runner.linear_layers import hold_dense
 
 _CLASSIFIER = mean_pooled.MeanPooledClassifier
 
 
 @torch.no_grad()
 def merge(model: nn.Module, deltas: DeltaSet, family: Family, shape: BackboneShape) -> None:
-    """Fold trained deltas into the weights of a base model, in place.
+    """Fold trained deltas into the weights of a base model, in place; quantised ones become dense first.
 
     Args:
         model: The base model, with the weights that the deltas were trained on.
@@ -46,6 +47,7 @@ def merge(model: nn.Module, deltas: DeltaSet, family: Family, shape: BackboneSha
         named = dict(model.named_parameters())
         for name, weight in deltas.whole.weights().items():
             named[name].copy_(weight)
+    hold_dense(model)
     table = family.ports(shape)
     for sublayer, plan in deltas.plans.items():
         if sublayer.site is Site.STACK:

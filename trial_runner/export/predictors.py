@@ -17,6 +17,7 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import (
     Backbone,
+    BackboneSource,
     LanguageModel,
     config_of,
     load_backbone,
@@ -25,8 +26,9 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
-from trial_runner.backbones.backbone import tensors_sha256
+from trial_runner.backbones.backbone import loading_options
 from trial_runner.backbones.locate import padding_token, source_of
+from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, read_json
 from trial_runner.export.heads import TaskHead, load_head
@@ -35,7 +37,7 @@ from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merging import merged_tokenizer
 from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
 from trial_runner.export.writing import DELTA_FACTS, DELTASPACE
-from trial_runner.huggingface import hub_access, quiet_transformers
+from trial_runner.huggingface import hub_access, quiet_bitsandbytes, quiet_transformers
 from trial_runner.tasks import Batch
 
 MERGED, PEFT = "merged", "peft"
@@ -113,7 +115,14 @@ class OpenedExport:
     @property
     def precision(self) -> str:
         """What is computed in: with a delta what the trial was trained in, else what those have who load the folder."""
-        return str(self.facts.get("precision") or "fp32") if self.form == DELTASPACE else "fp32"
+        if self.form != DELTASPACE:
+            return "fp32"
+        return "bf16" if self._held.dtype == "bf16" else str(self.facts.get("precision") or "fp32")
+
+    @property
+    def _held(self) -> BackboneSource:
+        """The backbone, held as in the training."""
+        return BackboneFacts.from_json(self.facts.get("backbone")).source_at(self.source)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ class OpenedExport:
             return self._merged(labels)
         if self.form == PEFT:
             return self._adapter(labels)
-        loaded = _attachable(self.source)
+        loaded = _attachable(self._held)
         delta = load_delta(loaded, self.folder)
         return Labeller(
             labels=labels,
@@ -188,7 +197,7 @@ class OpenedExport:
         kind = shape_of(config).kind
         target = peft_target(kind, self.source, has_head=True)
         options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
-        model = self._with_adapter(_whole(self.source, target.auto_class, **options))
+        model = self._with_adapter(_whole(self._held, target.auto_class, **options))
         head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)
         start = model.config.decoder_start_token_id if kind.name == "ENCODER_DECODER" else 0
         start = padding_token(config) if start is None else start
@@ -217,10 +226,11 @@ class OpenedExport:
         """What writes texts, on the device of this process; see `labeller`."""
         if self.form == DELTASPACE:
             register_attention()
-            model = load_language_model(self.source, attn_implementation=ATTENTION)
+            model = load_language_model(self._held, attn_implementation=ATTENTION)
             model.model.to(PartialState().device)
             return TextWriter(model=model, done=load_delta(model.model, self.folder).detach)
-        model = load_language_model(self.source, attn_implementation="sdpa")
+        held = self.source if self.form == MERGED else self._held
+        model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
         model.model.to(PartialState().device)
         if self.form == MERGED:
             return TextWriter(model=model)
@@ -236,14 +246,18 @@ class OpenedExport:
     def _with_adapter(self, model: Any) -> Any:
         """A model of transformers with the adapter on it."""
         wanted = BackboneFacts.from_json(self.facts.get("backbone"))
-        found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
+        if wanted.source.is_as_stored:
+            found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
+        else:
+            found = files_sha256(self.source)
         if found != wanted.weights_sha256:
             raise ExportWishError(
                 f"the adapter must be put on the backbone it was trained on, {wanted.name} (weights "
                 f"{wanted.weights_sha256[:12]}); {self.source} has {found[:12]}. Name that one."
             )
         try:
-            from peft import PeftModel
+            with quiet_bitsandbytes():
+                from peft import PeftModel
         except ImportError as error:
             raise ExportError(
                 "peft must be installed to predict with an adapter of peft. Run pip install peft."
@@ -252,20 +266,20 @@ class OpenedExport:
             return PeftModel.from_pretrained(model, str(self.folder)).to(PartialState().device).eval()
 
 
-def _attachable(source: str) -> Backbone:
+def _attachable(source: BackboneSource) -> Backbone:
     register_attention()
     loaded = load_backbone(source, attn_implementation=ATTENTION)
     loaded.model.to(PartialState().device)
     return loaded
 
 
-def _whole(source: str, auto_class: str, **options: Any) -> Any:
+def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:
     """A model of transformers, its head without weights."""
-    place = source_of(source)
-    with hub_access(place), quiet_transformers():
+    place = source_of(source.name)
+    with hub_access(place), quiet_transformers(), quiet_bitsandbytes():
         import transformers
 
-        return getattr(transformers, auto_class).from_pretrained(place, dtype=torch.float32, **options)
+        return getattr(transformers, auto_class).from_pretrained(place, **loading_options(source), **options)
 
 
 def _tokens(batch: Batch, device: torch.device) -> dict[str, Tensor]:

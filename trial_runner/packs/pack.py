@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
-from search_space.dimensions import StackKind
+from search_space.dimensions import Site, StackKind
 from search_space.errors import SearchSpaceError
 from search_space.structure import structures
 from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
@@ -130,7 +130,12 @@ class TrialPack:
         return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
     def _deltas(self, request: TrialRequest) -> DeltaSet:
-        device = self._frozen.device
+        device, quantization = self._frozen.device, self._frozen.source.quantization
+        if quantization != "none" and any(edit.site is Site.GLOBAL for edit in request.configuration.edits):
+            raise AttachError(
+                f"weights that are changed themselves must not be quantised; trial {request.trial} changes all of a "
+                f"backbone in {quantization}. Take backbone.quantization: none, or another method."
+            )
         try:
             return DeltaSet(
                 request.configuration,

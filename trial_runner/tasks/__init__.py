@@ -1,6 +1,6 @@
 """Tasks: what is learned, from a study file to batches of tokens. Importing this loads no torch and no metric."""
 
-from trial_runner.tasks.cache import default_cache_folder
+from trial_runner.files import default_cache_folder
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
 from trial_runner.tasks.embedded import EMBEDDED_TASKS, EmbeddedTask
 from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit

@@ -6,7 +6,6 @@ A file appears complete or not at all, and carries a checksum; one that is damag
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,15 +21,6 @@ _LOGGER = logging.getLogger(__name__)
 Facts = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 TaskT = TypeVar("TaskT")
-
-
-def default_cache_folder() -> Path:
-    """``$DELTASPACE_CACHE``, else ``deltaspace`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``."""
-    chosen = os.environ.get("DELTASPACE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "deltaspace"
 
 
 def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays], TaskT]) -> TaskT | None:

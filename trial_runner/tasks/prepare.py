@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
-from trial_runner.tasks.cache import default_cache_folder, read_cached, write_cached
+from trial_runner.files import default_cache_folder
+from trial_runner.tasks.cache import read_cached, write_cached
 from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
 from trial_runner.tasks.data.hub import read_hub
 from trial_runner.tasks.data.rows import RawTask

@@ -19,6 +19,7 @@ from deltaspace.commands.main import main
 from search_space.dimensions import StackKind
 from studies.exports.card_usage import Reading, classifying, place_of
 from studies.store.ledger import Ledger
+from trial_runner.backbones import BackboneSource
 
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
 CLASSES = {"text": "source", "label": "label", "max_tokens": 24}
@@ -236,7 +237,7 @@ def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path
     reading = Reading(stack=StackKind.ENCODER, columns=1, max_tokens=16)
     needs = {}
     for kind in ("deltaspace", "peft", "merged"):
-        lines = classifying(kind, place_of(kind, "embedded", tmp_path), reading, ("no", "yes"))
+        lines = classifying(kind, place_of(kind, BackboneSource(name="embedded"), tmp_path), reading, ("no", "yes"))
         needs[kind] = [name for name in PACKAGES if name in lines]
     assert needs == {"deltaspace": ["deltaspace", "trial_runner"], "peft": [], "merged": []}
 

@@ -120,7 +120,7 @@ def validation_loss(ran: Ran, folder: Path) -> float:
     loaded = open_delta(folder)
     from trial_runner.backbones import load_tokenizer
 
-    tokenizer = load_tokenizer(ran.specification.backbone)
+    tokenizer = load_tokenizer(ran.specification.backbone.name)
     task = prepare_task(ran.specification.task, tokenizer, tokenizer_id(tokenizer))
     batch = task.splits["validation"].batch(range(32), 1)
     with torch.no_grad():
@@ -157,7 +157,7 @@ def test_the_facts_say_where_it_comes_from(ran: Ran, tmp_path: Path) -> None:
     main(["export", STUDY, str(number), str(tmp_path / "away")])
     facts = json.loads((tmp_path / "away" / "delta.json").read_text())
     trial = ran.trials()[number]
-    assert facts["backbone"]["name"] == ran.specification.backbone
+    assert facts["backbone"]["name"] == ran.specification.backbone.name
     assert re.fullmatch("[0-9a-f]{64}", facts["backbone"]["weights_sha256"])
     assert facts["labels"] == ["none", "some"]
     assert facts["counts"]["stored"] == trial.stored_parameters
@@ -390,7 +390,7 @@ def test_an_export_goes_to_the_hub_without_paths_of_this_machine(
         files = hub.files["me/winner"]
     here = {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     assert set(files) == set(here)
-    places = {str(ran.folder).encode(), str(tmp_path).encode(), ran.specification.backbone.encode()}
+    places = {str(ran.folder).encode(), str(tmp_path).encode(), ran.specification.backbone.name.encode()}
     assert [name for name, content in files.items() if any(place in content for place in places)] == []
     assert {name for name in files if files[name] != here[name]} <= {"delta.json", "adapter_config.json", "config.json"}
     card = ModelCard(files["README.md"].decode()).data

@@ -50,6 +50,41 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path: Path) -> None:
+    plain = specification_from_mapping(MINIMAL)
+    assert plain.as_json()["backbone"] == "embedded"
+    spelled = specification_from_mapping({**MINIMAL, "backbone": {"name": "embedded"}})
+    assert spelled.search_identity() == plain.search_identity()
+    held = {"name": "embedded", "dtype": "bf16", "quantization": "nf4"}
+    given = specification_from_mapping({**MINIMAL, "backbone": held})
+    assert given.as_json()["backbone"] == held
+    assert Specification.from_json(given.as_json()) == given
+    assert difference(plain.search_identity(), given.search_identity()) == [
+        'backbone: "embedded" -> (absent)',
+        'backbone.name: (absent) -> "embedded"',
+        'backbone.dtype: (absent) -> "bf16"',
+        'backbone.quantization: (absent) -> "nf4"',
+    ]
+    file = written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": "."}))
+    asked = read_specification(file, {"backbone.quantization": "int8"})
+    assert (asked.backbone.name, asked.backbone.quantization) == (str(tmp_path), "int8")
+    assert str(asked.backbone) == f"{tmp_path} (int8)"
+
+
+def test_what_cannot_hold_weights_is_refused() -> None:
+    def of(**held: object) -> dict[str, object]:
+        return {"backbone": {"name": "embedded", **held}}
+
+    assert problems(of(quantization="fp4")) == ["backbone.quantization: must be 'none', 'nf4' or 'int8'; got 'fp4'"]
+    assert problems(of(dtype="fp16")) == ["backbone.dtype: must be 'auto', 'fp32' or 'bf16'; got 'fp16'"]
+    assert problems(of(type="bf16")) == ["backbone.type: unknown key; did you mean 'dtype'?"]
+    assert problems({"backbone": {"dtype": "bf16"}}) == ["backbone.name: must be given"]
+    assert problems({"backbone": 3}) == ["backbone: must be a mapping of keys to values; got 3"]
+    assert problems({**of(dtype="bf16"), "training": {"precision": "fp32"}}) == [
+        "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; got fp32"
+    ]
+
+
 def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     study = specification_from_mapping(MINIMAL)
     assert (study.trials, study.seed) == (40, 0)
@@ -516,7 +551,7 @@ def test_a_backbone_is_a_path_only_if_there_is_such_a_folder_or_it_is_written_as
 ) -> None:
     (tmp_path / "mine").mkdir()
     study = read_specification(written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": backbone})))
-    assert study.backbone == (str(tmp_path / backbone) if is_path else backbone)
+    assert study.backbone.name == (str(tmp_path / backbone) if is_path else backbone)
 
 
 def test_overrides_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:

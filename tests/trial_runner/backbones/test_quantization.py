@@ -1,0 +1,180 @@
+"""Backbones whose weights are held in 8 or 4 bits: what they are, what is computed with them, and packs over them."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.packing_cases import request_for, runner_of, sized
+from support.packing_traces import alone, train, worst
+from torch import Tensor, nn
+
+from search_space.published import published_method
+from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
+from trial_runner.errors import BackboneError
+from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
+from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense
+
+torch.set_num_threads(1)
+
+KINDS = ("nf4", "int8")
+FAMILIES = ("roberta", "qwen3", "gpt2", "t5")
+WIDEST_GAP = 1 - 0.6961928009986877
+"""Between neighbours of the 16 values of nf4 (Dettmers et al. 2023, appendix E)."""
+
+TinyBackbone = Callable[..., Path]
+
+
+def load(folder: Path, **options: Any) -> Any:
+    precision = options.pop("precision", "float32")
+    return load_backbone(BackboneSource(name=str(folder), **options), precision=precision)
+
+
+def quantized(model: nn.Module) -> dict[str, QuantizedLinear]:
+    return {name: one for name, one in model.named_modules() if isinstance(one, QuantizedLinear)}
+
+
+def in_whole_blocks(folder: Path, new: Path) -> Path:
+    """A backbone like another whose rows are blocks of nf4: on some processors bitsandbytes knows no others."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(folder)
+    names = ("hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model", "d_ff", "d_kv")
+    config.update({name: 64 for name in names if name in config.to_dict()})
+    torch.manual_seed(0)
+    AutoModel.from_config(config).save_pretrained(new)
+    return new
+
+
+def inputs_of(model: Any) -> dict[str, Tensor]:
+    ids = torch.randint(6, 60, (2, 9), generator=torch.Generator().manual_seed(0))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return inputs | ({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dense_weights_are_as_near_to_those_of_the_files_as_their_codes_can_be(
+    tiny_backbone: TinyBackbone, family: str, kind: str
+) -> None:
+    folder = tiny_backbone(family)
+    plain, held = load(folder).model, load(folder, quantization=kind).model
+    layers = quantized(held)
+    assert len(layers) >= 2 * (4 if family == "gpt2" else 6)
+    assert family == "t5" or not any(isinstance(one, nn.Linear) for one in held.modules())
+    for name, layer in layers.items():
+        weight, dense = dense_weight(plain.get_submodule(name)), dense_weight(layer)
+        assert dense.shape == weight.shape
+        blocks = weight.T if kind == "int8" else weight.T.reshape(-1, 64)
+        gaps = (dense.T.reshape(blocks.shape) - blocks).abs()
+        most = blocks.abs().amax(dim=1, keepdim=True)
+        # int8 is made of float16: half a code, and half a unit in the last of 11 places
+        bound = most * (0.5 / 127 + 2**-11) if kind == "int8" else most * WIDEST_GAP / 2
+        assert (gaps <= bound * (1 + 1e-6)).all()
+        assert gaps.max() > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_outputs_on_nf4_are_those_of_bitsandbytes(tiny_backbone: TinyBackbone, tmp_path: Path, family: str) -> None:
+    folder = in_whole_blocks(tiny_backbone(family), tmp_path)
+    held = load(folder, quantization="nf4").model
+    with quiet_transformers(), quiet_bitsandbytes():
+        from transformers import AutoModel, BitsAndBytesConfig
+
+        how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
+        stock = AutoModel.from_pretrained(
+            folder, quantization_config=how, dtype=torch.float32, attn_implementation="eager"
+        ).eval()
+    for one in stock.modules():
+        one.support_avx512bf16_for_cpu = False  # type: ignore[assignment] # its products are of other precision there
+    inputs = inputs_of(held)
+    with torch.no_grad():
+        assert torch.equal(held(**inputs).last_hidden_state, stock(**inputs).last_hidden_state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["gpt2", "qwen3"])
+def test_products_and_gradients_are_those_of_the_dense_weights(
+    tiny_backbone: TinyBackbone, family: str, kind: str
+) -> None:
+    folder = tiny_backbone(family)
+    held = load(folder, quantization=kind, precision="float64").model
+    dense = load(folder, quantization=kind, precision="float64").model
+    hold_dense(dense)
+    assert not quantized(dense)
+    dense.to(torch.float64)
+    found = []
+    for model in (held, dense):
+        ids = torch.randint(6, 60, (2, 9), generator=torch.Generator().manual_seed(0))
+        embedded = model.get_input_embeddings()(ids).clone().requires_grad_()
+        hidden = model(inputs_embeds=embedded).last_hidden_state
+        (gradient,) = torch.autograd.grad(hidden.square().sum(), embedded)
+        found.append((hidden, gradient))
+    (hidden, gradient), (dense_hidden, dense_gradient) = found
+    assert hidden.dtype == torch.float64
+    assert torch.allclose(hidden, dense_hidden, rtol=0, atol=1e-12)
+    assert torch.allclose(gradient, dense_gradient, rtol=1e-10, atol=1e-12)
+
+
+def test_the_output_layer_of_a_language_model_keeps_its_weights(tiny_backbone: TinyBackbone) -> None:
+    model: Any = load_language_model(BackboneSource(name=str(tiny_backbone("qwen3")), quantization="nf4")).model
+    assert isinstance(model.get_output_embeddings(), nn.Linear)
+    assert quantized(model)
+
+
+def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backbone: TinyBackbone) -> None:
+    folder = tiny_backbone("qwen3")
+    plain, whole = load(folder), load(folder, dtype="fp32")
+    half, codes, other = load(folder, dtype="bf16"), load(folder, quantization="nf4"), load(tiny_backbone("gpt2"))
+    assert plain.weights_sha256 == whole.weights_sha256
+    assert half.weights_sha256 == codes.weights_sha256 != plain.weights_sha256
+    assert other.weights_sha256 not in (plain.weights_sha256, half.weights_sha256)
+    assert {one.dtype for one in half.model.parameters()} == {torch.bfloat16}
+
+
+def test_without_bitsandbytes_one_line_says_what_to_install(
+    tiny_backbone: TinyBackbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    with pytest.raises(BackboneError, match=r"nf4 needs bitsandbytes.*pip install 'deltaspace\[quant") as told:
+        load(tiny_backbone("qwen3"), quantization="nf4")
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", ["roberta", "qwen3"])
+def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
+    tiny_backbone: TinyBackbone, family: str, kind: str
+) -> None:
+    runner = runner_of(tiny_backbone(family), quantization=kind)
+    shape = runner.backbone.shape
+    structures = [published_method(name).structure(shape) for name in ("lora_qv", "mam_adapter", "houlsby_adapter")]
+    requests = [request_for(sized(one, number), number, steps=4) for number, one in enumerate(structures)]
+    packed = train(runner.open_pack(3), requests)
+    references = [alone(runner, request) for request in requests]
+    assert worst(packed, references, requests).share <= 1e-9
+    checkpointed = [
+        request_for(sized(one, number), number, steps=4, plan=_recomputed(requests[number].plan))
+        for number, one in enumerate(structures)
+    ]
+    again = train(runner.open_pack(3), checkpointed)
+    assert worst(again, references, requests).share <= 1e-9
+    runner.close()
+
+
+def _recomputed(plan: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(plan, checkpointing=True)
+
+
+def test_a_change_of_all_weights_is_refused_on_codes(tiny_backbone: TinyBackbone) -> None:
+    from trial_runner.errors import AttachError
+
+    runner = runner_of(tiny_backbone("roberta"), quantization="nf4", precision="fp32")
+    request = request_for(published_method("full_finetuning").structure(runner.backbone.shape), 0, steps=2)
+    with pytest.raises(AttachError, match="must not be quantised"):
+        runner.open_pack(1).admit(request)
+    runner.close()

@@ -1,0 +1,106 @@
+"""Hashes of weights: of large files once per machine, of what may have changed anew."""
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from trial_runner.backbones import weight_hash
+from trial_runner.backbones.weight_hash import files_sha256, weight_paths
+from trial_runner.errors import BackboneError
+
+
+@pytest.fixture
+def hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are read to be hashed, one after another; none is too small to be remembered."""
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(weight_hash, "SMALL_BYTES", 0)
+    found: list[Path] = []
+    compute = weight_hash._file_sha256
+
+    def count(path: Path) -> str:
+        found.append(path)
+        return compute(path)
+
+    monkeypatch.setattr(weight_hash, "_file_sha256", count)
+    return found
+
+
+@pytest.fixture
+def folder(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Path:
+    """A backbone that nobody has changed for an hour."""
+    copy = tmp_path / "backbone"
+    copy.mkdir()
+    for file in tiny_backbone("qwen3").iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    age(copy)
+    return copy
+
+
+def age(folder: Path, seconds: float = 3600.0) -> None:
+    for file in folder.iterdir():
+        os.utime(file, (time.time() - seconds,) * 2)
+
+
+def test_a_large_file_is_hashed_once_until_it_changes(hashed: list[Path], folder: Path) -> None:
+    (file,) = weight_paths(str(folder))
+    first = files_sha256(str(folder))
+    assert files_sha256(str(folder)) == first
+    assert hashed == [file]
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1  # as long as before
+    file.write_bytes(bytes(content))
+    age(folder, seconds=1800)
+    assert files_sha256(str(folder)) != first
+    assert hashed == [file, file]
+
+
+def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed: list[Path], folder: Path) -> None:
+    age(folder, seconds=0)
+    assert files_sha256(str(folder)) == files_sha256(str(folder))
+    assert len(hashed) == 2
+
+
+def test_small_files_are_hashed_anew(
+    hashed: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(weight_hash, "SMALL_BYTES", 1 << 28)
+    assert files_sha256(str(folder)) == files_sha256(str(folder))
+    assert len(hashed) == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed: list[Path], folder: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(files_sha256, [str(folder)] * 4))
+    assert len(set(found)) == 1
+    assert len(hashed) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"of": "another", "sha256": "0"}', "[]"])
+def test_what_cannot_be_read_is_computed_again(hashed: list[Path], folder: Path, tmp_path: Path, content: str) -> None:
+    first = files_sha256(str(folder))
+    (kept,) = (tmp_path / "cache" / "weights").glob("*.json")
+    kept.write_text(content)
+    assert files_sha256(str(folder)) == first
+    assert len(hashed) == 2
+    assert files_sha256(str(folder)) == first
+    assert len(hashed) == 2
+
+
+def test_where_nothing_can_be_kept_it_is_computed_each_time(
+    hashed: list[Path], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "file" / "cache"))
+    assert files_sha256(str(folder)) == files_sha256(str(folder))
+    assert len(hashed) == 2
+
+
+def test_a_backbone_without_weights_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(BackboneError, match="must be on this machine"):
+        files_sha256(str(tmp_path))

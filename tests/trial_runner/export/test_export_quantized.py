@@ -1,0 +1,168 @@
+"""Exports of trials on weights in 4 or 8 bits, or in bf16: attached, loaded by peft on an equal base, and merged."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.export_cases import LABELS, TEXTS, Trial, facts_of, hidden_of, logits_of, trained_of, trial_of
+from support.tiny_backbones import Rig, rig_of
+
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.forms import LowRank
+from search_space.gates import Add
+from trial_runner.backbones import BackboneSource
+from trial_runner.errors import ExportError
+from trial_runner.export import BackboneFacts, load_delta, new_folder, open_delta, write_delta, write_merged, write_peft
+from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
+from trial_runner.linear_layers import QuantizedLinear
+
+pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+
+LORA = tuple(
+    Edit(site=Site.ATTENTION, write=port, read=read, form=LowRank(width=2), gate=Add())
+    for port, read in ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX))
+)
+WIDTH, PRODUCTS = 64, 2 * 8
+"""Of every layer, so that rows are whole blocks of nf4; products one after another."""
+
+KINDS = ("nf4", "int8")
+
+
+@pytest.fixture
+def folder(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Path:
+    """A decoder whose rows are whole blocks of nf4: on some processors bitsandbytes knows no others."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(tiny_backbone("qwen3"))
+    config.update({"hidden_size": WIDTH, "intermediate_size": WIDTH, "head_dim": WIDTH // config.num_attention_heads})
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "backbone")
+    for file in tiny_backbone("qwen3").glob("token*"):
+        (tmp_path / "backbone" / file.name).write_bytes(file.read_bytes())
+    return tmp_path / "backbone"
+
+
+def rig_on(folder: Path, **held: Any) -> Rig:
+    return rig_of(BackboneSource(name=str(folder), **held), precision="float32")
+
+
+def facts_on(rig: Rig) -> BackboneFacts:
+    source = rig.backbone.source
+    return replace(facts_of(rig.backbone), dtype=source.dtype, quantization=source.quantization)
+
+
+def exported(rig: Rig, trial: Trial, place: Path) -> Path:
+    with new_folder(place) as unfinished:
+        write_delta(unfinished, trained_of(rig, trial), backbone=facts_on(rig))
+    return place
+
+
+def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
+    """A model as its users load it."""
+    with quiet_transformers(), quiet_bitsandbytes():
+        import transformers
+
+        four = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+        how = transformers.BitsAndBytesConfig(**(four if kind == "nf4" else {"load_in_8bit": True}))
+        model: Any = getattr(transformers, auto_class).from_pretrained(
+            folder, dtype=torch.float32, quantization_config=how, **options
+        )
+    for one in model.modules():
+        one.support_avx512bf16_for_cpu = False  # its products are of other precision there
+    return model.eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(
+    folder: Path, tmp_path: Path, kind: str
+) -> None:
+    rig = rig_on(folder, quantization=kind)
+    trial = trial_of(rig, *LORA)
+    wanted = logits_of(rig, trial)
+    place = exported(rig, trial, tmp_path / "delta")
+    rig.attachment.detach()
+    opened = open_delta(place)
+    assert torch.equal(opened.logits(TEXTS), wanted)
+    opened.detach()
+    model = stock(folder, "AutoModel", kind)
+    before = hidden_of(model, rig.backbone)
+    attached = load_delta(model, place)
+    assert (attached.logits(TEXTS) - wanted).abs().max() <= 1e-5
+    attached.detach()
+    assert not any(isinstance(one, QuantizedLinear) for one in model.modules())
+    assert torch.equal(hidden_of(model, rig.backbone), before)
+    others = [rig_on(folder).backbone, rig_on(folder, quantization="int8" if kind == "nf4" else "nf4").backbone]
+    for other in others:
+        with pytest.raises(ExportError, match=f"held as in its training, .*{kind}") as told:
+            load_delta(other, place)
+        assert "\n" not in str(told.value)
+
+
+def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder: Path, tmp_path: Path) -> None:
+    rig = rig_on(folder, dtype="bf16")
+    trial = trial_of(rig, *LORA)
+    place = exported(rig, trial, tmp_path / "delta")
+    rig.attachment.detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        opened = open_delta(place)
+        assert opened.logits(TEXTS).isfinite().all()
+    opened.detach()
+    with pytest.raises(ExportError, match=r"held as in its training, .*bf16"):
+        load_delta(rig_on(folder).backbone, place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(folder: Path, tmp_path: Path, kind: str) -> None:
+    rig = rig_on(folder, quantization=kind)
+    trial = trial_of(rig, *LORA)
+    with rig.attachment.using(trial.deltas):
+        wanted = hidden_of(rig.backbone.model, rig.backbone)
+    plain = hidden_of(rig.backbone.model, rig.backbone)
+    with new_folder(tmp_path / "adapter") as place:
+        trained = replace(trained_of(rig, trial), head=None)
+        write_peft(place, trained, family=rig.backbone.family, shape=rig.backbone.shape, backbone=facts_on(rig))
+    with quiet_bitsandbytes():
+        from peft import PeftModel
+    model = PeftModel.from_pretrained(stock(folder, "AutoModelForCausalLM", kind), tmp_path / "adapter").eval()
+    mask = torch.from_numpy(TEXTS.attention_mask)
+    with torch.no_grad():
+        inner = model.get_base_model().model
+        found = inner(input_ids=torch.from_numpy(TEXTS.input_ids), attention_mask=mask.long()).last_hidden_state
+    gap, moved = (found - wanted)[mask].abs().max(), (wanted - plain)[mask].abs().max()
+    # bitsandbytes rounds what an int8 layer reads to 8 bits, half a code of its largest number, product after product
+    rounding = torch.finfo(torch.float32).eps * WIDTH if kind == "nf4" else 0.5 / 127
+    bound = PRODUCTS * rounding * WIDTH**0.5 * wanted.abs().max()
+    assert gap <= bound
+    assert moved > (100 * gap if kind == "nf4" else 2 * gap)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_merged_weights_are_dense_and_compute_what_the_delta_did(folder: Path, tmp_path: Path, kind: str) -> None:
+    from transformers import AutoModelForCausalLM
+
+    rig = rig_on(folder, quantization=kind)
+    trial = trial_of(rig, *LORA)
+    with rig.attachment.using(trial.deltas):
+        wanted = hidden_of(rig.backbone.model, rig.backbone)
+    rig.attachment.detach()
+    (tmp_path / "merged").mkdir()
+    write_merged(tmp_path / "merged", rig.backbone, trial.deltas, None)
+    assert any(isinstance(one, QuantizedLinear) for one in rig.backbone.model.modules())
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "merged", attn_implementation="eager").eval()
+    assert not hasattr(model.config, "quantization_config")
+    found = hidden_of(model.model, rig.backbone)
+    mask = torch.from_numpy(TEXTS.attention_mask)
+    bound = PRODUCTS * torch.finfo(torch.float32).eps * WIDTH**1.5 * wanted.abs().max()
+    assert (found - wanted)[mask].abs().max() <= bound
+
+
+def test_labels_are_kept_beside(folder: Path, tmp_path: Path) -> None:
+    rig = rig_on(folder, quantization="nf4")
+    opened = open_delta(exported(rig, trial_of(rig, *LORA), tmp_path / "delta"))
+    assert opened.labels == LABELS
+    assert opened.backbone.quantization == "nf4"
+    opened.detach()
