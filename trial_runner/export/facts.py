@@ -59,7 +59,8 @@ class BackboneFacts:
         names = {field.name for field in fields(cls)}
         if not isinstance(stored, Mapping) or {*stored, *_USUAL} != names:
             got = ", ".join(sorted(map(str, stored))) if isinstance(stored, Mapping) else type(stored).__name__
-            raise ExportError(f"an export must say {', '.join(sorted(names))} of its backbone; got {got[:200]}.")
+            wanted = ", ".join(sorted(names - _USUAL.keys()))
+            raise ExportError(f"an export must say {wanted} of its backbone; got {got[:200]}.")
         texts = (stored["name"], stored["weights_sha256"], stored["family"], stored["revision"] or "")
         if not all(isinstance(one, str) for one in texts) or type(stored["parameters"]) is not int:
             raise ExportError("what an export says of its backbone must be texts and a number; got other values.")
