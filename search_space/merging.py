@@ -8,6 +8,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, NormPlacement, Port, Site
 from search_space.edit import Edit
+from search_space.rules import PROJECTION_INPUTS
 
 WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
 """Ports that a linear layer writes."""
@@ -15,15 +16,6 @@ WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
 READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
 """Ports that nothing but a linear layer reads, to the port that it writes."""
 
-_INPUTS = {
-    Port.Q: Port.X_ATTN,
-    Port.K: Port.CTX,
-    Port.V: Port.CTX,
-    Port.O: Port.CONCAT,
-    Port.G: Port.X_FFN,
-    Port.U: Port.X_FFN,
-    Port.F: Port.M,
-}
 _STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
 
 
@@ -67,4 +59,4 @@ def reads_input(edit: Edit, shape: BackboneShape) -> bool:
     read = edit.read
     if shape.norm is not NormPlacement.PRE and read is not None:
         read = _STREAMS.get(read, read)
-    return read is not None and read is _INPUTS.get(edit.write)
+    return read is not None and read is PROJECTION_INPUTS.get(edit.write)

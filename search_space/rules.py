@@ -31,6 +31,8 @@ RULES: dict[str, str] = {
     "norm": "an own LayerNorm belongs to a single block",
     "width": "sizes are whole numbers in range",
     "scale": "a scale is finite and positive",
+    "decomposed": "a matrix decomposed into magnitude and direction is that of the projection from the tensor that is "
+    "read to the one that is written, under a gate that adds, scaled or not",
 }
 
 READS: dict[Port, tuple[Port, ...]] = {
@@ -50,6 +52,17 @@ READS: dict[Port, tuple[Port, ...]] = {
     Port.WEIGHTS: (),
 }
 """What an edit may read for each port it writes: the port itself (sequential) or one upstream (parallel)."""
+
+PROJECTION_INPUTS: dict[Port, Port] = {
+    Port.Q: Port.X_ATTN,
+    Port.K: Port.CTX,
+    Port.V: Port.CTX,
+    Port.O: Port.CONCAT,
+    Port.G: Port.X_FFN,
+    Port.U: Port.X_FFN,
+    Port.F: Port.M,
+}
+"""What the linear layer reads that writes a port."""
 
 _ATTENTION_WRITES = (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O, Port.NORM)
 _WRITES: dict[Site, tuple[Port, ...]] = {

@@ -62,6 +62,7 @@ class PortTable:
         relative_positions: Absolute path of the norm whose output is the table of relative positions, which the
             projections of queries and keys of every block read beside the contents (DeBERTa). None where attention
             has no such table.
+        is_transposed: Whether linear layers store ``(D_in, D_out)``, as those of GPT-2.
     """
 
     layers: Mapping[str, str]
@@ -72,6 +73,7 @@ class PortTable:
     positions: str | None = None
     token_types: str | None = None
     relative_positions: str | None = None
+    is_transposed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def _ports(_: BackboneShape) -> PortTable:
         ports=ports_of("decoder", Site.DECODER_SELF, _ATTENTION) | ports_of("decoder", Site.FFN, _FFN),
         stack_norms=("ln_f",),
         embeddings="wte",
+        is_transposed=True,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from search_space.forms.bottleneck import Bottleneck, Init, OwnNorm
 from search_space.forms.constant import Constant
 from search_space.forms.diagonal import Diagonal
+from search_space.forms.dora import Dora
 from search_space.forms.encoded_prompt import EncodedPrompt, PromptEncoder
 from search_space.forms.form import Form, SizedForm
 from search_space.forms.full import Full
@@ -20,6 +21,7 @@ __all__ = [
     "Bottleneck",
     "Constant",
     "Diagonal",
+    "Dora",
     "EncodedPrompt",
     "Form",
     "Full",
@@ -50,6 +52,7 @@ _KINDS: tuple[type[Form], ...] = (
     Full,
     Sparse,
     Intrinsic,
+    Dora,
 )
 
 FORMS: Mapping[str, type[Form]] = {form.name: form for form in _KINDS}

@@ -40,6 +40,8 @@ class Form(ABC):
         reads: Whether it is computed of a tensor.
         unmergeable: Why no weights can hold what it computes; None where they can, of linear maps and constants.
         multiplies: Whether it is a factor, where it reads what it writes.
+        is_later: Whether it came after studies were stored; a study has a rate for it only where it names the form.
+        needs_weights: Whether it is computed of frozen weights, and not only of what they compute.
         is_everything: Whether it changes all weights, which no budget can resize.
         has_products: Whether its width grows in steps of a number of products.
         logits: Which gates of log-sum-exps it fits; None for none.
@@ -65,6 +67,8 @@ class Form(ABC):
     reads: ClassVar[bool] = True
     unmergeable: ClassVar[str | None] = "it is not linear"
     multiplies: ClassVar[bool] = False
+    is_later: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = False
     is_everything: ClassVar[bool] = False
     has_products: ClassVar[bool] = False
     logits: ClassVar[Logits | None] = None

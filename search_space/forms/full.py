@@ -19,6 +19,7 @@ class Full(Form):
     unmergeable: ClassVar[str | None] = None
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = True
     is_everything: ClassVar[bool] = True
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:

@@ -30,6 +30,7 @@ class Intrinsic(SizedForm):
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-1)
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = True
     unmergeable: ClassVar[str | None] = None
     can_widen: ClassVar[bool] = False
 

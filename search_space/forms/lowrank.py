@@ -1,6 +1,5 @@
 """Low rank: a linear map of low rank, which is LoRA."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,17 +9,8 @@ from search_space.dimensions import Heads, Port
 from search_space.ends import Ends, Place, block_widths
 from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, order
 from search_space.gates.gate import Logits
+from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import Delta, normed_source
-
-_PROJECTION_INPUT: Mapping[Port, Port] = {
-    Port.Q: Port.X_ATTN,
-    Port.K: Port.CTX,
-    Port.V: Port.CTX,
-    Port.O: Port.CONCAT,
-    Port.G: Port.X_FFN,
-    Port.U: Port.X_FFN,
-    Port.F: Port.M,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +93,7 @@ class LowRank(SizedForm):
     def noun(self, edit: FormedEdit) -> str:
         """LoRA beside a frozen projection."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
-        is_lora = not kind and edit.read is not None and _PROJECTION_INPUT.get(edit.write) is edit.read
+        is_lora = not kind and edit.read is not None and PROJECTION_INPUTS.get(edit.write) is edit.read
         return "LoRA" if is_lora else f"{kind}{order(edit)} low-rank map"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:

@@ -29,6 +29,7 @@ class Sparse(SizedForm):
     learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = True
     unmergeable: ClassVar[str | None] = None
     can_widen: ClassVar[bool] = False
 

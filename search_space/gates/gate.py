@@ -152,6 +152,10 @@ class Gate:
         """
         return f"{target(edit)} + {self._factor}{summed(edit, delta)}"
 
+    def scaled(self, body: str) -> str:
+        """A contribution times its factor, without what it joins."""
+        return f"{self._factor}{body}"
+
     @property
     def _factor(self) -> str:
         return ""

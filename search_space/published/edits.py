@@ -3,7 +3,7 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.forms import Bottleneck, Dora, Form, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate
 from search_space.published.method import Values
 
@@ -81,6 +81,11 @@ def lora(write: Port, read: Port, values: Values) -> Edit:
     form = LowRank(width=int(values["rank"]), bias=values.get("bias", "no") == "yes")
     make = at_ffn if write in (Port.G, Port.U, Port.F) else at_attention
     return make(write, read, form, scaled(values))
+
+
+def dora(write: Port, read: Port, values: Values) -> Edit:
+    """DoRA of one projection of attention."""
+    return at_attention(write, read, Dora(width=int(values["rank"])), scaled(values))
 
 
 def lora_on_ffn(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:

@@ -1,9 +1,9 @@
-"""LoRA: linear maps of low rank beside frozen projections."""
+"""LoRA and its kin: linear maps of low rank beside frozen projections."""
 
 from search_space.dimensions import Port
-from search_space.published.edits import lora, lora_on_ffn
+from search_space.published.edits import dora, lora, lora_on_ffn
 from search_space.published.method import PublishedMethod
-from search_space.published.settings import ALPHA, BIAS, HE, HU, rank
+from search_space.published.settings import ALPHA, BIAS, HE, HU, LIU_DORA, rank
 
 LORAS: tuple[PublishedMethod, ...] = (
     PublishedMethod(
@@ -29,5 +29,13 @@ LORAS: tuple[PublishedMethod, ...] = (
         hyperparameters=(rank(8), ALPHA, BIAS),
         attention_share=0.0,
         build=lora_on_ffn,
+    ),
+    PublishedMethod(
+        name="dora",
+        title="DoRA on query and value",
+        citation=LIU_DORA,
+        hyperparameters=(rank(8), ALPHA),
+        attention_share=1.0,
+        build=lambda shape, values: (dora(Port.Q, Port.X_ATTN, values), dora(Port.V, Port.CTX, values)),
     ),
 )

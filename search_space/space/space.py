@@ -17,6 +17,7 @@ from search_space.counting.counts import Counts, count, count_edits, shared_coun
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
+from search_space.forms import FORMS
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published.point import PublishedPoint
 from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
@@ -160,8 +161,20 @@ class SearchSpace:
         return FFN in sized and len(sized) > 1
 
     def parameters(self) -> dict[str, Parameter]:
-        """Every parameter that a proposal may use, by name. The same for every proposal of the space."""
-        return dict(self._parameters)
+        """Every parameter that a proposal may use, by name. The same for every proposal of the space.
+
+        Studies that are stored go on without the rates of forms that came later, which they do not name.
+        """
+        unnamed = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later} - self._named_rates()
+        return {name: values for name, values in self._parameters.items() if name not in unnamed}
+
+    def _named_rates(self) -> set[str]:
+        """Rates of forms that are searched, or that published methods have."""
+        named = {*self.options.attention_forms, *self.options.ffn_forms}
+        for point in self.options.published_points:
+            if point.method.validity(self.shape) is None:
+                named |= {edit.form.name for edit in point.method.structure(self.shape).edits}
+        return {f"learning_rate.{name}" for name in named}
 
     def suggest(self, trial: Trial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.

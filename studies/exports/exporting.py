@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from search_space.backbones import family_of
-from search_space.dimensions import Site
 from studies.confirming.results import confirmation_results, measure, verdict_sentences
 from studies.confirming.statistics import Spread
 from studies.errors import StudiesError
@@ -174,7 +173,7 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
     from trial_runner.backbones import load_backbone
     from trial_runner.errors import ExportError
 
-    if kind != "merged" and all(edit.site is not Site.GLOBAL for edit in source.configuration.edits):
+    if kind != "merged" and not any(edit.form.needs_weights for edit in source.configuration.edits):
         return None
     backbone = load_backbone(recorded_source(source.study))
     trained_on = source.snapshot.facts.get("backbone_sha256")

@@ -10,6 +10,7 @@ from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
+    Dora,
     EncodedPrompt,
     Form,
     Full,
@@ -87,6 +88,12 @@ FORM_EXAMPLES: Mapping[str, Examples] = {
         *_added(LowRank(width=3, widened=1), (Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
         *_added(LowRank(width=3, bias=True), (Port.U, Port.X_FFN), (Port.F, Port.M), (Port.SUM, Port.SUM)),
         *_added(LowRank(width=3, heads=Heads.QUERY), _Q_TO_O, (Port.HEAD, Port.X_ATTN)),
+    ),
+    Dora.name: lambda _: (
+        *_added(Dora(width=3, widened=1), (Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
+        *_added(Dora(width=3), (Port.O, Port.CONCAT), (Port.G, Port.X_FFN), (Port.U, Port.X_FFN)),
+        ((Port.F, Port.M), Dora(width=3), FixedScale(value=4)),
+        ((Port.F, Port.M), Dora(width=3), LearnedScale(per=ScalePer.CHANNEL)),
     ),
     Phm.name: lambda _: (
         *_added(Phm(width=4, widened=1), _AFTER_O, _AFTER_FFN),

@@ -11,6 +11,7 @@ from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
+    Dora,
     EncodedPrompt,
     Form,
     Full,
@@ -25,7 +26,9 @@ from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.constant import ConstantDelta
 from trial_runner.deltas.diagonal import DiagonalDelta
+from trial_runner.deltas.dora import DoraDelta
 from trial_runner.deltas.form_delta import DeltaModule, FormDelta, Place, SharedDelta
+from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.deltas.lowrank import LowRankDelta
 from trial_runner.deltas.phm import PhmDelta
 from trial_runner.deltas.prompt import PromptDelta
@@ -39,6 +42,7 @@ DELTAS: Mapping[str, type[DeltaModule]] = {
     SoftmaxMemory.name: SoftmaxMemoryDelta,
     Bottleneck.name: BottleneckDelta,
     LowRank.name: LowRankDelta,
+    Dora.name: DoraDelta,
     Phm.name: PhmDelta,
     Diagonal.name: DiagonalDelta,
     Constant.name: ConstantDelta,
@@ -51,7 +55,7 @@ DELTAS: Mapping[str, type[DeltaModule]] = {
 """The module of every form by the form's name: what is built of it, and what it answers."""
 
 
-def build_form(
+def build_form(  # noqa: PLR0913 - the place it stands at, thing by thing
     edit: Edit,
     width: int,
     shape: BackboneShape,
@@ -59,6 +63,7 @@ def build_form(
     *,
     shared: SharedDelta | None = None,
     index: int = 0,
+    weight: FrozenMatrix | None = None,
 ) -> FormDelta:
     """The trainable module of an edit at one sublayer.
 
@@ -67,11 +72,12 @@ def build_form(
         generator: Draws the initial values, on the CPU.
         shared: What it shares with its like at other sublayers, from `build_shared`; needed where the form does.
         index: Which of them this sublayer is, from 0.
+        weight: The frozen matrix that writes its port; needed where the form does.
 
     Raises:
         AttachError: If the form belongs to no sublayer, or what it shares is missing.
     """
-    place = Place(blocks=blocks_of(edit, shape), width=width, shared=shared, index=index)
+    place = Place(blocks=blocks_of(edit, shape), width=width, shared=shared, index=index, weight=weight)
     return _at_sublayers(edit).build(edit, place, generator)
 
 

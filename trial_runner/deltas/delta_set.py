@@ -12,6 +12,7 @@ from search_space.counting.counts import count, count_edits, widths
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
 from trial_runner.deltas import DELTAS, FormDelta, SharedDelta, build_form, build_shared, build_whole
+from trial_runner.deltas.frozen_matrix import frozen_matrix
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.whole_model import WholeModelDelta
@@ -59,7 +60,7 @@ class DeltaSet(nn.Module):
     Args:
         seed: Of the initial values, which do not depend on device or precision.
         device: Where the parameters live.
-        frozen: Parameters of the base model by name; needed by forms of the whole model only.
+        frozen: Parameters of the base model by name; needed by forms that are computed of them.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
@@ -115,7 +116,7 @@ class DeltaSet(nn.Module):
     ) -> Iterator[tuple[str, nn.Module]]:
         kind = DELTAS[edit.form.name]
         if issubclass(kind, FormDelta):
-            yield from self._build_at_sublayers(index, edit, shape, generator)
+            yield from self._build_at_sublayers(index, edit, shape, generator, frozen)
         elif issubclass(kind, WholeModelDelta):
             if frozen is None:
                 raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
@@ -126,7 +127,12 @@ class DeltaSet(nn.Module):
             yield f"{index}_prompt", self._outside["prompt"]
 
     def _build_at_sublayers(
-        self, index: int, edit: Edit, shape: BackboneShape, generator: torch.Generator
+        self,
+        index: int,
+        edit: Edit,
+        shape: BackboneShape,
+        generator: torch.Generator,
+        frozen: Mapping[str, Tensor] | None,
     ) -> Iterator[tuple[str, nn.Module]]:
         sublayers = _sublayers(edit, shape)
         kind = _shared_kind(edit)
@@ -140,7 +146,8 @@ class DeltaSet(nn.Module):
                     yield f"{index}_{kind.label(sublayer.site)}", self._shared[key]
                 shared = self._shared[key]
             place = alike.index(sublayer.layer)
-            form = build_form(edit, width, shape, generator, shared=shared, index=place)
+            weight = frozen_matrix(frozen, shape, sublayer, edit) if edit.form.needs_weights else None
+            form = build_form(edit, width, shape, generator, shared=shared, index=place, weight=weight)
             delta = PortDelta(edit, form, shape, generator)
             self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
             yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta

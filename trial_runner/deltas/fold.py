@@ -26,7 +26,7 @@ def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Mapping[str, Tensor]
 
     Args:
         deltas: A trained delta set.
-        frozen: Parameters of the base model by name; needed by forms of the whole model only.
+        frozen: Parameters of the base model by name; needed by forms that are computed of them.
     """
     some = next(deltas.parameters(), None)
     kept = DeltaSet(

@@ -17,6 +17,7 @@ from search_space.edit import Edit
 from search_space.forms import Form
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import Blocks
+from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError
 
 
@@ -45,6 +46,7 @@ class PeftKind(StrEnum):
     """Adapters of peft that a form can be."""
 
     LORA = "LORA"
+    DORA = "DORA"
     IA3 = "IA3"
     PROMPT = "PROMPT_TUNING"
 
@@ -105,12 +107,14 @@ class Place:
         width: Of the form there; ignored by forms without one.
         shared: What it shares with its like at other sublayers; None for nothing.
         index: Which of them this one is, from 0.
+        weight: The frozen matrix that writes its port, of a form that needs it.
     """
 
     blocks: Blocks
     width: int
     shared: SharedDelta | None = None
     index: int = 0
+    weight: FrozenMatrix | None = None
 
 
 class FormDelta(DeltaModule):
@@ -119,10 +123,12 @@ class FormDelta(DeltaModule):
     Attributes:
         is_table: Whether it is a softmax over a table, which at the heads meets queries as the base keys do.
         is_dropped: Whether it sees a part of what it reads while it is trained, where a study says so.
+        holds_scale: Whether the scale of its gate is within what it computes, given as ``weight``.
     """
 
     is_table: ClassVar[bool] = False
     is_dropped: ClassVar[bool] = False
+    holds_scale: ClassVar[bool] = False
 
     @classmethod
     def shares(cls, form: Form) -> type[SharedDelta] | None:
@@ -169,3 +175,11 @@ class FormDelta(DeltaModule):
             AttachError: If it is none.
         """
         raise AttachError(f"an affine map needs a linear form; {type(self).__name__} is none. This is a bug.")
+
+    def affine_under(self, factor: Tensor) -> Affine:
+        """The map under a gate that multiplies with a number ``()``, or one per channel ``(D_out,)``.
+
+        Raises:
+            AttachError: If it is none.
+        """
+        return self.affine().times(factor)

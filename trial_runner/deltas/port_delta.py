@@ -42,6 +42,9 @@ class PortDelta(Gated):
         if self.edit.gate.multiplies and z is not None:
             replaced: Tensor = self.form(z)
             return replaced - z
+        if self.form.holds_scale:
+            changed: Tensor = self.form(z, self.fixed_scale if self.scale is None else self.scale)
+            return changed
         weight = self.gate.weight(self, z, weight)
         out: Tensor = self.form(z, weight if self._is_summed else None, scaling)
         if weight is not None and not self._is_summed:
@@ -62,7 +65,7 @@ class PortDelta(Gated):
 
     def affine(self) -> Affine:
         """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
-        return self.form.affine().times(self.gate.factor(self))
+        return self.form.affine_under(self.gate.factor(self))
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.

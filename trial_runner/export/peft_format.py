@@ -24,6 +24,7 @@ from search_space.merging import READ_BY, WRITTEN, is_linear, named_edit, reads_
 from trial_runner.backbones.locate import source_of
 from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.dora import DoraDelta
 from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError, ExportWishError
@@ -36,8 +37,6 @@ _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _PROMPT_PREFIX = "base_model.model.", "base_model."
 _HEADS = ("classifier", "score")
 """Names that classes of transformers give to their heads, and that peft looks for."""
-_TRANSPOSED = ("gpt2",)
-"""Families whose linear layers store ``(D_in, D_out)``."""
 
 Config = dict[str, object]
 
@@ -76,6 +75,8 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             return "peft gives a prompt the first positions, which the tokens have here"
         case PeftKind.LORA if edit.form.adds_vector:
             return "peft's low-rank maps have no bias"
+        case PeftKind.DORA:
+            return PeftKind.DORA  # wherever it can be, it is beside a layer and reads what the layer reads
         case PeftKind.LORA if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
             return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
         case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
@@ -145,8 +146,10 @@ def write_peft(
     modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
     kind = _kind(trained.configuration.edits[0], shape)
     match kind:
-        case PeftKind.LORA:
+        case PeftKind.LORA | PeftKind.DORA:
             config, tensors = _lora(modules, is_of_one_rank=target is _WRITES[StackKind.DECODER])
+            if kind is PeftKind.DORA:
+                config, tensors = {**config, "use_dora": True}, tensors | _magnitudes(modules)
         case PeftKind.IA3:
             config, tensors = _ia3(modules)
         case _:
@@ -157,7 +160,7 @@ def write_peft(
         "task_type": target.task_type,
     }
     is_prompt = kind is PeftKind.PROMPT
-    layout: Config = {} if is_prompt else {"fan_in_fan_out": family.name in _TRANSPOSED}
+    layout: Config = {} if is_prompt else {"fan_in_fan_out": family.ports(shape).is_transposed}
     if trained.head is not None and target is HEAD_ON_TOKENS:
         name = next(name for name, _ in model.named_children() if name in _HEADS)
         prefix = f"{_PROMPT_PREFIX if is_prompt else _PREFIX}{name}."
@@ -281,7 +284,8 @@ def _scale(places: list[_Place]) -> float:
 
 def _low_rank(place: _Place) -> tuple[Tensor, Tensor]:
     """Down ``(D_in, R)`` and up ``(R, D_out)``."""
-    affine = place.delta.affine()
+    delta, form = place.delta, place.delta.form
+    affine = form.direction(delta.gate.factor(delta)) if isinstance(form, DoraDelta) else delta.affine()
     if affine.down is None or affine.up is None:
         raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
     return affine.down, affine.up
@@ -295,6 +299,19 @@ def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
     wide = torch.zeros(whole, up.shape[0], dtype=torch.float64)
     wide[place.location.columns(whole)] = (up / scale).T.cpu()
     return down.T.to("cpu", dtype), wide.to(dtype)
+
+
+def _magnitudes(places: list[_Place]) -> dict[str, Tensor]:
+    """Of all columns of each layer; those that no edit writes have their own norm, which is what peft divides by."""
+    tensors: dict[str, Tensor] = {}
+    for path, some in _by_path(places).items():
+        for form in (place.delta.form for place in some):
+            if not isinstance(form, DoraDelta):
+                raise ExportError(f"a magnitude needs DoRA; got {type(form).__name__}. This is a bug.")
+            name = f"{_PREFIX}{path}.lora_magnitude_vector"
+            tensors.setdefault(name, form.frozen.norms.to(form.magnitude.dtype))
+            tensors[name][form.frozen.columns] = form.magnitude.detach().cpu()
+    return tensors
 
 
 def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:

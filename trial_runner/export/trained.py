@@ -80,7 +80,7 @@ def trained_delta(
     Args:
         snapshot: Of the trial's last step.
         shape: The backbone it was trained on.
-        frozen: Parameters of the base model by name; needed by forms of the whole model only.
+        frozen: Parameters of the base model by name; needed by forms that are computed of them.
 
     Raises:
         SnapshotError: If the snapshot lacks something.

@@ -9,7 +9,7 @@ import pytest
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
-from search_space.forms import Init, OwnNorm
+from search_space.forms import FORMS, Init, OwnNorm
 from search_space.space.asking import Choice
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
@@ -61,3 +61,15 @@ def test_parameters_and_draws_are_what_they_were(
 ) -> None:
     shape = shape_named(backbone)
     assert digest(SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name])) == expected
+
+
+@pytest.mark.parametrize("option", [{"ffn_forms": ("dora",)}, {"published": ["dora"]}])
+def test_a_form_that_came_later_is_asked_for_where_it_is_named(
+    option: dict[str, Any], shape_named: Callable[[str], BackboneShape]
+) -> None:
+    shape = shape_named("roberta_base")
+    later = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later}
+    usual = SearchSpace(shape=shape, budget=shape.parameters // 200).parameters()
+    naming = SearchSpace(shape=shape, budget=shape.parameters // 200, options=SpaceOptions(**option)).parameters()
+    assert later & set(usual) == set()
+    assert later & set(naming) == {"learning_rate.dora"}

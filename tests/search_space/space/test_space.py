@@ -289,7 +289,9 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
     for _ in range(1500):
         candidate = space.suggest(Watching())
         assert set(candidate.parameters) <= used
-    rates = {f"learning_rate.{form}" for form in FORMS}  # published methods may need those that are not searched
+    named = {*space.options.attention_forms, *space.options.ffn_forms}
+    # published methods may need those that are not searched
+    rates = {f"learning_rate.{name}" for name, form in FORMS.items() if name in named or not form.is_later}
     assert used | rates == set(parameters)
     for values in parameters.values():
         if isinstance(values, Choice):
@@ -303,7 +305,9 @@ def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_thei
     found = {name: values for name, values in parameters.items() if name.startswith("learning_rate.")}
     expected = {**LEARNING_RATES, "lowrank": (1e-5, 1e-4)}
     assert found == {
-        f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in expected.items()
+        f"learning_rate.{form}": FloatRange(low=low, high=high, log=True)
+        for form, (low, high) in expected.items()
+        if not FORMS[form].is_later
     }
 
 
@@ -452,7 +456,7 @@ def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd: BackboneSh
 def test_published_points_alone_are_a_space_without_a_search(roberta: BackboneShape) -> None:
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("full_finetuning", "intrinsic_did:dint=50"))
     space = SearchSpace(shape=roberta, budget=roberta.parameters, options=options)
-    assert set(space.parameters()) == {f"learning_rate.{form}" for form in FORMS}
+    assert set(space.parameters()) == {f"learning_rate.{name}" for name, form in FORMS.items() if not form.is_later}
     assert space.published_that_fit() == options.published
     with pytest.raises(SearchSpaceError, match="published methods only"):
         space.suggest(FirstTrial())

@@ -7,6 +7,7 @@ a test holds each of these reasons. Prompts and prefixes have a file of their ow
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.ends import sublayers_of
 from search_space.errors import InvalidEditError
-from search_space.forms import Constant, Diagonal, LowRank
+from search_space.forms import Constant, Diagonal, Dora, LowRank
 from search_space.gates import Add, FixedScale, Multiply
 from search_space.published import published_method
 from trial_runner.attachment.attach import Attachment
@@ -31,6 +32,7 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.errors import AttachError
 
 # This release of peft asks transformers for a property by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
@@ -92,7 +94,8 @@ class Pair:
 
     def deltas(self, *edits: Edit) -> DeltaSet:
         """Our deltas, every parameter moved from its start."""
-        deltas = DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64)
+        frozen = dict(self.ours.model.named_parameters())
+        deltas = DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64, frozen=frozen)
         generator = torch.Generator().manual_seed(1)
         with torch.no_grad():
             for parameter in deltas.parameters():
@@ -201,7 +204,7 @@ def test_lora_is_that_of_peft(pair: Callable[[str], Pair], family: str, name: st
 def copy_transposed(matched: Sequence[tuple[Tensor, Tensor]]) -> None:
     with torch.no_grad():
         for ours, theirs in matched:
-            theirs.copy_(ours.T)  # peft's are linear layers, which store (out, in)
+            theirs.copy_(ours.T if ours.dim() > 1 else ours)  # peft's are linear layers, which store (out, in)
 
 
 def assert_same_gradients(
@@ -212,7 +215,8 @@ def assert_same_gradients(
     (outputs(theirs, both.shape.kind) * direction).sum().backward()
     for ours, other in matched:
         largest = other.grad.abs().max().item()
-        torch.testing.assert_close(ours.grad, other.grad.T, rtol=0, atol=SLOPE_TOLERANCE * largest)
+        slope = other.grad.T if ours.dim() > 1 else other.grad
+        torch.testing.assert_close(ours.grad, slope, rtol=0, atol=SLOPE_TOLERANCE * largest)
 
 
 @pytest.mark.parametrize("name", [name for family, name in LORA_CASES if family == "gpt2"])
@@ -259,6 +263,46 @@ def test_lora_on_fused_projections_as_peft_trains_it_is_three_edits_of_equal_a(p
     assert deltas.counts.trained - trained == 2 * both.shape.decoder_layers * RANK * both.shape.width, NOT_ALIKE[
         "lora", "gpt2"
     ]
+
+
+# --- DoRA -------------------------------------------------------------------------------------------------------------
+
+DORA_PORTS = {
+    "roberta": (Port.Q, Port.V),
+    "t5": (Port.K, Port.O),
+    "gpt2": (Port.O, Port.U, Port.F),
+    "llama": (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F),
+}
+
+
+@pytest.mark.parametrize("family", DORA_PORTS)
+def test_dora_is_that_of_peft(pair: Callable[[str], Pair], family: str) -> None:
+    """Outputs, the magnitudes that it starts from, and the gradients of A, B and m: none goes through the norm."""
+    both = pair(family)
+    edits = [replace(low_rank(port), form=Dora(width=RANK)) for port in DORA_PORTS[family]]
+    deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits, use_dora=True))
+    matched: list[tuple[Tensor, Tensor]] = []
+    for of in edits:
+        for sublayer, form in both.places(deltas, of):
+            layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
+            magnitude = layer.lora_magnitude_vector["default"].weight
+            torch.testing.assert_close(form.norms, magnitude.detach(), rtol=1e-12, atol=0)
+            matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
+            matched.append((form.magnitude, magnitude))
+    copy_transposed(matched)
+    both.assert_same(deltas, theirs)
+    assert deltas.counts.trained == sum(one.numel() for one in theirs.parameters() if one.requires_grad)
+    assert_same_gradients(both, deltas, theirs, matched)
+
+
+def test_dora_needs_the_weights_as_numbers(pair: Callable[[str], Pair]) -> None:
+    both = pair("roberta")
+    configuration = Configuration(edits=(replace(low_rank(Port.Q), form=Dora(width=RANK)),))
+    weights = dict(both.ours.model.named_parameters())
+    packed = {name: (one.to(torch.uint8) if "query" in name else one) for name, one in weights.items()}
+    for frozen, got in ((None, "no weights"), ({}, "no encoder.layer.0"), (packed, "torch.uint8")):
+        with pytest.raises(AttachError, match=rf"dora needs the frozen matrix that writes q of roberta; got .*{got}"):
+            DeltaSet(configuration, both.shape, seed=0, frozen=frozen)
 
 
 # --- (IA)^3 -----------------------------------------------------------------------------------------------------------

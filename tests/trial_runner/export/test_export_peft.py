@@ -26,7 +26,7 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Constant, Diagonal, EncodedPrompt, Form, LowRank, Prompt
+from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
@@ -56,6 +56,13 @@ V = edit(Port.V, Port.CTX, LowRank(width=1), LearnedScale(per=ScalePer.CHANNEL))
 OUT = edit(Port.O, Port.CONCAT, RANK, LearnedScale())
 UP = edit(Port.U, Port.X_FFN, RANK, FixedScale(value=0.5))
 DOWN = edit(Port.F, Port.M, RANK)
+DORA_Q = edit(Port.Q, Port.X_ATTN, Dora(width=2, widened=1), FixedScale(value=3))
+DORA_V = edit(Port.V, Port.CTX, Dora(width=1), LearnedScale(per=ScalePer.CHANNEL))
+DORA_ELSEWHERE = (
+    edit(Port.O, Port.CONCAT, Dora(width=2), FixedScale(value=0.5)),
+    edit(Port.U, Port.X_FFN, Dora(width=2)),
+    edit(Port.F, Port.M, Dora(width=1)),
+)
 TIMES = {port: edit(port, port, Diagonal(), Multiply()) for port in (Port.K, Port.V, Port.CONCAT, Port.M, Port.U)}
 LAST = LayerRange(first=1, last=1)
 
@@ -64,6 +71,8 @@ ADAPTERS: dict[str, tuple[Edit, ...]] = {
     "lora everywhere": (Q, K, V, OUT, UP, DOWN),
     "lora of one layer": (edit(Port.Q, Port.X_ATTN, LowRank(width=2), layers=LAST), DOWN),
     "lora of the gate": (edit(Port.G, Port.X_FFN, LowRank(width=2)),),
+    "dora of q and v": (DORA_Q, DORA_V),
+    "dora everywhere": (DORA_Q, DORA_V, *DORA_ELSEWHERE),
     "lora of cross-attention": (edit(Port.K, Port.CTX, LowRank(width=2), site=Site.CROSS),),
     "ia3": (TIMES[Port.K], TIMES[Port.V], TIMES[Port.M]),
     "ia3 of other ports": (TIMES[Port.CONCAT], TIMES[Port.U]),

@@ -1,0 +1,80 @@
+"""DoRA: a frozen matrix with a low-rank change, decomposed into the magnitude and the direction of each column."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port
+from search_space.ends import Ends, Place, block_widths
+from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.rules import PROJECTION_INPUTS, refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dora(SizedForm):
+    """``z (m ⊙ (W + s A B) / |W + s A B|)`` in the place of ``z W`` (Liu et al. 2024).
+
+    W (D_in, D_out) is the frozen projection, A (D_in, R), B (R, D_out), norms are of columns and m (D_out) starts as
+    that of W. B starts at zero; the scale s is that of the gate. No gradient goes through the norm (section 4.3).
+
+    Attributes:
+        width: Rank R. At least 1.
+        widened: How many sublayers, counted from the output, have one rank more.
+
+    Raises:
+        InvalidEditError: If a size is out of range.
+    """
+
+    name: ClassVar[str] = "dora"
+    is_later: ClassVar[bool] = True
+    learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
+    unmergeable: ClassVar[str | None] = None
+    needs_weights: ClassVar[bool] = True
+    together_at_attention: ClassVar[tuple[Place, ...]] = (
+        ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+    )
+    together_at_ffn: ClassVar[tuple[Place, ...]] = (
+        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
+        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
+    )
+
+    width: int
+    widened: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        check_size(self)
+
+    def check(self, edit: FormedEdit) -> None:
+        """It is a projection's own, whose norm holds the scale."""
+        if PROJECTION_INPUTS.get(edit.write) is not edit.read:
+            raise refusal("decomposed", f"{self.name} from {edit.read} to {edit.write}", "Use lowrank there.")
+        if not edit.gate.is_plain:
+            raise refusal("decomposed", f"{self.name} with gate {edit.gate.name}", "Use add, scale or scale_learned.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Two matrices, and a magnitude for each channel that is written."""
+        in_width, out_width = block_widths(edit, shape)
+        return AffineCount(weights_per_width=in_width + out_width, weights=out_width)
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """The smaller of the widths: more ranks say nothing more."""
+        return min(block_widths(edit, shape))
+
+    def stacked(self) -> "Dora":
+        """Matrices of all ranks are padded to one."""
+        return replace(self, width=1, widened=0)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """Its name."""
+        return "DoRA"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """What takes the place of the projection."""
+        in_width, out_width = block_widths(edit, shape)
+        changed = f"(W + {edit.gate.scaled('A B')})"
+        matrices = f"A: {in_width} × {self.size}, B: {self.size} × {out_width}, m: {out_width}"
+        return f"{edit.write} <- {edit.read} (m ⊙ {changed} / |{changed}|) + b of the frozen layer; {matrices}"

@@ -1,0 +1,85 @@
+"""DoRA: the frozen matrix and a low-rank change of it, decomposed into magnitude and direction."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from search_space.edit import Edit
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.blocks import product, uniform
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place
+from trial_runner.deltas.frozen_matrix import FrozenMatrix
+from trial_runner.errors import AttachError
+
+
+class DoraDelta(FormDelta):
+    """``z (W + s A B) ⊙ c - z W`` with ``c = m / |W + s A B|`` of each column; it is nothing when training begins.
+
+    A is uniform in +-1/sqrt(D_in), B starts at zero and m at the norms of W. The norm is a constant to the gradient
+    (Liu et al. 2024, section 4.3). It needs no matrix as large as W: with a = A's column sums of squares and so on,
+    ``|W + s A B|^2 = |W|^2 + 2 s sum(W^T A ⊙ B^T) + s^2 sum(A^T A B ⊙ B)``, sums over the rank.
+
+    Args:
+        frozen: W, ``(D_in, D_out)``, which is no part of the module.
+        width: Rank R.
+    """
+
+    paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
+    peft = PeftKind.DORA
+    is_dropped = True
+    holds_scale = True
+
+    def __init__(self, frozen: FrozenMatrix, width: int, generator: torch.Generator) -> None:
+        """Draw A."""
+        super().__init__()
+        self.frozen, self._matrix = frozen, frozen.matrix
+        rows, columns = self._matrix.shape
+        norms = frozen.norms[frozen.columns]
+        self.a = nn.Parameter(uniform((rows, width), rows**-0.5, generator))
+        self.b = nn.Parameter(torch.zeros((width, columns), dtype=torch.float64))
+        self.magnitude = nn.Parameter(norms.clone())
+        self.register_buffer("norms", norms, persistent=False)
+        self.norms: Tensor
+
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "DoraDelta":
+        """See `FormDelta`."""
+        if place.weight is None:
+            raise AttachError(f"{edit.form.name} needs the frozen matrix that writes {edit.write}; got none.")
+        return cls(place.weight, place.width, generator)
+
+    def _share(self, scale: Tensor | None) -> Tensor:
+        """What each column is multiplied with, ``(D_out,)``."""
+        with torch.no_grad(), torch.autocast(self.a.device.type, enabled=False):
+            frozen = self._matrix.to(self.a.dtype)
+            b = self.b if scale is None else self.b * scale.to(self.b.dtype)
+            crossed = ((frozen.T @ self.a) * b.T).sum(dim=-1)
+            squared = ((self.a.T @ self.a) @ b * b).sum(dim=0)
+            grown = 1 + (2 * crossed + squared) / self.norms.square()
+            norm = self.norms * grown.clamp_min(torch.finfo(grown.dtype).eps).sqrt()
+        return self.magnitude / norm
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
+        """``(B, T, D_in)`` to ``(B, T, D_out)``.
+
+        Args:
+            z: What is read.
+            weight: The scale s, ``()`` or ``(D_out,)``; None is 1.
+            scaling: Of no map without a nonlinearity.
+        """
+        share = self._share(weight)
+        change = product(product(z, self.a), self.b)
+        change = change if weight is None else change * weight.to(change.dtype)
+        return product(z, self._matrix) * (share - 1).to(change.dtype) + change * share.to(change.dtype)
+
+    def direction(self, factor: Tensor) -> Affine:
+        """``s A B``."""
+        return Affine(down=self.a.detach().double(), up=self.b.detach().double() * factor)
+
+    def affine_under(self, factor: Tensor) -> Affine:
+        """See `FormDelta`; the factor is the scale s."""
+        frozen = self._matrix.double()
+        changed = frozen + factor.to(frozen.device) * (self.a.detach().double() @ self.b.detach().double())
+        share = self.magnitude.detach().double() / torch.linalg.vector_norm(changed, dim=0)
+        return Affine(whole=changed * share - frozen)

@@ -1,0 +1,62 @@
+"""The frozen matrix that writes a port: what a form is computed of that changes it and not only what it gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from search_space.backbones import FAMILIES
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.edit import Edit
+from trial_runner.errors import AttachError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrozenMatrix:
+    """The weight of a frozen linear layer, and which of its columns write a port.
+
+    Attributes:
+        layer: ``(D_in, all columns)``; a view of the backbone's weight.
+        columns: Those of the port.
+    """
+
+    layer: Tensor
+    columns: slice
+
+    @property
+    def matrix(self) -> Tensor:
+        """``(D_in, D_out)``, as a view."""
+        return self.layer[:, self.columns]
+
+    @property
+    def norms(self) -> Tensor:
+        """Of all columns of the layer, in float64 on the CPU."""
+        norms: Tensor = torch.linalg.vector_norm(self.layer, dim=0, dtype=torch.float64)
+        return norms.cpu()
+
+
+def frozen_matrix(
+    frozen: Mapping[str, Tensor] | None, shape: BackboneShape, sublayer: Sublayer, edit: Edit
+) -> FrozenMatrix:
+    """The matrix of the linear layer that writes the port of an edit.
+
+    Args:
+        frozen: Parameters of the base model by name.
+        shape: Of the backbone.
+
+    Raises:
+        AttachError: If it is not there, or is no matrix of numbers.
+    """
+    what = f"{edit.form.name} needs the frozen matrix that writes {edit.write} of {shape.family}"
+    if frozen is None:
+        raise AttachError(f"{what}; got no weights. Use lowrank.")
+    table = FAMILIES[shape.family].ports(shape)
+    location = table.ports[sublayer.stack, sublayer.site, edit.write]
+    name = f"{table.layers[sublayer.stack].format(layer=sublayer.layer)}.{location.module}.weight"
+    weight = frozen.get(name)
+    if weight is None or weight.dim() != 2 or not weight.is_floating_point():
+        got = f"no {name}" if weight is None else f"{name} of {weight.dtype}, {tuple(weight.shape)}"
+        raise AttachError(f"{what}; got {got}. Use lowrank.")
+    layer = weight.detach() if table.is_transposed else weight.detach().T
+    return FrozenMatrix(layer=layer, columns=location.columns(layer.shape[1]))
