@@ -12,10 +12,13 @@ The search is the real one on made-up tasks (`search_arms`). Of every matched co
 the mean true difference of the same pairs, at the same rates; what collapses counts as the model takes it. On every
 other task nothing but form and the written tensor has any effect, so that what is resolved of the rest is false.
 
-Columns: the share of contrasts *with an effect* whose interval holds it; signs that are wrong among those that are
-resolved (type S: what is said is wrong), and of the expected value where the truth is above two half-widths;
-how much is resolved; how much of what has no effect is resolved, which is 1 - the coverage there. Below stands by
-how much the Shapley values of what the winner has changed of MAM miss its difference at most.
+Columns: the share of contrasts *with an effect* whose interval holds it; how much is resolved; how much of what has no
+effect is resolved, which is 1 - the coverage there. The second table has the signs that are wrong: where something is
+said (resolved; type S), where the *estimate* is above two half-widths of its interval, and where the *truth* is above
+two. The last is no error of what is said: such truths are picked by lying far outside of most intervals, and where
+trials tell nothing the sign of an estimate is a coin's. So beside it stands what it would be if the posterior were
+exactly right: of truths drawn from it, by its own means and intervals. Below stands by how much the Shapley values of
+what the winner has changed of MAM miss its difference at most.
 """
 
 import argparse
@@ -26,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import numpy as np
 from search import whole_space
@@ -40,6 +43,7 @@ from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
 from studies.queries.baselines import resized
 from studies.queries.discover import Knowledge, discovered
+from studies.queries.discover.answer import REACH
 from studies.queries.discover.between import Between
 from studies.queries.discover.contrasts import LEAST, Contrast, Pairs, contrasts, pairs
 from studies.queries.discover.importance import Importance
@@ -53,8 +57,13 @@ POINTS = 100.0
 WITHOUT_EFFECT = ("read", "insertion", "gate", "heads", "activation", "scale")
 """Dimensions that do nothing on every other task."""
 
+CLEAR = 2.0
+"""Half-widths of its interval that an effect must have to be clear."""
+
+_NORMAL = NormalDist()
 _ARMS = ("random + repairs", "factored")
-_WIDTHS = (10, 22, 14, 14, 10, 13, 12, 8)
+_WIDTHS = (10, 22, 10, 13, 12, 8)
+_SIGN_WIDTHS = (30, 29, 32, 20)
 
 
 class WithoutEffects(PlantedTruth):
@@ -100,6 +109,11 @@ class Checked:
     def has_sign(self) -> bool:
         """Whether the sign is right."""
         return (self.value > 0) == (self.truth > 0)
+
+    def chance(self, has_sign: bool) -> float:
+        """The posterior probability of a clear true effect of the sign that is expected, or of the other."""
+        mean = abs(self.value) if has_sign else -abs(self.value)
+        return _NORMAL.cdf(REACH * (mean / self.reach - CLEAR))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,25 +231,57 @@ def ranked(knowledge: Knowledge, truth: PlantedTruth, asked: Asked) -> float:
 
 
 def table(found: Sequence[Checked]) -> Iterator[str]:
-    """What is counted, arm by arm; shares with their 95% interval by tasks."""
-    names = ("contrasts", "covered", "wrong, said", "wrong, clear", "resolved", "false rules", "half width", "error")
-    yield f"{'':<18}" + "".join(f"{name:>{width}}" for name, width in zip(names, _WIDTHS, strict=True))
-    for arm in dict.fromkeys(one.arm for one in found):
-        some = [one for one in found if one.arm == arm]
-        clear = [one for one in some if abs(one.truth) > 2 * one.reach]
+    """What is counted, arm by arm; coverage with its 95% interval by tasks."""
+    yield _row("", ("contrasts", "covered", "resolved", "false rules", "half width", "error"), _WIDTHS)
+    for arm, some in _by_arm(found):
         null = [one for one in some if one.is_null]
         real = [one for one in some if not one.is_null]
-        said = [one for one in real if one.is_resolved]
         low, high = _by_tasks(real)
-        cells = f"{fmean(one.is_covered for one in real):.3f} [{low:.3f}, {high:.3f}]"
-        wrongly = f"{sum(not one.has_sign for one in said)} of {len(said)}"
-        wrong = f"{sum(not one.has_sign for one in clear)} of {len(clear)}"
-        false = f"{fmean(one.is_resolved for one in null):.1%}" if null else "-"
-        resolved = f"{fmean(one.is_resolved for one in some):.1%}"
-        reach = f"{fmean(one.reach for one in some):.2f}"
-        error = f"{math.sqrt(fmean((one.value - one.truth) ** 2 for one in some)):.2f}"
-        values = (f"{len(some):,}", cells, wrongly, wrong, resolved, false, reach, error)
-        yield f"{arm:<18}" + "".join(f"{value:>{width}}" for value, width in zip(values, _WIDTHS, strict=True))
+        values = (
+            f"{len(some):,}",
+            f"{fmean(one.is_covered for one in real):.3f} [{low:.3f}, {high:.3f}]",
+            f"{fmean(one.is_resolved for one in some):.1%}",
+            f"{fmean(one.is_resolved for one in null):.1%}" if null else "-",
+            f"{fmean(one.reach for one in some):.2f}",
+            f"{math.sqrt(fmean((one.value - one.truth) ** 2 for one in some)):.2f}",
+        )
+        yield _row(arm, values, _WIDTHS)
+
+
+def signs(found: Sequence[Checked]) -> Iterator[str]:
+    """How often the sign is wrong, by what the effects are picked by, with Wilson's 95% intervals."""
+    yield _row("wrong signs", ("resolved", "estimate clear", "truth clear", "if it were exact"), _SIGN_WIDTHS)
+    for arm, some in _by_arm(found):
+        told = [one for one in some if one.is_resolved and not one.is_null]
+        groups = (
+            told,
+            [one for one in told if abs(one.value) > CLEAR * one.reach],
+            [one for one in some if abs(one.truth) > CLEAR * one.reach],
+        )
+        yield _row(arm, (*map(_wrong, groups), _if_exact(some)), _SIGN_WIDTHS)
+
+
+def _wrong(some: Sequence[Checked]) -> str:
+    if not some:
+        return "0 of 0"
+    wrong = [not one.has_sign for one in some]
+    interval = share(wrong)
+    return f"{sum(wrong)} of {len(some)}, {interval.value:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _if_exact(some: Sequence[Checked]) -> str:
+    """How many truths would be clear, and of those have the other sign, if they were drawn from the posterior."""
+    wrong, right = (sum(one.chance(of_sign) for one in some) for of_sign in (False, True))
+    return f"{wrong:.1f} of {wrong + right:.0f}, {wrong / (wrong + right):.1%}"
+
+
+def _by_arm(found: Sequence[Checked]) -> Iterator[tuple[str, list[Checked]]]:
+    for arm in dict.fromkeys(one.arm for one in found):
+        yield arm, [one for one in found if one.arm == arm]
+
+
+def _row(name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
+    return f"{name:<18}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _by_tasks(some: Sequence[Checked]) -> tuple[float, float]:
@@ -301,7 +347,8 @@ def told(found: Sequence[Seen], trials: int) -> Iterator[str]:
         yield f"{arm:<18}Spearman's correlation of total shares after {trials} trials: {said}"
     compared = [one for one in found if one.contrasts]
     if compared:
-        yield from table([contrast for one in compared for contrast in one.contrasts])
+        contrasts = [contrast for one in compared for contrast in one.contrasts]
+        yield from (*table(contrasts), "", *signs(contrasts))
         yield f"Shapley values miss the difference by at most {max(one.gap for one in compared):.1e} points."
 
 
