@@ -13,8 +13,8 @@ RULES: dict[str, str] = {
     "V10": "several heads exist only at write head, or from q or head to o; write head needs them",
     "V11": "a per-head linear map has at most rank d_h",
     "V14": "a constant needs a module that has a bias",
-    "V15": "a rank is at most the smaller of the widths that are read and written; phm's n divides them and the "
-    "bottleneck; a diagonal reads and writes one width",
+    "V15": "a rank is at most the smaller of the widths that are read and written, of vera their sum; phm's n "
+    "divides them and the bottleneck; a diagonal reads and writes one width",
     "V17": "a reparameterized table belongs to the heads, reads q, and has one length and no bias or norm",
     "V18": "two gates of log-sum-exps on one attention must share one normaliser",
     "V19": "prompts belong to the embedded input and forms of the whole model to its weights, at most one each",

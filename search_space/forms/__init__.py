@@ -15,6 +15,7 @@ from search_space.forms.phm import Phm
 from search_space.forms.prompt import Prompt
 from search_space.forms.softmax_memory import SoftmaxMemory
 from search_space.forms.sparse import Sparse
+from search_space.forms.vera import Vera
 
 __all__ = [
     "FORMS",
@@ -36,6 +37,7 @@ __all__ = [
     "SizedForm",
     "SoftmaxMemory",
     "Sparse",
+    "Vera",
 ]
 
 GlobalForm = Full | Sparse | Intrinsic
@@ -53,6 +55,7 @@ _KINDS: tuple[type[Form], ...] = (
     Sparse,
     Intrinsic,
     Dora,
+    Vera,
 )
 
 FORMS: Mapping[str, type[Form]] = {form.name: form for form in _KINDS}

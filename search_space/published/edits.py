@@ -3,7 +3,7 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Dora, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.forms import Bottleneck, Dora, Form, Init, LowRank, OwnNorm, SoftmaxMemory, Vera
 from search_space.gates import Add, ConvexGate, FixedScale, Gate
 from search_space.published.method import Values
 
@@ -86,6 +86,11 @@ def lora(write: Port, read: Port, values: Values) -> Edit:
 def dora(write: Port, read: Port, values: Values) -> Edit:
     """DoRA of one projection of attention."""
     return at_attention(write, read, Dora(width=int(values["rank"])), scaled(values))
+
+
+def vera(write: Port, read: Port, values: Values) -> Edit:
+    """VeRA of one projection of attention."""
+    return at_attention(write, read, Vera(width=int(values["rank"])))
 
 
 def lora_on_ffn(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:

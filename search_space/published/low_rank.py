@@ -1,9 +1,9 @@
 """LoRA and its kin: linear maps of low rank beside frozen projections."""
 
 from search_space.dimensions import Port
-from search_space.published.edits import dora, lora, lora_on_ffn
+from search_space.published.edits import dora, lora, lora_on_ffn, vera
 from search_space.published.method import PublishedMethod
-from search_space.published.settings import ALPHA, BIAS, HE, HU, LIU_DORA, rank
+from search_space.published.settings import ALPHA, BIAS, HE, HU, KOPICZKO, LIU_DORA, rank
 
 LORAS: tuple[PublishedMethod, ...] = (
     PublishedMethod(
@@ -37,5 +37,13 @@ LORAS: tuple[PublishedMethod, ...] = (
         hyperparameters=(rank(8), ALPHA),
         attention_share=1.0,
         build=lambda shape, values: (dora(Port.Q, Port.X_ATTN, values), dora(Port.V, Port.CTX, values)),
+    ),
+    PublishedMethod(
+        name="vera",
+        title="VeRA on query and value",
+        citation=KOPICZKO,
+        hyperparameters=(rank(256),),
+        attention_share=1.0,
+        build=lambda shape, values: (vera(Port.Q, Port.X_ATTN, values), vera(Port.V, Port.CTX, values)),
     ),
 )

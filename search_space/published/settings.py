@@ -9,6 +9,7 @@ CHEN = "Chen et al. 2022, Inducer-tuning: Connecting Prefix-tuning and Adapter-t
 HOULSBY = "Houlsby et al. 2019, Parameter-Efficient Transfer Learning for NLP, ICML"
 HU = "Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models, ICLR"
 LI = "Li & Liang 2021, Prefix-Tuning: Optimizing Continuous Prompts for Generation, ACL"
+KOPICZKO = "Kopiczko et al. 2024, VeRA: Vector-based Random Matrix Adaptation, ICLR"
 LIU_DORA = "Liu et al. 2024, DoRA: Weight-Decomposed Low-Rank Adaptation, ICML"
 
 PREFIX = HyperParameter(name="prefix_length", alias="l", default=30, meaning="rows of the prefix", is_size=True)

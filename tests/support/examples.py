@@ -23,6 +23,7 @@ from search_space.forms import (
     PromptEncoder,
     SoftmaxMemory,
     Sparse,
+    Vera,
 )
 from search_space.gates import (
     Add,
@@ -107,6 +108,11 @@ FORM_EXAMPLES: Mapping[str, Examples] = {
         ((port, None), Constant(), Add())
         for port in (Port.Q, Port.K, Port.V, Port.O, Port.U, Port.F, Port.NORM)
         if shape.biased_ports
+    ),
+    Vera.name: lambda _: (
+        *_added(Vera(width=3, widened=1), (Port.Q, Port.X_ATTN), (Port.V, Port.CTX), (Port.U, Port.X_FFN)),
+        *_added(Vera(width=3, seed=7), (Port.F, Port.M), (Port.SUM, Port.SUM)),
+        ((Port.K, Port.CTX), Vera(width=3), FixedScale(value=4)),
     ),
     Prompt.name: lambda _: (((Port.EMBEDDING, None), Prompt(width=3), Prepend()),),
     EncodedPrompt.name: lambda _: tuple(

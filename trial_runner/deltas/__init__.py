@@ -21,6 +21,7 @@ from search_space.forms import (
     Prompt,
     SoftmaxMemory,
     Sparse,
+    Vera,
 )
 from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.bottleneck import BottleneckDelta
@@ -33,6 +34,7 @@ from trial_runner.deltas.lowrank import LowRankDelta
 from trial_runner.deltas.phm import PhmDelta
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta
+from trial_runner.deltas.vera import VeraDelta
 from trial_runner.deltas.whole_model import FrozenWeights, FullDelta, IntrinsicDelta, SparseDelta, WholeModelDelta
 from trial_runner.errors import AttachError
 
@@ -51,6 +53,7 @@ DELTAS: Mapping[str, type[DeltaModule]] = {
     Full.name: FullDelta,
     Sparse.name: SparseDelta,
     Intrinsic.name: IntrinsicDelta,
+    Vera.name: VeraDelta,
 }
 """The module of every form by the form's name: what is built of it, and what it answers."""
 

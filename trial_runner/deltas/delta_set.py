@@ -140,7 +140,7 @@ class DeltaSet(nn.Module):
             alike = [other.layer for other in sublayers if other.site is sublayer.site]
             shared: SharedDelta | None = None
             if kind is not None:
-                key = (kind, index, sublayer.site) if kind.is_of_one_site else (kind, kind.key(edit))
+                key = (kind, index, sublayer.site) if kind.is_of_one_site else (kind, kind.key(edit, shape))
                 if key not in self._shared:
                     self._shared[key] = build_shared(edit, len(alike), shape, generator)
                     yield f"{index}_{kind.label(sublayer.site)}", self._shared[key]

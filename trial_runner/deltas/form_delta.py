@@ -47,6 +47,7 @@ class PeftKind(StrEnum):
 
     LORA = "LORA"
     DORA = "DORA"
+    VERA = "VERA"
     IA3 = "IA3"
     PROMPT = "PROMPT_TUNING"
 
@@ -88,7 +89,7 @@ class SharedDelta(nn.Module):
         raise NotImplementedError
 
     @classmethod
-    def key(cls, edit: Edit) -> Hashable:
+    def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
         """What edits of one configuration that share it have in common."""
         return None
 

@@ -33,7 +33,7 @@ class PhmShared(SharedDelta):
         return cls(_phm(edit).n, generator)
 
     @classmethod
-    def key(cls, edit: Edit) -> Hashable:
+    def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
         """See `SharedDelta`."""
         return _phm(edit).n
 

@@ -27,6 +27,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.dora import DoraDelta
 from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.vera import VeraDelta, VeraMatrices
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
@@ -77,6 +78,8 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             return "peft's low-rank maps have no bias"
         case PeftKind.DORA:
             return PeftKind.DORA  # wherever it can be, it is beside a layer and reads what the layer reads
+        case PeftKind.VERA if is_linear(edit) and edit.write in WRITTEN and reads_input(edit, shape):
+            return PeftKind.VERA
         case PeftKind.LORA if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
             return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
         case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
@@ -150,6 +153,8 @@ def write_peft(
             config, tensors = _lora(modules, is_of_one_rank=target is _WRITES[StackKind.DECODER])
             if kind is PeftKind.DORA:
                 config, tensors = {**config, "use_dora": True}, tensors | _magnitudes(modules)
+        case PeftKind.VERA:
+            config, tensors = _vera(modules)
         case PeftKind.IA3:
             config, tensors = _ia3(modules)
         case _:
@@ -312,6 +317,52 @@ def _magnitudes(places: list[_Place]) -> dict[str, Tensor]:
             tensors.setdefault(name, form.frozen.norms.to(form.magnitude.dtype))
             tensors[name][form.frozen.columns] = form.magnitude.detach().cpu()
     return tensors
+
+
+def _vera(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
+    """Edits of other matrices, or of other columns of a layer, are ranks of their own: peft's A and B are one pair."""
+    layers = _by_path(places)
+    known: dict[tuple[VeraMatrices, int], int] = {}
+    ranks, in_width, out_width = 0, 0, 0
+    for place, form in ((place, _vera_form(place)) for place in places):
+        whole = place.location.whole(form.shared.b.shape[1])
+        in_width, out_width = max(in_width, form.shared.a.shape[0]), max(out_width, whole)
+        block = form.shared, place.location.columns(whole).start
+        if block not in known:
+            known[block], ranks = ranks, ranks + form.shared.a.shape[1]
+    some = _vera_form(places[0])
+    a, b = torch.zeros(ranks, in_width, dtype=some.b.dtype), torch.zeros(out_width, ranks, dtype=some.b.dtype)
+    for (matrices, start), first in known.items():
+        own = slice(first, first + matrices.a.shape[1])
+        a[own, : matrices.a.shape[0]] = matrices.a.T.cpu()
+        b[start : start + matrices.b.shape[1], own] = matrices.b.T.cpu()
+    tensors = {"base_model.vera_A": a, "base_model.vera_B": b}
+    for path, those in layers.items():
+        whole = those[0].location.whole(_vera_form(those[0]).b.numel())
+        inner, outer = torch.zeros(ranks, dtype=a.dtype), torch.zeros(whole, dtype=a.dtype)
+        for place, form in ((place, _vera_form(place)) for place in those):
+            columns = place.location.columns(whole)
+            first = known[form.shared, columns.start]
+            inner[first : first + form.d.numel()] = form.d.detach().cpu()
+            outer[columns] = (form.b.detach().double() * place.delta.gate.factor(place.delta)).to("cpu", a.dtype)
+        tensors |= {f"{_PREFIX}{path}.vera_lambda_d": inner, f"{_PREFIX}{path}.vera_lambda_b": outer}
+    config: Config = {
+        "peft_type": PeftKind.VERA,
+        "r": ranks,
+        "target_modules": sorted(layers),
+        "projection_prng_key": 0,
+        "save_projection": True,
+        "vera_dropout": 0.0,
+        "bias": "none",
+    }
+    return config, tensors
+
+
+def _vera_form(place: _Place) -> VeraDelta:
+    form = place.delta.form
+    if not isinstance(form, VeraDelta):
+        raise ExportError(f"random matrices need VeRA; got {type(form).__name__}. This is a bug.")
+    return form
 
 
 def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:

@@ -339,7 +339,7 @@ class PackedDeltas:
         rows = [self._lent[id(one)][1] for one in shared]
         index = None
         if rows != list(range(len(stack.modules))):
-            device = next(iter(stack.parameters.values())).device
+            device = next(iter(stack.tensors.values())).device
             index = torch.tensor(rows, device=device)
         return Shared(stack=stack, rows=index, of=_shared_of)
 

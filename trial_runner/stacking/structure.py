@@ -1,8 +1,8 @@
 """What modules must have in common to be computed together, and which of their axes may differ."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
-from torch import nn
+from torch import Tensor, nn
 
 from search_space.structure import edit_structure
 from trial_runner.deltas import DeltaModule, SharedDelta
@@ -21,20 +21,20 @@ def structure(delta: PortDelta) -> Hashable:
     """Equal for edits of one sublayer that can be computed together; widths and fixed scales may differ."""
     shared = delta.form.shared
     of_shared = None if shared is None else shared_structure(shared)
-    return edit_structure(delta.edit), _shapes(delta), of_shared, delta.form.layer
+    return edit_structure(delta.edit), _shapes(delta, delta.named_parameters()), of_shared, delta.form.layer
 
 
 def shared_structure(shared: SharedDelta) -> Hashable:
     """Equal for modules that sublayers share and that can be computed together."""
-    return type(shared), _shapes(shared)
+    return type(shared), _shapes(shared, shared.named_parameters()), _shapes(shared, shared.named_buffers())
 
 
-def _shapes(module: nn.Module) -> Hashable:
-    """Shapes of a module's parameters without the axes that may be padded."""
+def _shapes(module: nn.Module, tensors: Iterable[tuple[str, Tensor]]) -> Hashable:
+    """Shapes of a module's tensors without the axes that may be padded."""
     widened = paddings(module)
     shapes: list[tuple[str, tuple[int, ...]]] = []
-    for name, parameter in module.named_parameters():
-        shape = list(parameter.shape)
+    for name, tensor in tensors:
+        shape = list(tensor.shape)
         if name in widened:
             del shape[widened[name].axis]
         shapes.append((name, tuple(shape)))

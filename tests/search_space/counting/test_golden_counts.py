@@ -242,6 +242,7 @@ def test_every_method_follows_its_closed_form_on_every_backbone(
         "lora_kv": 4 * (2 * d + 2 * d_kv) * n_attn,
         "lora_ffn": (up + 1) * 4 * (d + d_m) * n_ffn,
         "dora": (4 * (2 * d + d_q + d_kv) + d_q + d_kv) * n_attn,
+        "vera": (2 * 4 + d_q + d_kv) * n_attn,
         "mam_adapter": 2 * 4 * d_kv * n_attn + 2 * 4 * d * n_ffn,
         "pa_attn_plus_pa_ffn": 2 * 4 * d * (n_attn + n_ffn),
         "prefix_plus_lora_ffn": 2 * 4 * d_kv * n_attn + (up + 1) * 4 * (d + d_m) * n_ffn,

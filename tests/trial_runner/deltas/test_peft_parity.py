@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from peft import BeftConfig, IA3Config, LoraConfig, get_peft_model
+from peft import BeftConfig, IA3Config, LoraConfig, VeraConfig, get_peft_model
 from support.peft_modules import FUSED, MODULES, STACK_NORMS
 from torch import Tensor, nn
 
@@ -24,7 +24,7 @@ from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.ends import sublayers_of
 from search_space.errors import InvalidEditError
-from search_space.forms import Constant, Diagonal, Dora, LowRank
+from search_space.forms import Constant, Diagonal, Dora, LowRank, Vera
 from search_space.gates import Add, FixedScale, Multiply
 from search_space.published import published_method
 from trial_runner.attachment.attach import Attachment
@@ -289,6 +289,36 @@ def test_dora_is_that_of_peft(pair: Callable[[str], Pair], family: str) -> None:
             torch.testing.assert_close(form.norms, magnitude.detach(), rtol=1e-12, atol=0)
             matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
             matched.append((form.magnitude, magnitude))
+    copy_transposed(matched)
+    both.assert_same(deltas, theirs)
+    assert deltas.counts.trained == sum(one.numel() for one in theirs.parameters() if one.requires_grad)
+    assert_same_gradients(both, deltas, theirs, matched)
+
+
+VERA_PORTS = {"roberta": (Port.Q, Port.V), "gpt2": (Port.O,), "llama": (Port.G, Port.U)}
+
+
+@pytest.mark.parametrize("family", VERA_PORTS)
+def test_vera_is_that_of_peft_with_the_same_matrices(pair: Callable[[str], Pair], family: str) -> None:
+    """Outputs, how its matrices are distributed, what it starts from, and the gradients of d and b."""
+    both = pair(family)
+    edits = [replace(low_rank(port), form=Vera(width=RANK, seed=4), gate=Add()) for port in VERA_PORTS[family]]
+    start = DeltaSet(Configuration(edits=tuple(edits)), both.shape, seed=0, dtype=torch.float64)
+    config = VeraConfig(r=RANK, target_modules=both.targets(edits), fan_in_fan_out=family == "gpt2")
+    deltas, theirs = both.deltas(*edits), both.wrapped(config)
+    matched: list[tuple[Tensor, Tensor]] = []
+    for of in edits:
+        for (sublayer, form), (_, first) in zip(both.places(deltas, of), both.places(start, of), strict=True):
+            layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
+            for name, own in (("d", form.d), ("b", form.b)):
+                other = getattr(layer, f"vera_lambda_{name}")["default"]
+                torch.testing.assert_close(getattr(first, name), other.detach().double(), rtol=1e-6, atol=0)
+                matched.append((own, other))
+            for one, other in ((form.shared.a, layer.vera_A["default"]), (form.shared.b, layer.vera_B["default"])):
+                bound = (6 / one.shape[0]) ** 0.5
+                assert bound / 2 < one.abs().max() <= bound
+                assert bound / 2 < other.abs().max() <= bound
+                other.copy_(one.T)
     copy_transposed(matched)
     both.assert_same(deltas, theirs)
     assert deltas.counts.trained == sum(one.numel() for one in theirs.parameters() if one.requires_grad)

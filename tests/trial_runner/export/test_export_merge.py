@@ -151,7 +151,7 @@ def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
             error.add_note(str(one))
             raise
     const = {"const"} if shape.biased_ports else set()
-    assert merged_forms == {"lowrank", "dora", "diag", "full", "sparse", "intrinsic"} | const
+    assert merged_forms == {"lowrank", "dora", "vera", "diag", "full", "sparse", "intrinsic"} | const
 
 
 def test_what_cannot_be_merged_says_why() -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt
+from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt, Vera
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
@@ -63,6 +63,13 @@ DORA_ELSEWHERE = (
     edit(Port.U, Port.X_FFN, Dora(width=2)),
     edit(Port.F, Port.M, Dora(width=1)),
 )
+VERA_Q = edit(Port.Q, Port.X_ATTN, Vera(width=2, widened=1), FixedScale(value=30))
+VERA_V = edit(Port.V, Port.CTX, Vera(width=15), LearnedScale(per=ScalePer.CHANNEL))
+VERA_ELSEWHERE = (
+    edit(Port.O, Port.CONCAT, Vera(width=5)),
+    edit(Port.U, Port.X_FFN, Vera(width=4)),
+    edit(Port.F, Port.M, Vera(width=4, seed=3)),
+)
 TIMES = {port: edit(port, port, Diagonal(), Multiply()) for port in (Port.K, Port.V, Port.CONCAT, Port.M, Port.U)}
 LAST = LayerRange(first=1, last=1)
 
@@ -71,6 +78,8 @@ ADAPTERS: dict[str, tuple[Edit, ...]] = {
     "lora everywhere": (Q, K, V, OUT, UP, DOWN),
     "lora of one layer": (edit(Port.Q, Port.X_ATTN, LowRank(width=2), layers=LAST), DOWN),
     "lora of the gate": (edit(Port.G, Port.X_FFN, LowRank(width=2)),),
+    "vera of q and v": (VERA_Q, VERA_V),
+    "vera everywhere": (VERA_Q, VERA_V, *VERA_ELSEWHERE),
     "dora of q and v": (DORA_Q, DORA_V),
     "dora everywhere": (DORA_Q, DORA_V, *DORA_ELSEWHERE),
     "lora of cross-attention": (edit(Port.K, Port.CTX, LowRank(width=2), site=Site.CROSS),),
@@ -132,11 +141,12 @@ def loaded(folder: Path) -> Any:
     model = auto.from_pretrained(folder, **options).double().eval()
     weights = peft.load_peft_weights(str(folder), device="cpu")
     report = peft.set_peft_model_state_dict(model, weights)  # prompts were read into float32
-    ours = re.compile(r"lora_|ia3_|prompt_|\.modules_to_save\.default\.")
+    ours = re.compile(r"lora_|ia3_|vera_lambda_|prompt_|\.modules_to_save\.default\.")
     # peft reads a prompt beside the state dict, and then calls it missing there and unexpected here
     assert [key for key in report.missing_keys if ours.search(key) and "prompt_encoder" not in key] == []
     assert [key for key in report.unexpected_keys if key != "prompt_embeddings"] == []
-    assert len(weights) == len([key for key, _ in model.named_parameters() if ours.search(key)])
+    trained = [key for key in weights if key not in ("base_model.vera_A", "base_model.vera_B")]
+    assert len(trained) == len([key for key, _ in model.named_parameters() if ours.search(key)])
     return model
 
 

@@ -1,0 +1,89 @@
+"""VeRA: a low-rank map whose matrices are random and frozen, with a trained factor for each of its channels."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port
+from search_space.ends import Ends, Place, block_widths
+from search_space.errors import InvalidEditError
+from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, is_whole, order
+from search_space.rules import PROJECTION_INPUTS
+from search_space.symbols import Delta, normed_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vera(SizedForm):
+    """``((z A ⊙ d) B) ⊙ b`` with frozen random A (D_in, R) and B (R, D_out) (Kopiczko et al. 2024).
+
+    All sublayers that read and write tensors of the same widths share A and B. d (R) starts at 0.1, b (D_out) at zero.
+
+    Attributes:
+        width: Rank R. At least 1.
+        widened: How many sublayers, counted from the output, have one rank more.
+        seed: Of A and B, which are drawn from nothing else. At least 0.
+
+    Raises:
+        InvalidEditError: If a size, or the seed, is out of range.
+    """
+
+    name: ClassVar[str] = "vera"
+    is_later: ClassVar[bool] = True
+    learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    unmergeable: ClassVar[str | None] = None
+    together_at_attention: ClassVar[tuple[Place, ...]] = (
+        ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
+        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+    )
+    together_at_ffn: ClassVar[tuple[Place, ...]] = (
+        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
+        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
+    )
+
+    width: int
+    widened: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the sizes and the seed."""
+        check_size(self)
+        if not (is_whole(self.seed) and 0 <= self.seed < 1 << 63):
+            raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """What is beside the projections is left to them, as of low-rank maps."""
+        if edit.write in (Port.Q, Port.K, Port.V):
+            return edit.read is edit.write
+        return edit.write is Port.CONCAT
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """A factor for each rank and for each channel that is written."""
+        return AffineCount(weights_per_width=1, weights=block_widths(edit, shape)[1])
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The two matrices, too."""
+        in_width, out_width = block_widths(edit, shape)
+        return AffineCount(weights_per_width=in_width + out_width + 1, weights=out_width)
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """As many as both ends have channels; beyond the smaller of them each rank is still a direction of its own."""
+        return sum(block_widths(edit, shape))
+
+    def stacked(self) -> "Vera":
+        """Vectors of all ranks are padded to one, and each has the matrices of its own seed."""
+        return replace(self, width=1, widened=0, seed=0)
+
+    def noun(self, edit: FormedEdit) -> str:
+        """By its name beside a projection."""
+        is_beside = edit.read is not None and PROJECTION_INPUTS.get(edit.write) is edit.read
+        return "VeRA" if is_beside else f"{order(edit)} VeRA"
+
+    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+        """Two vectors, and what is not trained."""
+        in_width, out_width = block_widths(edit, shape)
+        vectors = f"d: {self.size}, b: {out_width}"
+        random = f"random A of {in_width} × {self.size} and B of {self.size} × {out_width}"
+        body = f"(({normed_source(edit, shape)} A ⊙ d) B) ⊙ b"
+        return composed(edit, shape, Delta(body=body, matrices=f"{vectors}, {random}"))

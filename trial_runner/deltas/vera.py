@@ -1,0 +1,114 @@
+"""VeRA: frozen random matrices that sublayers share, and trained factors of their channels."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.ends import block_widths
+from search_space.forms import Form, Vera
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.blocks import product, uniform
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place, SharedDelta
+from trial_runner.errors import AttachError
+
+_FIRST = 0.1
+"""What d starts with (Kopiczko et al. 2024, section 4)."""
+
+
+def _vera(edit: Edit) -> Vera:
+    if not isinstance(edit.form, Vera):
+        raise AttachError(f"shared random matrices need a form of them; got {edit.form.name}. This is a bug.")
+    return edit.form
+
+
+class VeraMatrices(SharedDelta):
+    """A ``(D_in, R)`` and B ``(R, D_out)``, uniform in +-sqrt(6/D_in) and +-sqrt(6/R) (Kaiming), drawn of their seed.
+
+    They are no part of a state: who has the configuration has them.
+    """
+
+    paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
+
+    def __init__(self, in_width: int, rank: int, out_width: int, seed: int) -> None:
+        """Draw both."""
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.a: Tensor
+        self.b: Tensor
+        self.register_buffer("a", uniform((in_width, rank), (6 / in_width) ** 0.5, generator), persistent=False)
+        self.register_buffer("b", uniform((rank, out_width), (6 / rank) ** 0.5, generator), persistent=False)
+
+    @classmethod
+    def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "VeraMatrices":
+        """See `SharedDelta`."""
+        form, (in_width, out_width) = _vera(edit), block_widths(edit, shape)
+        return cls(in_width, form.width + (form.widened > 0), out_width, form.seed)
+
+    @classmethod
+    def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
+        """See `SharedDelta`."""
+        form = _vera(edit)
+        return form.seed, form.width + (form.widened > 0), block_widths(edit, shape)
+
+    @classmethod
+    def label(cls, site: Site) -> str:
+        """See `SharedDelta`."""
+        return "random"
+
+
+class VeraDelta(FormDelta):
+    """``((z A ⊙ d) B) ⊙ b``: d starts at 0.1, b at zero.
+
+    Args:
+        width: Rank R; A and B may have more.
+        matrices: Hold A and B.
+    """
+
+    paddings: ClassVar = {"d": COLUMNS, "own": COLUMNS}
+    peft = PeftKind.VERA
+    is_dropped = True
+
+    def __init__(self, width: int, out_width: int, matrices: VeraMatrices) -> None:
+        """Start as nothing; the matrices are not registered a second time."""
+        super().__init__()
+        self._matrices = (matrices,)
+        self.d = nn.Parameter(torch.full((width,), _FIRST, dtype=torch.float64))
+        self.b = nn.Parameter(torch.zeros(out_width, dtype=torch.float64))
+        # where d is padded there may be columns of A all the same, those of wider sublayers
+        self.own: Tensor
+        self.register_buffer("own", torch.ones(width, dtype=torch.float64), persistent=False)
+
+    @classmethod
+    def shares(cls, form: Form) -> type[VeraMatrices] | None:
+        """See `FormDelta`."""
+        return VeraMatrices
+
+    @classmethod
+    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "VeraDelta":
+        """See `FormDelta`."""
+        if not isinstance(place.shared, VeraMatrices):
+            raise AttachError("VeRA needs the matrices that its sublayers share; got none. This is a bug.")
+        return cls(place.width, place.blocks.out_width, place.shared)
+
+    @property
+    def shared(self) -> VeraMatrices:
+        """See `FormDelta`."""
+        return self._matrices[0]
+
+    def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
+        """``(B, T, D_in)`` to ``(B, T, D_out)``."""
+        rank = self.d.shape[-1]
+        hidden = product(z, self.shared.a[:, :rank])  # (B, T, R)
+        out = product(hidden * (self.d * self.own).to(hidden.dtype), self.shared.b[:rank])
+        return out * self.b.to(out.dtype)
+
+    def affine(self) -> Affine:
+        """See `FormDelta`."""
+        rank, b = self.d.shape[-1], self.b.detach().double()
+        down = self.shared.a[:, :rank].double() * self.d.detach().double()
+        return Affine(down=down, up=self.shared.b[:rank].double() * b)
