@@ -34,12 +34,24 @@ WITHIN = 1e-4
 """Of logits and probabilities below 10, in float32: a hundred times its rounding."""
 LOGITS = f"""
 import torch
+from transformers import BitsAndBytesConfig
 from {{library}} import {{name}}
 
-model = {{name}}.from_pretrained(".", dtype=torch.float32).eval()
+model = {{name}}.from_pretrained(".", dtype=torch.float32{{held}}).eval()
 with torch.no_grad():
     logits = model(input_ids=torch.tensor({ASKED})).logits
 """
+QUANTIZED = (("qwen3", "nf4"), ("mistral", "int8"), ("gemma", "nf4"), ("qwen3", "int8"))
+HELD = {
+    "nf4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+    "int8": {"load_in_8bit": True},
+}
+ON_ANY_PROCESSOR = "import bitsandbytes.nn.modules as layers\nlayers.has_avx512bf16 = lambda: False\n"
+"""Some have products of nf4 in bf16, which are others."""
+PRODUCTS = 2 * 7
+"""One after another."""
+WHOLE_BLOCK = 64
+"""Numbers of nf4 that have a scale; on some processors bitsandbytes knows no rows that end within one."""
 
 
 def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
@@ -56,6 +68,20 @@ def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
     return folder / "study.yaml"
 
 
+def in_whole_blocks(decoder: Path, folder: Path) -> Path:
+    """A decoder of the same family whose layers read whole blocks of nf4."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(decoder)
+    wide = {"hidden_size": WHOLE_BLOCK, "intermediate_size": WHOLE_BLOCK}
+    config.update({**wide, "head_dim": WHOLE_BLOCK // config.num_attention_heads})
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    for file in decoder.glob("token*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
 @dataclass(frozen=True, kw_only=True)
 class Taken:
     """A trial of a family that was taken away, in every form.
@@ -63,12 +89,33 @@ class Taken:
     Attributes:
         place: Of a folder for each form.
         texts: What is asked.
-        lines: What ``deltaspace predict`` makes of them.
+        quantization: How the weights of the backbone are held.
     """
 
     place: Path
     texts: list[str]
-    lines: list[dict[str, Any]]
+    quantization: str = "none"
+
+    def predicted(self, form: str = "deltaspace") -> list[dict[str, Any]]:
+        """What ``deltaspace predict`` makes of the texts."""
+        key = "messages" if (self.place / "backbone").exists() else "text"
+        asked, said = self.place / "asked.jsonl", self.place / f"said-{form}.jsonl"
+        asked.write_text("".join(json.dumps({key: text}) + "\n" for text in self.texts))
+        assert main(["predict", str(self.place / form), "--input", str(asked), "--output", str(said)]) == 0
+        return [json.loads(line) for line in said.read_text().splitlines()]
+
+    def programs(self) -> list[tuple[Path, str, tuple[str, ...]]]:
+        """Of each form, the lines of its card, and those of the class that people load."""
+        found: list[tuple[Path, str, tuple[str, ...]]] = []
+        for form, name in STOCK.items():
+            library, is_held = ("peft" if form == "peft" else "transformers"), form == "peft"
+            options = HELD.get(self.quantization, {}) if is_held else {}
+            held = f", quantization_config=BitsAndBytesConfig(**{options!r})" if options else ""
+            before = ON_ANY_PROCESSOR if options else ""
+            logits = LOGITS.format(library=library, name=name, held=held)
+            found.append((self.place / form, before + self.card(form), ("answers",)))
+            found.append((self.place / form, before + logits, ("logits",)))
+        return found
 
     def card(self, form: str) -> str:
         """The lines of Python on a card, asked our texts."""
@@ -78,9 +125,11 @@ class Taken:
 
     def logits(self) -> tuple[Tensor, Tensor]:
         """Those of the language model with the trial, and without it."""
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-        model = AutoModelForCausalLM.from_pretrained(self.place / "backbone", dtype=torch.float32).eval()
+        held = HELD.get(self.quantization)
+        options = {"quantization_config": BitsAndBytesConfig(**held)} if held else {}
+        model = AutoModelForCausalLM.from_pretrained(self.place / "backbone", dtype=torch.float32, **options).eval()
         delta = load_delta(model, self.place / "deltaspace")
         with torch.no_grad():
             ours = model(input_ids=torch.tensor(ASKED)).logits
@@ -97,13 +146,20 @@ def taken(
 ) -> Callable[[str], Taken]:
     """Launches a study of a family, confirms it, and takes its LoRA away."""
 
-    def take(family: str) -> Taken:
+    def take(family: str, quantization: str = "none") -> Taken:
         place = tmp_path / family
         monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{place / 'ledger.db'}")
         monkeypatch.setenv("DELTASPACE_CACHE", str(place / "cache"))
         is_decoder = family in DECODERS
-        make = chat_study if is_decoder else labelled_study
-        file = make(place, tiny_backbone(family), name=family)
+        if quantization != "none":
+            monkeypatch.setattr("bitsandbytes.nn.modules.has_avx512bf16", lambda: False)
+            file = chat_study(place, in_whole_blocks(tiny_backbone(family), tmp_path / "wide"), name=family)
+            study = yaml.safe_load(file.read_text())
+            file.write_text(
+                yaml.safe_dump({**study, "backbone": {"name": study["backbone"], "quantization": quantization}})
+            )
+        else:
+            file = (chat_study if is_decoder else labelled_study)(place, tiny_backbone(family), name=family)
         assert main(["launch", str(file), "--quiet"]) == 0
         confirmed = ["confirm", family, "--top", "1", "--seeds", "2", "--against", "lora_qv", "--quiet", "--json"]
         capsys.readouterr()
@@ -116,36 +172,31 @@ def taken(
             if is_decoder
             else ["red sea x", "x x x x x x x sea", "sea", "red red"]
         )
-        asked, said = place / "asked.jsonl", place / "said.jsonl"
-        asked.write_text("".join(json.dumps({"messages" if is_decoder else "text": text}) + "\n" for text in texts))
-        assert main(["predict", str(place / "deltaspace"), "--input", str(asked), "--output", str(said)]) == 0
-        lines = [json.loads(line) for line in said.read_text().splitlines()]
-        return Taken(place=place, texts=texts, lines=lines)
+        return Taken(place=place, texts=texts, quantization=quantization)
 
     return take
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
-@pytest.mark.parametrize("family", rotation.parts(DECODERS))
+@pytest.mark.parametrize(("family", "kind"), rotation.parts([*((name, "none") for name in DECODERS), *QUANTIZED]))
 def test_a_decoder_answers_in_stock_libraries_as_here(
-    taken: Callable[[str], Taken], family: str, tmp_path: Path
+    taken: Callable[..., Taken], family: str, kind: str, tmp_path: Path
 ) -> None:
-    trial = taken(family)
-    programs: list[tuple[Path, str, tuple[str, ...]]] = []
-    for form, name in STOCK.items():
-        library = "peft" if form == "peft" else "transformers"
-        programs.append((trial.place / form, trial.card(form), ("answers",)))
-        programs.append((trial.place / form, LOGITS.format(library=library, name=name), ("logits",)))
-    found = run_afresh(programs, tmp_path)
+    trial = taken(family, kind)
+    said, computed, said_merged, computed_merged = run_afresh(trial.programs(), tmp_path)
     ours, plain = trial.logits()
-    answers = [line["prediction"] for line in trial.lines]
-    assert any(answers)
-    assert (ours - plain).abs().max() > 0.05
+    answers = {form: [line["prediction"] for line in trial.predicted(form)] for form in FORMS}
+    assert any(answers["deltaspace"])
+    assert said["answers"] == answers["peft"]
+    assert said_merged["answers"] == answers["merged"] == answers["deltaspace"]  # merged weights are dense
+    torch.testing.assert_close(torch.tensor(computed_merged["logits"]), ours, rtol=0, atol=WITHIN)
+    gap, moved = (torch.tensor(computed["logits"]) - ours).abs().max(), (ours - plain).abs().max()
+    # layers of int8 read numbers in 8 bits, off by half a code of the largest at most, product after product
+    assert gap <= (PRODUCTS * 0.5 / 127 * ours.abs().max() if kind == "int8" else WITHIN)
+    assert moved > max(0.05, 4 * gap)
     assert (ours[0] - ours[1]).abs().max() > 0.05
-    for said, computed in (found[:2], found[2:]):
-        assert said["answers"] == answers
-        torch.testing.assert_close(torch.tensor(computed["logits"]), ours, rtol=0, atol=WITHIN)
+    assert kind == "int8" or answers["peft"] == answers["deltaspace"]
 
 
 @pytest.mark.slow
@@ -157,8 +208,9 @@ def test_an_encoder_labels_in_stock_libraries_as_here(
     trial = taken(family)
     scores = "\nscores = logits.softmax(dim=-1)"
     programs = [(trial.place / form, trial.card(form) + scores, ("answers", "scores")) for form in STOCK]
-    ours = torch.tensor([list(line["scores"].values()) for line in trial.lines])
+    lines = trial.predicted()
+    ours = torch.tensor([list(line["scores"].values()) for line in lines])
     assert ours.std(dim=0).min() > 0.01
     for found in run_afresh(programs, tmp_path):
-        assert found["answers"] == [line["prediction"] for line in trial.lines]
+        assert found["answers"] == [line["prediction"] for line in lines]
         torch.testing.assert_close(torch.tensor(found["scores"]), ours, rtol=0, atol=WITHIN)
