@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from optuna.samplers import BaseSampler
 from scipy.stats import spearmanr
@@ -184,6 +185,35 @@ def test_readings_foretell_the_end_as_well_as_was_measured(arms: Any, space: Sea
     assert found["loss", 100] > found["score", 100]
 
 
+def test_losses_at_the_end_tell_as_much_more_than_scores_as_was_measured(arms: Any) -> None:
+    """Halves of the examples: .53 to .66 between accuracies, .61 to .74 between a loss and the other's accuracy."""
+    spread, noise = 2.05, 1.67  # of trials on docstrings, and of an accuracy of half of its examples between trials
+    readings = arms("readings")
+    one, other = (readings.Measurements(seed, noise=noise, steps=200) for seed in (0, 1))
+    truths = [(str(trial), arms("truth").drawn("trial", trial, mean=48.0, spread=spread)) for trial in range(6000)]
+    first = [one.read(0, name, truth, 200) for name, truth in truths]
+    second = [other.read(0, name, truth, 200).score for name, truth in truths]
+    found = [
+        float(np.corrcoef(values, second)[0, 1])
+        for values in ([reading.score for reading in first], [-reading.loss for reading in first])
+    ]
+    assert found == pytest.approx([0.60, 0.68], abs=0.03)
+
+
+def test_examples_have_the_loss_of_the_reading_and_differ_by_its_noise(arms: Any) -> None:
+    """The paired error of two trials at one truth is the deviation of their losses' difference, over many pairs."""
+    readings = arms("readings")
+    measure = readings.Measurements(0, noise=2.2, steps=200)
+    known = [measure.read(0, str(trial), 50.0, 50) for trial in range(400)]
+    losses = [-measure.losses(one, str(trial)).negated_losses for trial, one in enumerate(known)]
+    assert [float(one.mean()) for one in losses] == pytest.approx([one.loss for one in known], abs=2e-4)
+    errors = [(one - next_).std(ddof=1) / 517**0.5 for one, next_ in zip(losses[::2], losses[1::2], strict=True)]
+    noise = abs(readings._LOSS_PER_POINT) * readings._LOSS_NOISE * 2.2
+    assert sum(errors) / 200 == pytest.approx(noise * 2**0.5, rel=0.02)
+    # what is the same for all trials is gone from a difference
+    assert float(losses[0].std()) > 10 * noise
+
+
 def test_the_noise_is_that_of_as_many_examples(arms: Any) -> None:
     measure = arms("readings").Measurements(0, noise=2.2, steps=200)
     assert measure.examples == 517  # 100 sqrt(0.25 / 517) = 2.2
@@ -257,10 +287,17 @@ def test_a_wider_margin_lets_more_through_and_spends_more(arms: Any, space: Sear
     assert none.survived == [True] * better
     assert narrow.steps < wide.steps - 0.1
     assert sum(narrow.survived) < sum(wide.survived) <= better
+    # losses are sharper: as many go on for fewer steps
+    paired = [
+        pruning.outcome(tasks, replace(plan, paired_margin=margin), 2.2, has_losses=True) for margin in (0.7, 2.0)
+    ]
+    assert paired[0].steps < paired[1].steps < wide.steps
+    assert sum(wide.survived) <= sum(paired[1].survived)
     # what nobody could do better is no worse than what lets as many through
     least = pruning.least_steps(tasks, plan.steps, 2.2)
     assert sum(least.survived) >= 0.9 * better
     assert least.steps < wide.steps
+    assert pruning.least_steps(tasks, plan.steps, 2.2, has_losses=True).steps < least.steps
 
 
 def test_times_are_of_every_sampler_after_every_number_of_trials(arms: Any, space: SearchSpace) -> None:

@@ -79,6 +79,7 @@ ARMS: dict[str, Arm] = {
         _factored("factored - join", FactoredSettings(moves=Moves(join=0.0))),
         _factored("factored - prior", FactoredSettings(trusts_papers=False)),
         _searching("factored - curve", _WithoutCurve),
+        replace(_factored("factored - losses"), hears_losses=False),
     )
 }
 """What is compared; the first is what the others are compared with."""

@@ -59,7 +59,7 @@ class _Study:
         )
         self.truth = PlantedTruth(self.space, seed, ruggedness=setting.ruggedness)
         self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
-        self.course = Course(steps=STEPS, examples=self.measurements.examples, goal=self.goal)
+        self.course = Course(steps=STEPS, examples=self.measurements.examples, goal=self.goal, hears_losses=True)
         self.proposer = Proposer(
             self.space, sampler="factored", seed=seed, opening=OPENING, over_structures=True, course=self.course
         )
@@ -77,9 +77,10 @@ class _Study:
         readings, step = [], 0
         for step in (*self.board.plan.steps, STEPS):
             reading = self.measurements.read(number, candidate.fingerprint, truth, step)
-            self.proposer.report(number, step, reading.score)
-            readings.append(self.course.measured(step, reading.score, time=float(number)))
+            self.proposer.report(number, step, reading.score, reading.loss)
+            readings.append(self.course.measured(step, reading.score, reading.loss, time=float(number)))
             self.board.add(reading, candidate, size=stored)
+            self.board.remember(number, step, self.measurements.losses(reading, candidate.fingerprint))
             if step < STEPS and self.board.verdict(reading) is not None:
                 break
         state = TrialState.COMPLETE if step == STEPS else TrialState.PRUNED

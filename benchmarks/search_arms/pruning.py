@@ -1,8 +1,9 @@
 """What a rule of pruning lets through and what it saves, on trials that nothing has learned from.
 
 The trials are published methods and draws uniform over structures, each with all its readings. Rules differ in which of
-them they stop; nothing else does. Beside the rules stands what nobody could do better: thresholds for each rung that
-were chosen afterwards, on readings less that of a trial as good as the best published method on the same task.
+them they stop; nothing else does. Beside the rules stands what nobody could do better who sees scores, or losses:
+thresholds for each rung that were chosen afterwards, on readings less that of a trial as good as the best published
+method on the same task.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search_arms.arms import RANKED, SIGNIFICANT
-from search_arms.readings import Measurements, expected_points
+from search_arms.readings import Measurements, expected_points, points_of_loss
 from search_arms.simulation import OPENING, STEPS, Setting
 from search_arms.statistics import Interval, share
 from search_arms.truth import PlantedTruth
@@ -29,7 +30,17 @@ RULES: Mapping[str, RungPlan] = {
     "0.84, of a third": replace(SIGNIFICANT, reduction=3),
     "0.84, rungs at 3/8 and 3/4": replace(SIGNIFICANT, steps=tuple(STEPS * n // 8 for n in (2, 3, 4, 6))),
 }
-"""What is compared; the first is what was done before, 0.84 is what is done now."""
+"""What is compared where scores are all that is known; 0.84 is what is done now."""
+
+PAIRED_RULES: Mapping[str, RungPlan] = {
+    **{
+        f"{margin} standard errors of losses": replace(SIGNIFICANT, paired_margin=margin)
+        for margin in (0.0, 0.4, 0.7, 1.28, 2.0)
+    },
+    "1.28, of a third": replace(SIGNIFICANT, reduction=3),
+    "1.28, rungs at 3/8 and 3/4": replace(SIGNIFICANT, steps=tuple(STEPS * n // 8 for n in (2, 3, 4, 6))),
+}
+"""The same where losses are stored example by example; 1.28 is what is done now."""
 
 SURVIVE = 0.9
 """Share of the better trials that are to survive."""
@@ -95,32 +106,34 @@ def drawn_task(setting: Setting, seed: int) -> Task:
     return Task(seed=seed, trials=trials)
 
 
-def outcome(tasks: Sequence[Task], plan: RungPlan, noise: float) -> Outcome:
-    """What a rule does with the trials of some tasks."""
+def outcome(tasks: Sequence[Task], plan: RungPlan, noise: float, *, has_losses: bool = False) -> Outcome:
+    """What a rule does with the trials of some tasks, with their losses or without."""
     survived, spent = [], 0
     for task in tasks:
         measurements = Measurements(task.seed, noise=noise, steps=STEPS)
         board = RungBoard(replace(plan, examples=measurements.examples))
         for number, trial in enumerate(task.trials):
-            steps = _steps_of(trial, number, board, measurements)
+            steps = _steps_of(trial, number, board, measurements, has_losses=has_losses)
             spent += steps
             if trial.method is None and trial.truth > task.best_published:
                 survived.append(steps == STEPS)
     return Outcome(survived=survived, steps=spent / (STEPS * sum(len(task.trials) for task in tasks)))
 
 
-def _steps_of(trial: Drawn, number: int, board: RungBoard, measurements: Measurements) -> int:
+def _steps_of(trial: Drawn, number: int, board: RungBoard, measurements: Measurements, *, has_losses: bool) -> int:
     for step in board.plan.steps:
         reading = measurements.read(number, trial.fingerprint, trial.truth, step)
         board.add(reading, trial)
+        if has_losses:
+            board.remember(number, step, measurements.losses(reading, trial.fingerprint))
         if board.verdict(reading) is not None:
             return step
     return STEPS
 
 
-def least_steps(tasks: Sequence[Task], rungs: Sequence[int], noise: float) -> Outcome:
+def least_steps(tasks: Sequence[Task], rungs: Sequence[int], noise: float, *, has_losses: bool = False) -> Outcome:
     """The least that thresholds spend with which `SURVIVE` of the better draws survive; published methods go on."""
-    above, better = _above_the_best_published(tasks, rungs, noise)
+    above, better = _above_the_best_published(tasks, rungs, noise, has_losses=has_losses)
     published = sum(one.method is not None for task in tasks for one in task.trials)
     found: list[tuple[float, NDArray[np.bool_]]] = []
     for first in _THRESHOLDS:
@@ -136,7 +149,7 @@ def least_steps(tasks: Sequence[Task], rungs: Sequence[int], noise: float) -> Ou
 
 
 def _above_the_best_published(
-    tasks: Sequence[Task], rungs: Sequence[int], noise: float
+    tasks: Sequence[Task], rungs: Sequence[int], noise: float, *, has_losses: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Points of every draw's readings above what the best published method reads, and whether it is truly better."""
     rows, better = [], []
@@ -145,9 +158,10 @@ def _above_the_best_published(
         for number, trial in enumerate(task.trials):
             if trial.method is not None:
                 continue
-            read = [measurements.read(number, trial.fingerprint, trial.truth, step).score for step in rungs]
+            read = [measurements.read(number, trial.fingerprint, trial.truth, step) for step in rungs]
+            points = [points_of_loss(one.loss) if has_losses else 100 * one.score for one in read]
             expected = [expected_points(task.best_published, step / STEPS) for step in rungs]
-            rows.append([100 * one - other for one, other in zip(read, expected, strict=True)])
+            rows.append([one - other for one, other in zip(points, expected, strict=True)])
             better.append(trial.truth > task.best_published)
     return np.array(rows), np.array(better)
 
@@ -157,17 +171,18 @@ def pruning_lines(setting: Setting, seeds: Sequence[int], noises: Sequence[float
     tasks = [drawn_task(setting, seed) for seed in seeds]
     better = sum(one.method is None and one.truth > task.best_published for task in tasks for one in task.trials)
     yield f"{len(tasks)} tasks of {setting.trials} trials; {better} draws are truly better than every published method"
-    yield f"{'':<30}" + "".join(f"{f'{noise} points of noise':>34}" for noise in noises)
-    yield f"{'':<30}" + "".join(f"{'survive':>24}{'steps':>10}" for _ in noises)
-    for name, plan in RULES.items():
-        yield _line(name, [outcome(tasks, plan, noise) for noise in noises])
-    rungs = SIGNIFICANT.steps
-    yield _line("the least, in hindsight", [least_steps(tasks, rungs, noise) for noise in noises])
+    yield f"{'':<32}" + "".join(f"{f'{noise} points of noise':>34}" for noise in noises)
+    yield f"{'':<32}" + "".join(f"{'survive':>24}{'steps':>10}" for _ in noises)
+    for rules, has_losses in ((RULES, False), (PAIRED_RULES, True)):
+        for name, plan in rules.items():
+            yield _line(name, [outcome(tasks, plan, noise, has_losses=has_losses) for noise in noises])
+        least = [least_steps(tasks, SIGNIFICANT.steps, noise, has_losses=has_losses) for noise in noises]
+        yield _line(f"the least by {'losses' if has_losses else 'scores'}, in hindsight", least)
 
 
 def _line(name: str, outcomes: Sequence[Outcome]) -> str:
     cells = (f"{_words(share(one.survived)):>24}{one.steps:>10.0%}" for one in outcomes)
-    return f"{name:<30}" + "".join(cells)
+    return f"{name:<32}" + "".join(cells)
 
 
 def _words(interval: Interval) -> str:

@@ -97,6 +97,7 @@ class Arm:
         opening: What comes first.
         rungs: Where trials are compared.
         recommend: What is recommended of the trials that have ended.
+        hears_losses: Whether what proposes and recommends is told losses, too, and trials are compared by them.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Arm:
     opening: Opening = OPENING
     rungs: RungPlan
     recommend: Recommend
+    hears_losses: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +200,7 @@ class Run:
             seed=seed,
             opening=self.opening,
             over_structures=arm.over_structures,
-            course=Course(steps=STEPS, examples=self.measurements.examples),
+            course=Course(steps=STEPS, examples=self.measurements.examples, hears_losses=arm.hears_losses),
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)
         self.published = len(set(self.opening.published) & set(setting.space.published_that_fit()))
@@ -241,7 +243,11 @@ class Run:
     def _measured(self, reading: Reading) -> Measured:
         error = math.sqrt(reading.score * (1 - reading.score) / self.measurements.examples)
         return Measured(
-            fraction=reading.step / STEPS, score=reading.score, standard_error=error, time=float(reading.trial)
+            fraction=reading.step / STEPS,
+            score=reading.score,
+            standard_error=error,
+            loss=reading.loss if self.arm.hears_losses else None,
+            time=float(reading.trial),
         )
 
     def _trained(self, proposal: Proposal, truth: float) -> list[Reading]:
@@ -252,8 +258,10 @@ class Run:
             reading = self.measurements.read(number, fingerprint, truth, step)
             readings.append(reading)
             if self._is_known(proposal):
-                self.proposer.report(number, step, reading.score)
+                self.proposer.report(number, step, reading.score, reading.loss)
             self.board.add(reading, proposal.candidate)
+            if self.arm.hears_losses:
+                self.board.remember(number, step, self.measurements.losses(reading, fingerprint))
             if self.board.verdict(reading) is not None:
                 break
         return readings

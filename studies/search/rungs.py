@@ -131,6 +131,7 @@ class RungPlan:
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
         seed: Draws lots among equals.
         margin: Standard errors of the difference by which a score is better than another.
+        paired_margin: The same of losses that were measured on the same examples.
     """
 
     steps: tuple[int, ...]
@@ -143,6 +144,7 @@ class RungPlan:
     guessing_loss: float | None = None
     seed: int = 0
     margin: float = Z
+    paired_margin: float = Z_PAIRED
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -282,7 +284,7 @@ class RungBoard:
         if len(others) < FEWEST or self.plan.reduction == 1:
             return None
         error = self._errors([*(score for score, _ in others), reading.score])
-        paired = self._losses[rung].better([trial for _, trial in others], reading.trial, by=Z_PAIRED)
+        paired = self._losses[rung].better([trial for _, trial in others], reading.trial, by=self.plan.paired_margin)
         better = 0
         for score, trial in others:
             if trial in paired:
