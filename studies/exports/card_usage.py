@@ -119,8 +119,10 @@ _EMBEDDED = "embedded_folder()"
 _DTYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16"}
 _HELD = {
     "none": 'dtype="{dtype}"',
-    "int8": 'dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_8bit=True)',
-    "nf4": ('dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'),
+    "int8": 'dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_8bit=True{heads})',
+    "nf4": (
+        'dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4"{heads})'
+    ),
 }
 """How transformers holds weights as trials had them."""
 _PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
@@ -291,17 +293,20 @@ def python(value: object) -> str:
     return text if '"' in text else text.replace("'", '"')
 
 
-def place_of(kind: str, backbone: BackboneSource, folder: Path) -> Place:
+def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> Place:
     """Where an export finds its backbone.
 
     Args:
         kind: ``deltaspace``, ``peft``, ``adapters`` or ``merged``.
         backbone: ``"embedded"``, which an adapter has beside it; a folder; or a hub name.
         folder: Of the export.
+        has_head: Whether it labels texts; transformers would quantise the head, too.
     """
     from trial_runner.export.origin import revision_of
 
-    name, held = backbone.name, _HELD[backbone.quantization].format(dtype=_DTYPES[backbone.dtype])
+    heads = ', llm_int8_skip_modules=["classifier", "score"]' if has_head and kind == "peft" else ""
+    name = backbone.name
+    held = _HELD[backbone.quantization].format(dtype=_DTYPES[backbone.dtype], heads=heads)
     source = source_of(name)
     if name == EMBEDDED:
         place = python(BESIDE) if kind in ("peft", "adapters") else _EMBEDDED

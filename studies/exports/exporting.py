@@ -15,7 +15,7 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
-from studies.specification.recorded import recorded_source, recorded_specification
+from studies.specification.recorded import recorded_specification
 from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -175,7 +175,7 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
 
     if kind != "merged" and not any(edit.form.needs_weights for edit in source.configuration.edits):
         return None
-    backbone = load_backbone(recorded_source(source.study))
+    backbone = load_backbone(source.study.source)
     trained_on = source.snapshot.facts.get("backbone_sha256")
     if backbone.weights_sha256 != trained_on:
         raise ExportError(
@@ -196,7 +196,7 @@ def _backbone_facts(source: Source, trained: "TrainedDelta") -> "BackboneFacts":
     from trial_runner.export import BackboneFacts
     from trial_runner.export.origin import revision_of
 
-    held = recorded_source(source.study)
+    held = source.study.source
     return BackboneFacts(
         name=source.study.backbone,
         revision=revision_of(source.study.backbone),

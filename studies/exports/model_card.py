@@ -13,7 +13,6 @@ from search_space.words.describe import phrase, ranked_published, sentence
 from studies.exports.card_data import card_data
 from studies.exports.card_usage import classifying, place_of, reading_of, writing, writing_of
 from studies.exports.source import Source
-from studies.specification.recorded import recorded_source
 from trial_runner.requests import Reading
 from trial_runner.tasks.measuring import PROXY_LOSS
 
@@ -65,7 +64,9 @@ def _summary(source: Source, trained: "TrainedDelta") -> Iterator[Sequence[str]]
     of_backbone = f"{counts.stored / study.backbone_parameters:.4%} of the backbone"
     of_budget = f"{counts.stored / study.budget_parameters:.1%} of the budget of {study.budget_parameters:,}"
     yield "method", trial.method or "discovered"
-    yield "backbone", f"`{public_name(study.backbone)}`, weights `{trained.backbone_sha256[:12]}`"
+    held = study.source
+    as_held = str(replace(held, name=public_name(study.backbone)))
+    yield "backbone", f"`{as_held}`, weights `{trained.backbone_sha256[:12]}`"
     yield "task", f"{source.task_name}, measured by {study.metric}"
     yield "parameters stored", f"{counts.stored:,} ({of_backbone}; {of_budget})"
     yield "parameters trained", f"{counts.trained:,}, and {trial.head_parameters:,} of the task head"
@@ -114,7 +115,7 @@ def _answers(trained: "TrainedDelta") -> str:
 
 
 def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
-    place = place_of(kind, recorded_source(source.study), folder)
+    place = place_of(kind, source.study.source, folder, has_head=trained.head is not None)
     reading, how = reading_of(source.study, source.shape), writing_of(source.study, source.shape)
     if how is not None:
         has_prompt = any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits)

@@ -16,7 +16,7 @@ class StudySummary:
 
     Attributes:
         name: Unique in the storage.
-        backbone: As the user gave it.
+        backbone: As the user gave it, in words.
         task: Name, folder or hub name of its task.
         metric: What is maximised.
         budget_parameters: Most stored parameters of a trial.
@@ -102,7 +102,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
     planned = study.specification.get("trials")
     return StudySummary(
         name=study.name,
-        backbone=study.backbone,
+        backbone=str(study.source),
         task=task_name(study),
         metric=study.metric,
         budget_parameters=study.budget_parameters,

@@ -1,15 +1,13 @@
 """The study file that a study of the ledger was begun with."""
 
-from collections.abc import Mapping
-
 from pydantic import ValidationError
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError, WishError
 from studies.specification import Specification
-from studies.store.records import NewStudy, StudyKind, StudyRecord
-from trial_runner.backbones import BackboneSource, config_of
+from studies.store.records import StudyKind, StudyRecord
+from trial_runner.backbones import config_of
 
 
 def recorded_specification(study: StudyRecord) -> Specification:
@@ -27,13 +25,6 @@ def recorded_specification(study: StudyRecord) -> Specification:
             f"study '{study.name}' must have a study file that this release can read; {error.error_count()} of its "
             "keys are not known or not valid. Use the release that wrote it."
         ) from error
-
-
-def recorded_source(study: NewStudy) -> BackboneSource:
-    """The backbone of a study or a confirmation, and how its weights are held."""
-    stored = study.specification.get("backbone")
-    held = stored if isinstance(stored, Mapping) else {}
-    return BackboneSource(**{**held, "name": study.backbone})
 
 
 def recorded_space(study: StudyRecord) -> SearchSpace:

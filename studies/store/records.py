@@ -10,6 +10,7 @@ from typing import Self
 
 from search_space.words.dimensions import SideDimensions
 from studies.errors import StudiesError
+from trial_runner.backbones import BackboneSource
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
 
@@ -72,6 +73,23 @@ class NewStudy:
     seed: int
     kind: StudyKind = StudyKind.SEARCH
     parent_id: int | None = None
+
+    @property
+    def source(self) -> BackboneSource:
+        """The backbone, and how its weights are held.
+
+        Raises:
+            StudiesError: If a later release holds weights in another way.
+        """
+        stored = self.specification.get("backbone")
+        held = stored if isinstance(stored, Mapping) else {}
+        try:
+            return BackboneSource(**{**held, "name": self.backbone})
+        except ValueError as error:
+            raise StudiesError(
+                f"the weights of the backbone of '{self.name}' must be held in a way that this release knows; it does "
+                "not. Use the release that wrote it."
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | fl
         "trial": trial.number,
         "method": trial.method or "discovered",
         "description": trial.description,
-        "backbone": study.backbone,
+        "backbone": str(study.source),
         "stored_parameters": trial.stored_parameters,
         "trained_parameters": trial.trained_parameters,
         "attention_share": trial.attention_share,

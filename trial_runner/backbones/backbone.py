@@ -4,7 +4,7 @@ Imports torch only when it loads.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -235,8 +235,15 @@ def check_quantization(source: BackboneSource) -> None:
             ) from error
 
 
-def loading_options(source: BackboneSource, precision: Precision = "float32") -> dict[str, Any]:
+def loading_options(
+    source: BackboneSource, precision: Precision = "float32", *, heads: Sequence[str] = ()
+) -> dict[str, Any]:
     """What ``from_pretrained`` of transformers is given to hold weights as they are wanted.
+
+    Args:
+        source: How they are wanted.
+        precision: See `load_backbone`.
+        heads: Names of task heads, which are not quantised; transformers knows output layers of language models alone.
 
     Raises:
         BackboneError: If what quantises them is not installed.
@@ -253,7 +260,8 @@ def loading_options(source: BackboneSource, precision: Precision = "float32") ->
         options["dtype"] = torch.float32
     is_nf4 = source.quantization == "nf4"
     how = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"} if is_nf4 else {"load_in_8bit": True}
-    return {**options, "quantization_config": BitsAndBytesConfig(**how)}
+    left = {"llm_int8_skip_modules": list(heads)} if heads else {}
+    return {**options, "quantization_config": BitsAndBytesConfig(**how, **left)}
 
 
 def held_as(model: "torch.nn.Module") -> BackboneSource:

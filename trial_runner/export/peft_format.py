@@ -36,7 +36,7 @@ from trial_runner.huggingface import hub_access, quiet_transformers
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _PROMPT_PREFIX = "base_model.model.", "base_model."
-_HEADS = ("classifier", "score")
+HEADS = ("classifier", "score")
 """Names that classes of transformers give to their heads, and that peft looks for."""
 
 Config = dict[str, object]
@@ -167,7 +167,7 @@ def write_peft(
     is_prompt = kind is PeftKind.PROMPT
     layout: Config = {} if is_prompt else {"fan_in_fan_out": family.ports(shape).is_transposed}
     if trained.head is not None and target is HEAD_ON_TOKENS:
-        name = next(name for name, _ in model.named_children() if name in _HEADS)
+        name = next(name for name, _ in model.named_children() if name in HEADS)
         prefix = f"{_PROMPT_PREFIX if is_prompt else _PREFIX}{name}."
         tensors |= {f"{prefix}{key}": tensor for key, tensor in trained.head.tensors().items()}
         layout |= {} if is_prompt else {"modules_to_save": [name]}
@@ -194,7 +194,7 @@ def _labels_tokens(backbone: str) -> bool:
     except ValueError:  # no such class for this kind of config, as for OLMo
         return False
     own = {name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")}
-    return any(own == {f"{name}.weight", f"{name}.bias"} for name in _HEADS)
+    return any(own == {f"{name}.weight", f"{name}.bias"} for name in HEADS)
 
 
 def _inside(model: Any) -> str:

@@ -35,7 +35,7 @@ from trial_runner.export.heads import TaskHead, load_head
 from trial_runner.export.loading import base_tensors, load_delta
 from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merging import merged_tokenizer
-from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
+from trial_runner.export.peft_format import HEAD_ON_TOKENS, HEADS, peft_target
 from trial_runner.export.writing import DELTA_FACTS, DELTASPACE
 from trial_runner.huggingface import hub_access, quiet_bitsandbytes, quiet_transformers
 from trial_runner.tasks import Batch
@@ -279,7 +279,9 @@ def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:
     with hub_access(place), quiet_transformers(), quiet_bitsandbytes():
         import transformers
 
-        return getattr(transformers, auto_class).from_pretrained(place, **loading_options(source), **options)
+        return getattr(transformers, auto_class).from_pretrained(
+            place, **loading_options(source, heads=HEADS), **options
+        )
 
 
 def _tokens(batch: Batch, device: torch.device) -> dict[str, Tensor]:

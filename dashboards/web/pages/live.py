@@ -28,7 +28,7 @@ def study_facts(study: WatchedStudy) -> dict[str, object]:
         "id": record.id,
         "name": record.name,
         "task": task_name(record),
-        "backbone": record.backbone,
+        "backbone": str(record.source),
         "metric": record.metric,
         "budget_parameters": record.budget_parameters,
         "backbone_parameters": record.backbone_parameters,

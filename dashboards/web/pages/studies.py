@@ -25,7 +25,7 @@ def _entry(record: StudyRecord, tally: Tally, names: dict[int, str]) -> dict[str
         "id": record.id,
         "name": record.name,
         "task": task_name(record),
-        "backbone": record.backbone,
+        "backbone": str(record.source),
         "metric": record.metric,
         "budget_parameters": record.budget_parameters,
         "backbone_parameters": record.backbone_parameters,

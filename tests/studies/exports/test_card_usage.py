@@ -237,7 +237,9 @@ def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path
     reading = Reading(stack=StackKind.ENCODER, columns=1, max_tokens=16)
     needs = {}
     for kind in ("deltaspace", "peft", "merged"):
-        lines = classifying(kind, place_of(kind, BackboneSource(name="embedded"), tmp_path), reading, ("no", "yes"))
+        lines = classifying(
+            kind, place_of(kind, BackboneSource(name="embedded"), tmp_path, has_head=True), reading, ("no", "yes")
+        )
         needs[kind] = [name for name in PACKAGES if name in lines]
     assert needs == {"deltaspace": ["deltaspace", "trial_runner"], "peft": [], "merged": []}
 
