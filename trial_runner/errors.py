@@ -7,6 +7,7 @@
     ├── BackboneError         a backbone cannot be found, read or used
     ├── TaskError             a task's data cannot be found, read or used
     ├── AttachError           deltas cannot be attached, or their count is not the formula's
+    ├── BrokenPromiseError    an edit on a backbone is not what every edit must be
     ├── SnapshotError         a snapshot is damaged or belongs elsewhere
     └── ExportError           a trained delta cannot be written, or what was written cannot be loaded
         └── ExportWishError     what was asked for cannot be: a place that is taken, a format that lacks an edit
@@ -31,6 +32,10 @@ class TaskError(RunnerError, ValueError):
 
 class AttachError(RunnerError):
     """Deltas that cannot be attached, or whose count is not the formula's."""
+
+
+class BrokenPromiseError(RunnerError):
+    """An edit that does not keep on a backbone what edits promise; a bug, or a backbone that cannot be used so."""
 
 
 class SnapshotError(RunnerError):

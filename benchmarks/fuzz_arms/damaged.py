@@ -12,7 +12,6 @@ from pathlib import Path
 from support.earlier_ledger import EarlierOnServer
 from support.export_cases import exported, fresh_model, rig_in_training, trial_of
 from support.postgres import PostgresServer
-from support.tiny_backbones import Rig
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from deltaspace.commands.main import main
@@ -23,6 +22,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.forms import Bottleneck, LowRank
 from search_space.gates import Add, FixedScale
+from trial_runner.contract.rig import Rig
 from trial_runner.errors import RunnerError
 from trial_runner.export import load_delta, trained_delta
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot

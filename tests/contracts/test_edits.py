@@ -1,13 +1,11 @@
-"""The contract of edits: every form and gate, at every site, on every family. What is promised: `support.promises`."""
+"""The contract of edits: every form and gate, at every site, on every family. Promises: `trial_runner.contract`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from support.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
-from support.promises import build, check_everything, moved
-from support.tiny_backbones import BACKBONES, EVERY_FAMILY, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import BACKBONES, EVERY_FAMILY, parameters, rig_of
 
 from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
@@ -16,6 +14,9 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, LowRank
 from search_space.gates import GATES, Add
+from trial_runner.contract.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
+from trial_runner.contract.promises import build, check_everything, moved
+from trial_runner.contract.rig import Rig, sites_of
 from trial_runner.deltas import DELTAS
 from trial_runner.deltas.gates import GATE_DELTAS
 
@@ -31,8 +32,8 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 
 def test_every_form_gate_and_family_has_an_example() -> None:
-    assert set(FORM_EXAMPLES) == set(FORMS), "a form needs an example in tests/support/examples.py"
-    assert set(GATE_EXAMPLES) == set(GATES), "a gate needs an example in tests/support/examples.py"
+    assert set(FORM_EXAMPLES) == set(FORMS), "a form needs an example in trial_runner/contract/examples.py"
+    assert set(GATE_EXAMPLES) == set(GATES), "a gate needs an example in trial_runner/contract/examples.py"
     assert set(BACKBONES) == set(FAMILIES)
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.examples import examples_at
-from support.promises import build, moved
-from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, parameters, rig_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
 from search_space.edit import Edit
+from trial_runner.contract.examples import examples_at
+from trial_runner.contract.promises import build, moved
+from trial_runner.contract.rig import Rig, sites_of
 from trial_runner.deltas.delta_set import DeltaSet
 
 # Relative to how far the frozen backbone itself is off. Measured: 20 and 6 at most.

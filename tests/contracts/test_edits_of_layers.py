@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.examples import examples_at
-from support.promises import build, check_everything, moved
-from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, Rig, parameters, rig_of
+from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, parameters, rig_of
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
@@ -23,6 +21,9 @@ from search_space.gates import Add
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.contract.examples import examples_at
+from trial_runner.contract.promises import build, check_everything, moved
+from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
 
 FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)

@@ -13,8 +13,7 @@ import pytest
 import torch
 from support import rotation
 from support.covers import covering_configurations, legal, pairs
-from support.promises import build, check_everything
-from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, Rig, parameters, rig_of, sites_of
+from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, parameters, rig_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -23,6 +22,8 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import METHODS
+from trial_runner.contract.promises import build, check_everything
+from trial_runner.contract.rig import Rig, sites_of
 
 COVERS = 9
 """Complete covers, a thousand configurations together; a run takes one of them."""

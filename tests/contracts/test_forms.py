@@ -1,6 +1,6 @@
 """The contract of functional forms, on the value side: whatever form is listed keeps it.
 
-The examples are those of ``tests/support/examples.py``. The contract of the modules that compute them is in
+The examples are those of ``trial_runner/contract/examples.py``. The contract of the modules that compute them is in
 ``test_edits.py``.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
-from support.examples import FORM_EXAMPLES, examples_at
 from support.smallest import smallest_count
 
 from search_space.backbones import FAMILIES, shape_of
@@ -30,6 +29,7 @@ from search_space.space.points import points_of
 from search_space.space.product import EVERYTHING
 from search_space.validity import check_on
 from search_space.words.describe import sentence
+from trial_runner.contract.examples import FORM_EXAMPLES, examples_at
 from trial_runner.deltas import DELTAS
 
 BACKBONES = ("roberta", "bart", "qwen3")
@@ -48,7 +48,9 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
     """The examples with a form, wherever they belong."""
     examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.form) is form]
-    assert found, f"{form.name} needs an example in tests/support/examples.py that is valid on one of {BACKBONES}"
+    assert found, (
+        f"{form.name} needs an example in trial_runner/contract/examples.py that is valid on one of {BACKBONES}"
+    )
     return found
 
 
@@ -56,7 +58,7 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
 def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Form]) -> None:
     assert FORMS[form.name] is form
     assert form.name in DELTAS, f"{form.name} needs its module in trial_runner/deltas, and its word in DELTAS"
-    assert form.name in FORM_EXAMPLES, f"{form.name} needs its smallest example in tests/support/examples.py"
+    assert form.name in FORM_EXAMPLES, f"{form.name} needs its smallest example in trial_runner/contract/examples.py"
 
 
 @every_form

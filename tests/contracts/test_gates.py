@@ -1,13 +1,12 @@
 """The contract of gates, on the value side: whatever gate is listed keeps it.
 
-The examples are those of ``tests/support/examples.py``. The contract of what computes them is in ``test_edits.py``.
+The examples: ``trial_runner/contract/examples.py``. The contract of what computes them is in ``test_edits.py``.
 """
 
 import json
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
-from support.examples import GATE_EXAMPLES, examples_at
 
 from search_space.backbones import FAMILIES, shape_of
 from search_space.backbones.shape import BackboneShape
@@ -22,6 +21,7 @@ from search_space.gates import GATES, Add, Gate
 from search_space.space.options import SEARCHED_GATES, SpaceOptions
 from search_space.space.product import EVERYTHING
 from search_space.words.describe import sentence
+from trial_runner.contract.examples import GATE_EXAMPLES, examples_at
 from trial_runner.deltas.gates import GATE_DELTAS
 
 BACKBONES = ("roberta", "bart", "qwen3")
@@ -36,7 +36,9 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
     shapes = [shape_of({**FAMILIES[name].example, "model_type": name}) for name in BACKBONES]
     examples = ((edit, shape) for shape in shapes for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.gate) is gate]
-    assert found, f"{gate.name} needs an example in tests/support/examples.py that is valid on one of {BACKBONES}"
+    assert found, (
+        f"{gate.name} needs an example in trial_runner/contract/examples.py that is valid on one of {BACKBONES}"
+    )
     return found
 
 
@@ -44,7 +46,7 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
 def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Gate]) -> None:
     assert GATES[gate.name] is gate
     assert gate.name in GATE_DELTAS, f"{gate.name} needs its class in trial_runner/deltas/gates.py, in GATE_DELTAS"
-    assert gate.name in GATE_EXAMPLES, f"{gate.name} needs its smallest example in tests/support/examples.py"
+    assert gate.name in GATE_EXAMPLES, f"{gate.name} needs its smallest example in trial_runner/contract/examples.py"
 
 
 @every_gate

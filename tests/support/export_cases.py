@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from support.examples import examples_at
-from support.promises import moved
-from support.tiny_backbones import Rig, rig_of, sites_of
+from support.tiny_backbones import rig_of
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
@@ -16,6 +14,9 @@ from search_space.configuration import Configuration
 from search_space.edit import Edit
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone
+from trial_runner.contract.examples import examples_at
+from trial_runner.contract.promises import moved
+from trial_runner.contract.rig import Rig, sites_of
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta

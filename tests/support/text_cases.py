@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from support.packing_cases import request_for
-from support.promises import moved
 from support.tiny_backbones import DECODERS, ENCODER_DECODERS
 
 from search_space.configuration import Configuration
@@ -16,6 +15,7 @@ from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Pass
 from trial_runner.backbones import load_language_model, tokenizer_id
+from trial_runner.contract.promises import moved
 from trial_runner.objectives import LanguageModelObjective
 from trial_runner.packs.lane import pass_of
 from trial_runner.packs.pack import TrialPack

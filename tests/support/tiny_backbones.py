@@ -1,25 +1,18 @@
-"""Tiny backbones of every family with hooks on their ports, and what they are called with.
-
-Shapes: `B` examples, `T` tokens, `D` width.
-"""
+"""Tiny backbones of every family with hooks on their ports: which of them a run takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from _pytest.mark import ParameterSet
 from support import rotation
-from torch import Tensor
 
 from search_space.backbones import FAMILIES
-from search_space.dimensions import Site, StackKind
-from trial_runner.attachment.attach import Attachment
+from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, BackboneSource, load_backbone
-from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.backbones import BackboneSource, load_backbone
+from trial_runner.contract.rig import Rig, rig_on
 from trial_runner.runner import TorchRunner
 
 _THROUGH_EVERYTHING = ("modernbert", "phi3", "deberta-v2")
@@ -70,12 +63,6 @@ SOME_BACKBONES = (
 )
 """Those whose modules no other family has, and a third of the others."""
 
-_BATCH, _TOKENS, _ANSWER = 2, 5, 4
-_LENGTHS = (5, 3)
-_FIRST_WORD, _VOCABULARY = 6, 60
-
-Inputs = dict[str, Tensor]
-
 
 def has_short_windows(runner: TorchRunner) -> bool:
     """Whether the windows of a decoder are too short for a prompt and a text."""
@@ -103,86 +90,6 @@ def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    """A frozen backbone in float64 with hooks on it, and what it computes without deltas.
-
-    Attributes:
-        backbone: The backbone.
-        attachment: The hooks.
-        inputs: Two rows, the second one padded on the right; encoder-decoders have two rows for the decoder as well.
-        plain: What the backbone makes of ``inputs`` before there are hooks on it, as `outputs` has it.
-        frozen: The same with the hooks, without deltas; where attention calls no function, as in DeBERTa, it is
-            computed in another order.
-    """
-
-    backbone: Backbone
-    attachment: Attachment
-    inputs: Inputs
-    plain: Tensor
-    frozen: Tensor
-
-    @property
-    def has_windows(self) -> bool:
-        """Whether its attention looks no further than some tokens back."""
-        return getattr(self.backbone.model.config, "sliding_window", None) is not None
-
-    @property
-    def is_decoder(self) -> bool:
-        """Whether there is a decoder alone."""
-        return self.backbone.shape.kind is StackKind.DECODER
-
-    def weights(self) -> dict[str, Tensor]:
-        """The parameters that a change of the whole model starts from."""
-        return dict(self.backbone.model.named_parameters())
-
-    def outputs(self, deltas: DeltaSet | None = None, inputs: Inputs | None = None) -> Tensor:
-        """The last hidden states of the real tokens, ``(tokens, D)``, row after row."""
-        given = self.inputs if inputs is None else inputs
-        return self.outputs_of(self.hidden(deltas, given), given)
-
-    @staticmethod
-    def outputs_of(hidden: Tensor, inputs: Inputs) -> Tensor:
-        """The real tokens of the last hidden states ``(B, T, D)``."""
-        return hidden.flatten(0, 1) if "decoder_input_ids" in inputs else hidden[inputs["attention_mask"].bool()]
-
-    def hidden(self, deltas: DeltaSet | None, inputs: Inputs) -> Tensor:
-        """The last hidden states ``(B, T, D)``."""
-        if deltas is None:
-            return _hidden(self.backbone.model, inputs)
-        with self.attachment.using(deltas):
-            return _hidden(self.backbone.model, inputs)
-
-    def second_row(self) -> Inputs:
-        """The padded row without its padding."""
-        real = self.inputs["attention_mask"][1].bool()
-        alone = {name: self.inputs[name][1:, real] for name in ("input_ids", "attention_mask")}
-        if "decoder_input_ids" in self.inputs:
-            alone["decoder_input_ids"] = self.inputs["decoder_input_ids"][1:]
-        return alone
-
-    def padded_left(self) -> Inputs:
-        """The rows of a decoder with the padding on the left, as batches are generated from."""
-        shifts = [_TOKENS - length for length in _LENGTHS]
-        turned = {
-            name: torch.stack([row.roll(shift) for row, shift in zip(self.inputs[name], shifts, strict=True)])
-            for name in ("input_ids", "attention_mask")
-        }
-        return turned | {"position_ids": (turned["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)}
-
-    def with_another_end(self) -> Inputs:
-        """The inputs with another token at the end of what a decoder reads."""
-        name = "decoder_input_ids" if "decoder_input_ids" in self.inputs else "input_ids"
-        other = self.inputs[name].clone()
-        other[0, -1] += 1
-        return self.inputs | {name: other}
-
-
-def _hidden(model: torch.nn.Module, inputs: Inputs) -> Tensor:
-    hidden: Tensor = model(**inputs).last_hidden_state
-    return hidden
-
-
 def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     """A tiny backbone with hooks on it.
 
@@ -194,28 +101,4 @@ def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     source = folder if isinstance(folder, BackboneSource) else str(folder)
     backbone = load_backbone(source, attn_implementation=ATTENTION, **({"precision": "float64"} | options))
     backbone.model.config.use_cache = False  # it costs time, and the tests of generation are about it
-    inputs = _inputs(backbone)
-    with torch.no_grad():
-        plain = Rig.outputs_of(_hidden(backbone.model, inputs), inputs)
-        attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-        frozen = Rig.outputs_of(_hidden(backbone.model, inputs), inputs)
-    return Rig(backbone=backbone, attachment=attachment, inputs=inputs, plain=plain, frozen=frozen)
-
-
-def _inputs(backbone: Backbone) -> Inputs:
-    generator = torch.Generator().manual_seed(0)
-    words = torch.randint(_FIRST_WORD, _VOCABULARY, (_BATCH, _TOKENS), generator=generator)
-    real = torch.arange(_TOKENS) < torch.tensor(_LENGTHS)[:, None]
-    inputs = {"input_ids": words.masked_fill(~real, backbone.pad_token_id), "attention_mask": real.long()}
-    if backbone.shape.kind is StackKind.ENCODER_DECODER:
-        inputs["decoder_input_ids"] = torch.randint(_FIRST_WORD, _VOCABULARY, (_BATCH, _ANSWER), generator=generator)
-    return inputs
-
-
-def sites_of(backbone: Backbone) -> tuple[Site, ...]:
-    """Every site at which a backbone can be edited."""
-    inside = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
-    found = [site for site in inside if backbone.shape.sublayers(site)]
-    if backbone.shape.stack_norms:
-        found.append(Site.STACK)
-    return (*found, Site.EMBEDDING, Site.GLOBAL)
+    return rig_on(backbone)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.promises import build, moved
-from support.tiny_backbones import Rig, rig_of
+from support.tiny_backbones import rig_of
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
@@ -14,6 +13,8 @@ from search_space.edit import Edit
 from search_space.forms import Constant, Diagonal, Form, LowRank, Prompt, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, Multiply, Prepend
 from trial_runner.attachment.disentangled import entangle
+from trial_runner.contract.promises import build, moved
+from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.stacking.dropout import SlotDropout, dropping
 from trial_runner.stacking.packed_deltas import PackedDeltas

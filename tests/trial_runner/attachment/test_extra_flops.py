@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from support.export_cases import every_example, hidden_of, rig_in_training, trial_of
-from support.tiny_backbones import Rig
 from torch.utils.flop_counter import FlopCounterMode
 
 from search_space.counting.counts import places
@@ -14,6 +13,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import ConvexInducerGate, InducerGate, WeightedGate
 from search_space.merging import obstacle
+from trial_runner.contract.rig import Rig
 
 
 @pytest.fixture(scope="module", params=["roberta", "qwen3"])

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.promises import build, moved
-from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, exact_attention, parameters, rig_of
+from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, parameters, rig_of
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,6 +20,8 @@ from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.rules import READS
 from trial_runner.backbones import load_backbone
+from trial_runner.contract.promises import build, moved
+from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
 
 Seen = dict[tuple[str, str], Tensor]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support.examples import small_memory
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -24,13 +23,15 @@ from support.export_cases import (
     trained_of,
     trial_of,
 )
-from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, parameters
+from support.tiny_backbones import EVERY_DENSE_FAMILY, parameters
 
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, Prompt, SoftmaxMemory, Sparse
 from search_space.gates import Add, ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
+from trial_runner.contract.examples import small_memory
+from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
 from trial_runner.export.tensors import PREFIX, load_tensors

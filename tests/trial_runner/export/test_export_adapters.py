@@ -20,7 +20,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.export_cases import LABELS, TEXTS, facts_of, logits_of, rig_in_training, trained_of, trial_of
-from support.tiny_backbones import Rig
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -29,6 +28,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply
 from search_space.layers import LayerRange
+from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import new_folder, unadaptable, write_adapters
 

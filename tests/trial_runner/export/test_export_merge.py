@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from support.examples import small_memory
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -20,7 +19,7 @@ from support.export_cases import (
     trial_of,
 )
 from support.rounding import rounding
-from support.tiny_backbones import EVERY_DENSE_FAMILY, Rig, exact_attention, parameters
+from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, parameters
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
@@ -39,6 +38,8 @@ from search_space.forms import (
 )
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.merging import unmergeable
+from trial_runner.contract.examples import small_memory
+from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import merge, new_folder, write_merged

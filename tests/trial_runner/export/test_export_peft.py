@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from support.examples import small_memory
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -20,7 +19,7 @@ from support.export_cases import (
     trained_of,
     trial_of,
 )
-from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMILY, Rig, exact_attention, parameters
+from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMILY, exact_attention, parameters
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -29,6 +28,8 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt, Vera
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
+from trial_runner.contract.examples import small_memory
+from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import inexpressible, load_head, new_folder, write_peft
 

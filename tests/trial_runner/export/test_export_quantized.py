@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import torch
 from support.export_cases import LABELS, TEXTS, Trial, facts_of, hidden_of, logits_of, trained_of, trial_of
-from support.tiny_backbones import Rig, rig_of
+from support.tiny_backbones import rig_of
 
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import LowRank
 from search_space.gates import Add
 from trial_runner.backbones import BackboneSource
+from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import BackboneFacts, load_delta, new_folder, open_delta, write_delta, write_merged, write_peft
 from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers

@@ -10,13 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.export_cases import facts_of, rig_in_training, trained_of, trial_of
-from support.tiny_backbones import Rig, parameters
+from support.tiny_backbones import parameters
 from torch import Tensor
 
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import LowRank
 from search_space.gates import Add, FixedScale
+from trial_runner.contract.rig import Rig
 from trial_runner.export import new_folder, write_peft
 
 Files = tuple[dict[str, Any], dict[str, Tensor]]

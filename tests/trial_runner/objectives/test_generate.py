@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from support.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
-from support.promises import moved
 from support.tiny_backbones import BACKBONES, DECODERS, ENCODER_DECODERS, EVERY_BACKBONE, parameters
 from torch import Tensor
 
@@ -21,6 +19,8 @@ from search_space.forms import FORMS
 from search_space.gates import GATES, ConvexInducerGate, InducerGate
 from search_space.published import published_method
 from trial_runner.attachment.attach import Attachment
+from trial_runner.contract.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
+from trial_runner.contract.promises import moved
 from trial_runner.deltas.delta_set import DeltaSet
 
 NEW_TOKENS = 5

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from support.tiny_backbones import Inputs, Rig, rig_of
+from support.tiny_backbones import rig_of
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from trial_runner.contract.rig import Inputs, Rig
 from trial_runner.seeds import derived_seed
 from trial_runner.stacking.dropout import SlotDropout, current, dropping
 

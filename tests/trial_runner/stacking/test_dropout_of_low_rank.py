@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.promises import moved
 from support.tiny_backbones import rig_of
 
 from search_space.dimensions import Port, Site
 from search_space.published import published_method
+from trial_runner.contract.promises import moved
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.stacking.dropout import SlotDropout, dropping
 from trial_runner.stacking.packed_deltas import Group, PackedDeltas

@@ -1,8 +1,7 @@
-"""What every configuration promises on every backbone. Each promise is a function that asserts it."""
+"""What every configuration promises on every backbone. Each promise is a function that raises where it is broken."""
 
 import torch
 from safetensors.torch import load, save
-from support.tiny_backbones import Rig
 from torch import Tensor
 
 from search_space.backbones.shape import BackboneShape
@@ -21,7 +20,10 @@ from search_space.gates import (
     SigmoidGate,
     WeightedGate,
 )
+from trial_runner.contract.double import in_double
+from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.errors import BrokenPromiseError
 
 _SEED = 3
 _RATE = 0.05
@@ -47,7 +49,7 @@ def moved(deltas: DeltaSet, *, seed: int = 1, by: float = 0.3) -> DeltaSet:
         for parameter in deltas.parameters():
             # larger biases would switch ReLU units off, and larger changes of all weights saturate everything
             deviation = by if parameter.dim() > 1 and not is_whole else by / 10
-            parameter += deviation * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(deviation * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
     return deltas
 
 
@@ -74,8 +76,10 @@ def _may_be_silent(form: Form) -> bool:
 
 
 def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> bool:
-    """V12: where no position turns the keys and no trained key is beside them, a constant at k moves every logit of a
-    query alike, so neither a constant there nor a bias that ends a form has an effect.
+    """Whether a parameter has no effect, by V12.
+
+    Where places do not meet the keys and no trained key is beside them, a constant at k moves every logit of a query
+    alike, so neither a constant there nor a bias that ends a form has an effect.
 
     Args:
         configuration: All edits.
@@ -102,19 +106,51 @@ def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> b
 
 
 def check_everything(rig: Rig, configuration: Configuration) -> None:
-    """Check all promises of a configuration."""
+    """Check all promises of a configuration.
+
+    Raises:
+        BrokenPromiseError: If one is broken.
+    """
     deltas = build(rig, configuration)
-    attached = sum(parameter.numel() for parameter in deltas.parameters())
-    assert attached == count(configuration, rig.backbone.shape).trained
+    attached, counted = (
+        sum(one.numel() for one in deltas.parameters()),
+        count(configuration, rig.backbone.shape).trained,
+    )
+    _hold(attached == counted, f"as many parameters as the formula counts, {counted}, must be attached; got {attached}")
+    _check_start(rig, deltas)
     at_start = _check_training(rig, deltas)
-    if starts_as_nothing(configuration) or not may_be_silent(configuration):
-        assert torch.equal(at_start, rig.frozen) == starts_as_nothing(configuration)
     with torch.no_grad():
         there = rig.hidden(moved(deltas), rig.inputs)
         _check_reload(rig, deltas, there, at_start)
         _check_padding(rig, deltas, there)
         _check_order(rig, deltas, there)
-        assert torch.equal(rig.outputs(), rig.frozen), "without the deltas the backbone must be as before"
+        _hold(torch.equal(rig.outputs(), rig.frozen), "without the deltas the backbone must be as before")
+
+
+def _hold(is_kept: bool, promise: str) -> None:
+    if not is_kept:
+        raise BrokenPromiseError(promise)
+
+
+def _close(found: Tensor, expected: Tensor, promise: str) -> None:
+    is_same = found.shape == expected.shape and bool((found - expected).abs().max() <= _SAME)  # false where one is NaN
+    _hold(is_same, promise)
+
+
+def _check_start(rig: Rig, deltas: DeltaSet) -> None:
+    """Before it is trained it is the frozen model, bit for bit, or it is not.
+
+    What starts as something may be so little that norms, which models compute in float32, round it away.
+    """
+    is_nothing = starts_as_nothing(deltas.configuration)
+    if not is_nothing and may_be_silent(deltas.configuration):
+        return
+    with torch.no_grad():
+        if is_nothing:
+            _hold(torch.equal(rig.outputs(deltas), rig.frozen), "what starts as nothing must be the frozen model")
+            return
+        with in_double():
+            _hold(not torch.equal(rig.outputs(deltas), rig.outputs()), "what starts as something must be felt")
 
 
 def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
@@ -132,8 +168,8 @@ def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
         stepped = _backward(rig, deltas)
         if (stepped - at_start).abs().max() > _FELT:
             break
-    assert torch.isfinite(stepped).all()
-    assert bool((stepped - at_start).abs().max() > _FELT) == (inert < names)
+    _hold(bool(torch.isfinite(stepped).all()), "a trained model must give numbers")
+    _hold(bool((stepped - at_start).abs().max() > _FELT) == (inert < names), "training must be felt")
     alive = _names_with_gradients(deltas)
     for seed in range(_PLACES):  # a unit of ReLU may be off for all tokens at one place
         if alive | inert == names:
@@ -141,8 +177,8 @@ def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
         _open_units(moved(deltas, seed=10 + seed))
         _backward(rig, deltas)
         alive |= _names_with_gradients(deltas)
-    assert not alive & inert, f"V12 does not hold for {alive & inert}"
-    assert alive | inert == names, f"no gradient for {names - alive - inert}"
+    _hold(not alive & inert, f"V12 must hold; it does not for {alive & inert}")
+    _hold(alive | inert == names, f"every parameter must have a gradient; none for {names - alive - inert}")
     return at_start
 
 
@@ -166,7 +202,7 @@ def _backward(rig: Rig, deltas: DeltaSet) -> Tensor:
         direction = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2), dtype=outputs.dtype)
         loss = (outputs * direction).sum()
         penalty = None if deltas.whole is None else deltas.whole.penalty()
-        (loss if penalty is None else loss + penalty).backward()
+        torch.autograd.backward(loss if penalty is None else loss + penalty)
     return outputs.detach()
 
 
@@ -182,20 +218,20 @@ def _check_reload(rig: Rig, deltas: DeltaSet, there: Tensor, at_start: Tensor) -
     """What was saved computes the same in a set that was built anew."""
     is_felt = _inert_names(rig, deltas) < {name for name, _ in deltas.named_parameters()}
     outputs = rig.outputs_of(there, rig.inputs)
-    assert bool((outputs - at_start).abs().max() > _FELT) == is_felt
+    _hold(bool((outputs - at_start).abs().max() > _FELT) == is_felt, "moved parameters must be felt")
     again = build(rig, deltas.configuration)
     again.load_state_dict(load(save(deltas.state_dict())))
-    assert torch.equal(rig.hidden(again, rig.inputs), there)
+    _hold(torch.equal(rig.hidden(again, rig.inputs), there), "what was saved must compute the same")
 
 
 def _check_padding(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
     """A row is what it is alone, whatever is beside it and on whichever side its padding is."""
     alone = rig.outputs(deltas, rig.second_row())
-    torch.testing.assert_close(rig.outputs_of(there, rig.inputs)[-len(alone) :], alone, rtol=0, atol=_SAME)
+    _close(rig.outputs_of(there, rig.inputs)[-len(alone) :], alone, "a padded row must be what it is alone")
     # a prompt stands before the padding, and windows count the padding: `FrozenModel.check_prompt`
     if rig.is_decoder and not (rig.has_windows and deltas.prompt is not None):
         left = rig.outputs(deltas, rig.padded_left())
-        torch.testing.assert_close(left[-len(alone) :], alone, rtol=0, atol=_SAME)
+        _close(left[-len(alone) :], alone, "a row that is padded on the left must be what it is alone")
 
 
 def _check_order(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
@@ -203,5 +239,5 @@ def _check_order(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
     if not rig.backbone.shape.decoder_layers:
         return
     other = rig.hidden(deltas, rig.with_another_end())
-    torch.testing.assert_close(there[0, :-1], other[0, :-1], rtol=0, atol=_SAME)
-    assert not torch.allclose(there[0, -1], other[0, -1], rtol=0, atol=_FELT)
+    _close(there[0, :-1], other[0, :-1], "a decoder must see no token that comes later")
+    _hold(not torch.allclose(there[0, -1], other[0, -1], rtol=0, atol=_FELT), "what comes last must be felt")
