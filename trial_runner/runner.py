@@ -31,7 +31,7 @@ from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.pack import TrialPack
-from trial_runner.packs.running_out import available_bytes
+from trial_runner.packs.running_out import available_bytes, keep_freed
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
@@ -42,7 +42,7 @@ AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 
 _TOLD_DIGITS = 12
 _PROBES = ("mam_adapter", "houlsby_adapter")
-_LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 100, 64, 8
+_LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
 """Far more than a trial takes: times the widest activation of each layer, for texts of up to so many tokens, whose
 attention is wider beyond; and times the backbone's weights."""
 
@@ -190,6 +190,7 @@ def runner_of(
     """
     torch.set_num_threads(max(1, threads))
     torch.set_flush_denormal(True)
+    keep_freed()
     register_attention()
     weights: Precision = "float64" if precision == "fp64" else "float32"
     source = BackboneSource.of(backbone)

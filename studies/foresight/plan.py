@@ -117,10 +117,11 @@ class Plan:
             lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
         if self.wanted.slots is not None and self.wanted.slots > 1:
             lines.append("a smaller pack: fleet.pack: auto takes what fits")
-        if study.training.examples_of(self.tokens) < study.training.batch_size:
-            lines.append(f"training.batch_tokens below {study.training.batch_tokens:,}")
-        elif found.batch_size is not None and found.batch_size < study.training.batch_size:
-            lines.append(f"training.batch_size: {found.batch_size} fits")
+        texts = study.training.examples_of(self.tokens)
+        if found.batch_size is not None and found.batch_size < texts:
+            by_tokens = f"training.batch_tokens: {found.batch_size * self.tokens:,} fits"
+            is_bound = texts < study.training.batch_size
+            lines.append(by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits")
         lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
         larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
         if larger:
@@ -155,7 +156,8 @@ def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) 
         )
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     choice = specification.training.checkpointing
-    ways = _Ways(specification, (False, True) if choice == "auto" else (choice,))
+    examples = specification.training.examples_of(whole.tokens)
+    ways = _Ways(specification, (False, True) if choice == "auto" else (choice,), examples)
     return Plan(
         specification=specification,
         wanted=wanted,
@@ -170,11 +172,12 @@ class _Ways:
 
     Args:
         choices: What may be chosen, the faster one first.
+        examples: Of a step.
     """
 
-    def __init__(self, specification: Specification, choices: tuple[bool, ...]) -> None:
+    def __init__(self, specification: Specification, choices: tuple[bool, ...], examples: int) -> None:
         """Nothing is planned yet."""
-        self.choices = choices
+        self.choices, self.examples = choices, examples
         self.of = cache(lambda way: _measured(specification, checkpointing=way))
 
 
@@ -275,7 +278,7 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, 
         slots=slots,
         fits=fits,
         checkpointing=way,
-        batch_size=_batch_that_fits(measured.one, free, specification.training.batch_size),
+        batch_size=_batch_that_fits(measured.one, free, ways.examples),
         used_bytes=weights + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
         steps_per_second=slots / steps,

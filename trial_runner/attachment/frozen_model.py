@@ -46,6 +46,14 @@ class Device:
         """Whether what is computed is computed as on a GPU."""
         return self.stands_for_gpu or self.device.type == "cuda"
 
+    @property
+    def product_bytes(self) -> int:
+        """Of a number that the backbone's products compute."""
+        kind = self.device.type
+        with self.autocast():
+            dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.dtype
+        return dtype.itemsize
+
 
 @dataclass(slots=True, kw_only=True)
 class Evaluation:
@@ -130,7 +138,7 @@ class FrozenModel(Backbone):
         """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
         if self.device.is_gpu or self.device.device.type != "cpu":
             return 0
-        return examples * tokens * self.shape.ffn_width * self.device.dtype.itemsize
+        return examples * tokens * self.shape.ffn_width * self.device.product_bytes
 
     def evaluated_together(self, slots: int, tokens: int) -> int:
         """Examples of an evaluation batch that all slots share.

@@ -1,7 +1,9 @@
-"""Memory that there is, and what is done when it runs out."""
+"""Memory that there is, what is kept of it, and what is done when it runs out."""
 
+import ctypes
 import gc
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -10,6 +12,10 @@ OUT_OF_MEMORY = (RuntimeError, MemoryError)
 """What is raised when memory runs out; `is_out_of_memory` tells such an error from others of these kinds."""
 
 _CPU_ALLOCATOR = "can't allocate memory"
+
+_KEPT_BYTES = {-1: 1 << 28, -2: 1 << 26, -3: 1 << 25}
+"""Of glibc's mallopt: free memory at the top that is kept, what is asked for at once, and from where on a block is one
+of the system's own."""
 
 
 def available_bytes(device: torch.device) -> int:
@@ -31,3 +37,15 @@ def release_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def keep_freed() -> None:
+    """Keep memory that this process frees for what it asks for next.
+
+    Else a step on a CPU has the system take back, and clear again, the pages of its largest tensors. Other C libraries
+    than glibc decide for themselves.
+    """
+    with suppress(AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for setting, size in _KEPT_BYTES.items():
+            mallopt(setting, size)

@@ -55,9 +55,8 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
 def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     config: dict[str, Any], tmp_path: Path
 ) -> None:
-    study = study_of(
-        tmp_path, {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, batch_size=600
-    )
+    config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
+    study = study_of(tmp_path, config, batch_size=600)
     found = plan(study, (SMALL, GPUS[-1]), Wanted(price=2.0))
     small, large = found.devices
     assert (small.fits, large.fits) == (False, True)
@@ -70,10 +69,14 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     assert found.advice(large) == ()
     assert large.cost(2.0) == pytest.approx(2 * large.forecast.most_seconds / 3600)
     assert large.used_bytes < large.gpu.memory_bytes
-    fitting = study_of(
-        tmp_path, {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, batch_size=small.batch_size
-    )
+    fitting = study_of(tmp_path, config, batch_size=small.batch_size)
     assert plan(fitting, (SMALL,), Wanted(slots=1)).devices[0].fits
+    bound = plan(study_of(tmp_path, config, batch_size=10_000, batch_tokens=600 * found.tokens), (SMALL,), Wanted())
+    (same,) = bound.devices
+    assert same.batch_size == small.batch_size, "of the examples that a step has, not of as many as it might"
+    advice = " ".join(bound.advice(same))
+    assert f"training.batch_tokens: {small.batch_size * found.tokens:,} fits" in advice
+    assert "training.batch_size" not in advice
 
 
 def test_a_gpu_is_named_by_its_kind_or_its_size() -> None:
