@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from search_space.space.random_draw import GivenTrial
+
 
 class Trial(Protocol):
     """What proposes values; an ``optuna.Trial`` is one."""
@@ -67,6 +69,11 @@ class Recorder:
         value = self._trial.suggest_categorical(name, choices)
         self.values[name] = value
         return value
+
+    def number_if_said(self, name: str) -> float | None:
+        """A number of the name's range; None where it is none of the space's, or the trial was not given it."""
+        is_silent = isinstance(self._trial, GivenTrial) and not self._trial.says(name)
+        return None if is_silent or name not in self._parameters else self.number(name)
 
     def number(self, name: str) -> float:
         """A number of the name's range; what was said once holds."""

@@ -142,6 +142,9 @@ class SpaceOptions:
         attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
+        head_learning_rates: Lowest and highest peak learning rate of the task head, which is then searched; null is
+            that of ``training.head_learning_rate``, at which published methods are tried first where their rates are
+            the expected ones.
         learning_rates_of: What the ranges are of: by ``weights`` of the rate itself; by ``output`` of what a step does
             to the output, which is the rate times the fixed scale of the gate and the number of summed forms.
 
@@ -176,6 +179,7 @@ class SpaceOptions:
     attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
+    head_learning_rates: _Range | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
 
     def __post_init__(self) -> None:
@@ -233,6 +237,9 @@ class SpaceOptions:
         for form, (least, most) in self.learning_rates.items():
             if not 0 < least <= most or not math.isfinite(most):
                 raise OptionsError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
+        least, most = self.head_learning_rates or (1.0, 1.0)
+        if not 0 < least <= most or not math.isfinite(most):
+            raise OptionsError(f"learning rates of the head must be a range above 0; got {least} to {most}.")
         if FixedScale.name in self.gates and not self.scales:
             raise OptionsError("the gate scale needs at least one fixed scale; got none.")
         for scale in (*self.scales, self.published_scale):

@@ -38,6 +38,10 @@ class GivenTrial:
         """Keep the values."""
         self._values = values
 
+    def says(self, name: str) -> bool:
+        """Whether it was given a value of that name."""
+        return name in self._values
+
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
         """The choice that was given."""
         return str(self._values[name])

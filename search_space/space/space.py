@@ -56,6 +56,7 @@ class Candidate:
         counts: Of the configuration.
         fingerprint: Of the configuration and its learning rates.
         parameters: The search parameters that were suggested, by name.
+        head_learning_rate: Peak rate of the task head; None for that of all trials of the study.
     """
 
     configuration: Configuration
@@ -66,7 +67,11 @@ class Candidate:
     counts: Counts
     fingerprint: str
     parameters: Mapping[str, str | float] = field(default_factory=dict)
+    head_learning_rate: float | None = None
 
+
+HEAD_RATE = "learning_rate.head"
+"""The name of the question at what rate the task head is trained, where that is searched."""
 
 SIZE = "size"
 """The name of the question how much of the budget is used."""
@@ -148,7 +153,15 @@ class SearchSpace:
             table
             | self._sizes()
             | {f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates}
+            | self._head_rates()
         )
+
+    def _head_rates(self) -> dict[str, Parameter]:
+        """The question at what rate the head is trained, where that is searched."""
+        if self.options.head_learning_rates is None:
+            return {}
+        low, high = self.options.head_learning_rates
+        return {HEAD_RATE: FloatRange(low=low, high=high, log=True)}
 
     def _sizes(self) -> dict[str, Parameter]:
         """The question how much of the budget is used, where that is searched."""
@@ -404,6 +417,7 @@ class SearchSpace:
             ATTENTION: self._learning_rate(configuration.attention, recorder),
             FFN: self._learning_rate(configuration.ffn, recorder),
         }
+        head = recorder.number_if_said(HEAD_RATE)
         counts = count(configuration, self.shape)
         attention = count_edits(configuration.attention, self.shape).stored
         return Candidate(
@@ -413,12 +427,24 @@ class SearchSpace:
             method=method,
             attention_share=attention / max(1, counts.stored),
             counts=counts,
-            fingerprint=fingerprint(
-                configuration,
-                self.shape,
-                learning_rates={side: _rounded(rate) for side, rate in rates.items()},
-            ),
+            fingerprint=self._fingerprint(configuration, rates, head),
             parameters=recorder.values,
+            head_learning_rate=head,
+        )
+
+    def _fingerprint(self, configuration: Configuration, rates: Mapping[str, float | None], head: float | None) -> str:
+        told = dict(rates) if head is None else {**rates, "head": head}
+        rounded = {side: _rounded(rate) for side, rate in told.items()}
+        return fingerprint(configuration, self.shape, learning_rates=rounded)
+
+    def with_head_rate(self, candidate: Candidate, rate: float) -> Candidate:
+        """A candidate whose head is trained at a rate of its own."""
+        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
+        return replace(
+            candidate,
+            fingerprint=self._fingerprint(candidate.configuration, rates, rate),
+            parameters={**candidate.parameters, HEAD_RATE: rate},
+            head_learning_rate=rate,
         )
 
     def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.errors import ConfirmationError
 from studies.queries.baselines import baseline, best_first
 from studies.queries.estimates import Estimates
@@ -85,7 +85,13 @@ def trials_of(entries: Sequence[Entry], seeds: Sequence[int]) -> list[NewTrial]:
     """Every entry with every seed, one entry after the other."""
     pairs = [(entry.template, seed) for entry in entries for seed in seeds]
     again = [
-        replace(template, seed=seed, fingerprint=seeded_fingerprint(template.fingerprint, seed), proposal={})
+        replace(
+            template,
+            seed=seed,
+            fingerprint=seeded_fingerprint(template.fingerprint, seed),
+            # of what was proposed it is trained with nothing else that is not in its record
+            proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
+        )
         for template, seed in pairs
     ]
     return [replace(trial, number=number) for number, trial in enumerate(again)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from search_space.backbones import family_of
+from search_space.space.space import HEAD_RATE
 from studies.confirming.results import confirmation_results, measure, verdict_sentences
 from studies.confirming.statistics import Spread
 from studies.errors import StudiesError
@@ -250,7 +251,7 @@ def _about(source: Source) -> dict[str, object]:
         "learning_rates": {
             "attention": None if trial.attention is None else trial.attention.learning_rate,
             "ffn": None if trial.ffn is None else trial.ffn.learning_rate,
-            "head": training.get("head_learning_rate"),
+            "head": trial.proposal.get(HEAD_RATE, training.get("head_learning_rate")),
         },
         "precision": training.get("precision"),
         "budget_parameters": study.budget_parameters,

@@ -7,6 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.counting.flops import extra_flops
 from search_space.edit import Edit
+from search_space.space.space import HEAD_RATE
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.search.proposer import Proposal
@@ -46,6 +47,11 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimen
     return SiteDimensions(**shared, learning_rate=learning_rate)
 
 
+def head_rate(trial: NewTrial | TrialRecord, usual: float) -> float:
+    """Peak learning rate of a trial's head: its own where that is searched, else that of all."""
+    return float(str(trial.proposal.get(HEAD_RATE, usual)))
+
+
 def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
     """What a pack is asked to train, from what the ledger holds.
 
@@ -59,7 +65,7 @@ def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: Training
         learning_rates=LearningRates(
             attention=None if trial.attention is None else trial.attention.learning_rate,
             ffn=None if trial.ffn is None else trial.ffn.learning_rate,
-            head=plan.head_learning_rate,
+            head=head_rate(trial, plan.head_learning_rate),
         ),
         plan=plan,
         seed=trial.seed,

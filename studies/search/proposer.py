@@ -20,10 +20,11 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.random_draw import GivenTrial
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.search.direct import MAX_DRAWS, Course, DirectSearch
 from studies.search.factored.optuna_sampler import METHOD
 from studies.search.generations import GENERATION_KEY, Generations
+from studies.search.head_rates import HeadRates
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.quiet import quiet_optuna
@@ -115,6 +116,8 @@ class Proposer:
         starts = [space.suggest(GivenTrial(start.proposal)) for start in opening.lessons.starts]
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
         self._published = list(opening.published)
+        rates = space.options.head_learning_rates
+        self._heads = None if rates is None else HeadRates(low=rates[0], high=rates[1], seed=seed)
         self._first_rates = opening.rates(space.options.learning_rates) if opening.has_expected_rates else None
         self.left_out: dict[str, str] = {}
 
@@ -155,8 +158,16 @@ class Proposer:
         frozen = self.expected(trial, readings, system_attributes)
         self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=frozen))
         self._note(trial.fingerprint, trial.method)
+        self._note_head(trial.number, trial.proposal, trial.score)
         if self._direct is not None:
             self._direct.replay(trial, readings)
+
+    def _note_head(self, number: int, parameters: Mapping[str, object], score: float | None) -> None:
+        """Know at what rate the head of a trial is trained, and how the trial ended."""
+        if self._heads is not None and HEAD_RATE in parameters:
+            self._heads.take(number, float(str(parameters[HEAD_RATE])))
+            if score is not None:
+                self._heads.close(number, score)
 
     def expected(
         self,
@@ -242,6 +253,8 @@ class Proposer:
         """Tell how a trial ended; ``score`` is given exactly for complete ones, and ``size`` where there is a goal."""
         if self._direct is not None:
             self._direct.close(number, state)
+        if self._heads is not None and score is not None:
+            self._heads.close(number, score)
         if not self._storage.get_trial(self._ids[number]).state.is_finished():
             values = None if score is None else [score, *(() if size is None else (size,))]
             self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
@@ -279,11 +292,14 @@ class Proposer:
         candidate = direct.ask(method)
         if candidate is None:
             raise SpaceExhausted(f"{MAX_DRAWS} proposals in a row had been tried before.")
+        if self._heads is not None:
+            candidate = self._space.with_head_rate(candidate, self._heads.next(self.next_number))
         self._take(candidate, method)
         return candidate
 
     def _take(self, candidate: Candidate, method: str | None) -> None:
         """Know of a candidate that was made without Optuna as the next trial."""
+        self._note_head(self.next_number, candidate.parameters, None)
         seen = self._seen(candidate.method, candidate.parameters, lambda: self._path_of(candidate))
         parameters = candidate.parameters if seen is None else seen
         asked = optuna.trial.create_trial(

@@ -462,7 +462,8 @@ def test_published_points_alone_are_a_space_without_a_search(roberta: BackboneSh
         space.suggest(FirstTrial())
 
 
-FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072)}
+# of VeRA the largest rank, of all channels that it reads and writes
+FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072), "vera": 24 * (2 * 768 + 768)}
 
 
 @pytest.mark.parametrize("share", ["0.5%", "2%"])

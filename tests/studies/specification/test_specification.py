@@ -136,6 +136,7 @@ search:
   learning_rates: {full: [1.0e-5, 1.0e-4]}
   published: ["intrinsic_said:dint=200"]
   learning_rates_of: weights
+  head_learning_rates: [1.0e-4, 1.0e-2]
   published_scale: 4
 """
     expected = SpaceOptions(
@@ -165,6 +166,7 @@ search:
         learning_rates={"full": (1e-5, 1e-4)},
         published=("intrinsic_said:dint=200",),
         learning_rates_of="weights",
+        head_learning_rates=(1e-4, 1e-2),
         published_scale=4.0,
     )
     study = read_specification(written(tmp_path, text))

@@ -1,0 +1,81 @@
+"""Learning rates of the task head: searched where a study asks for it, of every sampler, and nowhere else."""
+
+import math
+
+import pytest
+from support.simulated_search import proposer_of, readings_of, search
+
+from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
+from studies.confirming.contenders import Entry, trial_entry, trials_of
+from studies.search.candidates import trial_request
+from studies.search.head_rates import HeadRates
+from trial_runner.requests import TrainingPlan
+
+LOW, HIGH, USUAL = 1e-4, 1e-2, 5e-3
+PLAN = TrainingPlan(steps=4, batch_size=4, evaluate_at_steps=(4,), head_learning_rate=USUAL)
+
+
+def asking(space: SearchSpace) -> SearchSpace:
+    return SearchSpace(shape=space.shape, budget=600_000, options=SpaceOptions(head_learning_rates=(LOW, HIGH)))
+
+
+@pytest.mark.parametrize("sampler", ["factored", "random", "tpe"])
+def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_goes_on_alike(
+    sampler: str, space: SearchSpace
+) -> None:
+    asked = asking(space)
+    proposer = proposer_of(asked, sampler, published=())
+    history = search(proposer, asked, 9, [])
+    replayed = proposer_of(asked, sampler, published=())
+    replayed.replay(history, readings_of(history))
+    assert replayed.propose().candidate.fingerprint == proposer.propose().candidate.fingerprint
+    rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates.head for trial in history]
+    assert all(LOW <= rate <= HIGH for rate in rates)
+    assert len(set(rates)) == len(history)
+    assert len({trial.fingerprint for trial in history}) == len(history)
+
+
+def test_it_is_part_of_what_tells_trials_apart(space: SearchSpace) -> None:
+    asked = asking(space)
+    one = proposer_of(asked, "random", published=()).propose().candidate
+    other = asked.with_head_rate(one, HIGH / 2)
+    assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
+    assert other.fingerprint != one.fingerprint
+    assert other.configuration == one.configuration
+
+
+@pytest.mark.parametrize("sampler", ["factored", "random"])
+def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(
+    sampler: str, space: SearchSpace
+) -> None:
+    (trial,) = search(proposer_of(space, sampler, published=()), space, 1, [])
+    assert HEAD_RATE not in trial.proposal
+    assert HEAD_RATE not in space.parameters()
+    assert trial_request(trial, attempt=1, plan=PLAN).learning_rates.head == USUAL
+
+
+def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSpace) -> None:
+    asked = asking(space)
+    (trial,) = search(proposer_of(asked, "random", published=()), asked, 1, [])
+    entry: Entry = trial_entry(trial, label="0", is_top=True)
+    for again in trials_of([entry], [7, 8]):
+        assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
+        request = trial_request(again, attempt=1, plan=PLAN)
+        assert request.learning_rates.head == trial.proposal[HEAD_RATE]
+
+
+def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhere() -> None:
+    rates = HeadRates(low=LOW, high=HIGH, seed=1)
+    before = [rates.next(number) for number in range(400)]
+    for number in range(8):
+        rates.take(number, 1e-3 if number < 2 else 5e-3)
+        rates.close(number, 1.0 - number)
+    after = [rates.next(number) for number in range(400)]
+
+    def share(some: list[float]) -> float:
+        return sum(abs(math.log(rate / 1e-3)) < 2 * 0.35 for rate in some) / len(some)
+
+    # of a range of log(100) the window is 30%; two thirds of the others are within two deviations
+    assert abs(share(before) - 1.4 / math.log(100)) < 0.08
+    assert abs(share(after) - (2 / 3 * 0.954 + 1 / 3 * 1.4 / math.log(100))) < 0.08
+    assert all(LOW <= rate <= HIGH for rate in (*before, *after))
