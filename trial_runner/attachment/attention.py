@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.bias import causal_lower_right
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -20,6 +21,7 @@ from trial_runner.stacking.kernels import has_gpu_kernels
 from trial_runner.stacking.prefix import Prefix
 
 ATTENTION = "deltaspace"
+_HALVES = (torch.bfloat16, torch.float16)
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -156,22 +158,25 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     tap = tap_of(module)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
-    mask = _causal_mask(query, key) if attention_mask is None and causal and query.shape[2] > 1 else attention_mask
-    mask = mask if position_bias is None else _with_bias(position_bias, mask)
+    is_causal = attention_mask is None and causal and query.shape[2] > 1
     prefix = tap.prefix() if tap is not None else None
+    needs_normaliser = tap is not None and tap.needs_normaliser()
+    draws_own = bool(dropout) and current() is not None
+    is_fused = has_gpu_kernels(query) and softcap is None and not draws_own and not needs_normaliser
+    # fused kernels know a causal mask by its name, unless something else is in it
+    is_named = is_causal and is_fused and position_bias is None and (prefix is None or prefix.visible is None)
+    mask = _causal_mask(query, key) if is_causal and not is_named else attention_mask
+    mask = mask if position_bias is None else _with_bias(position_bias, mask)
     before = 0 if prefix is None else prefix.keys.shape[-2]
     if prefix is not None:
         key, value, mask = _with_prefix(prefix, key, value, mask)
-    groups = query.shape[1] // key.shape[1]
-    if groups > 1:
-        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
     normaliser = None
-    if tap is not None and tap.needs_normaliser():
+    if needs_normaliser:
         logits = _logits(query, key, mask, scaling, softcap)
         normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
         heads = _weigh(logits, value, dropout, before)
-    elif has_gpu_kernels(query) and softcap is None and (not dropout or current() is None):
-        heads = _fused(query, key, value, mask, scaling, dropout)
+    elif is_fused:
+        heads = _fused(query, key, value, _Causal() if is_named else mask, scaling, dropout)
     else:
         heads = _weigh(_logits(query, key, mask, scaling, softcap), value, dropout, before)
     heads = heads.transpose(1, 2)  # (B, T, H, d_h)
@@ -238,7 +243,7 @@ def capped(logits: Tensor, softcap: float | None) -> Tensor:
 
 def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, softcap: float | None) -> Tensor:
     """``(B, H, T, S)``, masked."""
-    logits = capped(query @ key.transpose(-1, -2) * scaling, softcap)
+    logits = capped(_grouped(query, key.transpose(-1, -2)) * scaling, softcap)
     if mask is None:
         return logits
     if mask.dtype == torch.bool:
@@ -261,15 +266,56 @@ def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor
         weights = own.drop(weights, dropout, before, own.rows_before)
     elif dropout:
         weights = torch.nn.functional.dropout(weights, p=dropout, training=True)
-    return weights @ value
+    return _grouped(weights, value)
 
 
-def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float) -> Tensor:
+def _grouped(heads: Tensor, shared: Tensor) -> Tensor:
+    """Products ``(B, H, T, n)`` of every head, ``(B, H, T, m)``, with what its group shares, ``(B, N_kv, m, n)``.
+
+    Nothing is repeated: the rows of the heads of a group are one after another.
+    """
+    examples, count, rows, width = heads.shape
+    groups = shared.shape[1]
+    if groups == count:
+        return heads @ shared
+    return (heads.reshape(examples, groups, count // groups * rows, width) @ shared).view(examples, count, rows, -1)
+
+
+def _before_and_at(query: Tensor, key: Tensor) -> Tensor:
+    """A causal mask where there are keys before those of the queries; a GPU's kernels know it by its name."""
+    if not query.is_cuda:
+        return _causal_mask(query, key)
+    named: Tensor = causal_lower_right(query.shape[2], key.shape[2])
+    return named
+
+
+class _Causal:
+    """The mask under which a query sees its own place and those before, prefixes among them."""
+
+
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | _Causal | None, scaling: float, dropout: float
+) -> Tensor:
     """PyTorch's fused kernels: the faster way on a GPU."""
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1 and query.dtype not in _HALVES:  # those of 32 bits take as many keys as queries
+        key, value, groups = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1), 1
+    if isinstance(mask, _Causal):
+        is_square = query.shape[2] == key.shape[2]
+        return torch.nn.functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=None if is_square else _before_and_at(query, key),
+            dropout_p=dropout,
+            is_causal=is_square,
+            scale=scaling,
+            enable_gqa=groups > 1,
+        )
     if mask is not None and mask.dtype == torch.bool:
         # a query that sees nothing, as in the padding, must not become NaN
         shown = query.new_zeros(mask.shape)
         mask = shown.masked_fill(~mask, torch.finfo(query.dtype).min)
     return torch.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling
+        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling, enable_gqa=groups > 1
     )

@@ -5,12 +5,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.inputs import model_inputs
+from trial_runner.attachment.inputs import REAL_TOKENS, is_padded_right, model_inputs
 from trial_runner.attachment.recomputation import Recomputation
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
@@ -153,20 +155,28 @@ class FrozenModel(Backbone):
     def hidden(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Last hidden states of the base model, ``(B, T, D)``; it keeps no keys and values for tokens to come."""
         no_cache = {} if self.shape.kind is StackKind.ENCODER else {"use_cache": False}
-        hidden: Tensor = self.model(**inputs, **no_cache).last_hidden_state
+        given = {name: tensor for name, tensor in inputs.items() if name != REAL_TOKENS}
+        hidden: Tensor = self.model(**given, **no_cache).last_hidden_state
         return hidden
+
+    def needs_mask(self, mask: NDArray[np.bool_]) -> bool:
+        """Whether a mask of real tokens ``(B, T)`` hides what real tokens would see without it."""
+        return self.shape.kind is not StackKind.DECODER or not is_padded_right(mask)
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
         """What the base model is called with, every row ``copies`` times: the batch, and again, and so on.
 
-        An encoder gets no mask that hides nothing: a GPU's fastest attention takes none, and whoever looks at the mask
-        to find that out waits for the device.
+        There is no mask that hides nothing: a GPU's fastest attention takes none, and whoever looks at the mask to find
+        that out waits for the device. Tokens of a decoder see no padding on their right; which of them are real stands
+        beside its inputs then.
         """
         inputs = model_inputs(
             batch, self.shape.kind, self.device.device, decoder_start_token_id=self.decoder_start_token_id
         )
-        if self.shape.kind is StackKind.ENCODER and batch.attention_mask.all():
+        if self.shape.kind is not StackKind.ENCODER_DECODER and batch.attention_mask.all():
             del inputs["attention_mask"]
+        elif not self.needs_mask(batch.attention_mask):
+            inputs[REAL_TOKENS] = inputs.pop("attention_mask")
         return {name: tensor.repeat(copies, 1) for name, tensor in inputs.items()} if copies > 1 else inputs
 
 

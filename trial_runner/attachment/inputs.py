@@ -17,6 +17,19 @@ def on_device(values: NDArray[Any], device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+REAL_TOKENS = "real_tokens"
+"""Name of a mask that a model is not called with: it would hide nothing that a causal one does not."""
+
+
+def is_padded_right(mask: NDArray[np.bool_]) -> bool:
+    """Whether padding comes after all tokens of its row, where no token of a decoder sees it.
+
+    Args:
+        mask: Of real tokens, ``(B, T)``.
+    """
+    return bool((mask[:, 1:] <= mask[:, :-1]).all() and mask[:, :1].all())
+
+
 def model_inputs(
     batch: Batch, kind: StackKind, device: torch.device, *, decoder_start_token_id: int = 0
 ) -> dict[str, Tensor]:

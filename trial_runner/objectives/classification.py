@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
-from trial_runner.attachment.inputs import on_device
+from trial_runner.attachment.inputs import REAL_TOKENS, on_device
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.example_losses import ExampleLosses
@@ -124,7 +124,8 @@ class ClassificationObjective:
     def _predicted(self, together: Pass, inputs: Mapping[str, Tensor]) -> Tensor:
         with together.applied():
             hidden = self._frozen.hidden(inputs)  # (K B, T, D)
-        mask = by_slots(inputs[_MASK], together.slots) if _MASK in inputs else None
+        real = inputs.get(_MASK, inputs.get(REAL_TOKENS))
+        mask = None if real is None else by_slots(real, together.slots)
         logits: Tensor = together.heads.call(ClassificationHead.forward, by_slots(hidden, together.slots), mask)
         return logits
 

@@ -242,7 +242,9 @@ class LanguageModelObjective:
 
     def _inputs(self, batch: TextBatch, copies: int) -> dict[str, Tensor]:
         """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""
-        named = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        named: dict[str, NDArray[Any]] = {"input_ids": batch.input_ids}
+        if self._frozen.needs_mask(batch.attention_mask):
+            named["attention_mask"] = batch.attention_mask
         if batch.decoder_input_ids is not None:
             named["decoder_input_ids"] = batch.decoder_input_ids
         device = self._frozen.device.device

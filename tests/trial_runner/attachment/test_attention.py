@@ -1,11 +1,14 @@
 """Attention with prefixes against closed forms in float64 (He et al. 2022, eq. 7)."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.errors import AttachError
+from trial_runner.stacking.kernels import as_on_gpu
 from trial_runner.stacking.prefix import Prefix
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
@@ -254,3 +257,63 @@ def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys() -> None:
     )
     actual = attend(problem.module, last, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("has_prefix", [False, True])
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.bfloat16, 8e-2)])
+def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, bound: float, has_prefix: bool
+) -> None:
+    problem, told = Problem(dtype), []
+    fused = nn.functional.scaled_dot_product_attention
+
+    def watched(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
+        told.append((key.shape[1], options))
+        return fused(query, key, value, **options)
+
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
+    tap_attention(problem.module, Tap((problem.p_k, problem.p_v) if has_prefix else None))
+    given = problem.module, problem.q, problem.k, problem.v, None
+    plain = attend(*given, is_causal=True)[0]
+    assert told == []
+    with as_on_gpu():
+        found = attend(*given, is_causal=True)[0]
+    untap_attention(problem.module)
+    ((heads, options),) = told
+    assert options["is_causal"] is not has_prefix
+    # halves share keys among a group, others have them repeated
+    assert (heads, options["enable_gqa"]) == ((KV_HEADS, True) if dtype is torch.bfloat16 else (HEADS, False))
+    if has_prefix:  # on a GPU by the name of the lower right, which is this
+        seen = torch.ones(TOKENS, LENGTH + TOKENS, dtype=torch.bool).tril(LENGTH)
+        assert torch.equal(options["attn_mask"][0, 0], seen)
+    else:
+        assert options["attn_mask"] is None
+    assert (found - plain).abs().max() <= bound * plain.abs().max()
+
+
+@pytest.mark.parametrize("why", ["mask", "bias", "visible"])
+def test_what_is_more_than_causal_is_told_by_a_mask(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    problem, told = Problem(torch.float64), []
+    fused = nn.functional.scaled_dot_product_attention
+
+    def watched(*given: Tensor, **options: Any) -> Tensor:
+        told.append(options)
+        return fused(*given, **options)
+
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
+    tap = Tap((problem.p_k, problem.p_v))
+    if why == "visible":
+        some = torch.arange(LENGTH)[None] < 20
+        prefix = Prefix(keys=problem.p_k[None], values=problem.p_v[None], visible=some)
+        monkeypatch.setattr(tap, "prefix", lambda: prefix)
+    bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    options: Any = {"position_bias": bias} if why == "bias" else {}
+    tap_attention(problem.module, tap)
+    given = problem.module, problem.q, problem.k, problem.v, problem.mask if why == "mask" else None
+    plain = attend(*given, is_causal=True, **options)[0]
+    with as_on_gpu():
+        found = attend(*given, is_causal=True, **options)[0]
+    untap_attention(problem.module)
+    assert told[0]["attn_mask"] is not None
+    assert not told[0].get("is_causal", False)
+    assert (found - plain).abs().max() <= 1e-12

@@ -1,0 +1,91 @@
+"""What a decoder is called with: no mask where padding is on the right, the same numbers at every real token."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.packing_cases import request_for, runner_of, sized
+from support.packing_traces import train, worst
+from support.tiny_backbones import EVERY_FAMILY, rig_of
+
+from search_space.dimensions import StackKind
+from search_space.published import published_method
+from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.attachment.inputs import REAL_TOKENS, is_padded_right
+from trial_runner.tasks import Batch
+
+
+@pytest.mark.parametrize("family", EVERY_FAMILY)
+def test_real_tokens_of_a_decoder_see_no_padding_on_their_right(
+    tiny_backbone: Callable[..., Path], family: str
+) -> None:
+    rig = rig_of(tiny_backbone(family))
+    rig.attachment.detach()
+    if not rig.is_decoder:
+        assert rig.backbone.shape.kind is not StackKind.DECODER
+        return
+
+    def seen_and_not(inputs: dict[str, torch.Tensor]) -> float:
+        bare = {name: one for name, one in inputs.items() if name != "attention_mask"}
+        with torch.no_grad():
+            gaps = rig.hidden(None, inputs) - rig.hidden(None, bare)
+        return float(gaps[inputs["attention_mask"].bool()].abs().max())
+
+    assert seen_and_not(rig.inputs) <= 1e-13
+    left = {name: one for name, one in rig.padded_left().items() if name != "position_ids"}
+    assert seen_and_not(left) > 1e-6, "padding on the left is seen without a mask"
+
+
+def test_padding_is_on_the_right_where_all_tokens_come_before_it() -> None:
+    rows = {(1, 1, 1): True, (1, 1, 0): True, (1, 0, 0): True, (0, 1, 1): False, (1, 0, 1): False, (0, 0, 0): False}
+    for row, wanted in rows.items():
+        assert is_padded_right(np.array([row, (1, 1, 1)], dtype=bool)) is wanted
+
+
+def batch_of(mask: list[list[int]]) -> Batch:
+    real = np.array(mask, dtype=bool)
+    ids = np.full(real.shape, 7, dtype=np.int64)
+    return Batch(input_ids=ids, attention_mask=real, token_type_ids=None, labels=np.zeros(len(ids), dtype=np.int64))
+
+
+@pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
+def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone: Callable[..., Path], family: str) -> None:
+    runner = runner_of(tiny_backbone(family))
+    frozen, kind = runner._frozen, runner.backbone.shape.kind
+    whole, right, left = ([[1, 1, 1], row] for row in ([1, 1, 1], [1, 1, 0], [0, 1, 1]))
+    found = [frozen.inputs(batch_of(mask), copies=2) for mask in (whole, right, left)]
+    wanted = {
+        StackKind.ENCODER: [False, True, True],
+        StackKind.DECODER: [False, False, True],
+        StackKind.ENCODER_DECODER: [True, True, True],
+    }
+    assert ["attention_mask" in one for one in found] == wanted[kind]
+    assert (REAL_TOKENS in found[1]) is (kind is StackKind.DECODER)
+    if kind is StackKind.DECODER:
+        assert found[1][REAL_TOKENS].tolist() == [[True, True, True], [True, True, False]] * 2
+    runner.close()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "qwen3"])
+def test_packs_without_masks_are_packs_with_them(
+    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    runner = runner_of(tiny_backbone(family))
+    shape = runner.backbone.shape
+    structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv", "houlsby_adapter")]
+    requests = [request_for(sized(one, number), number, steps=4) for number, one in enumerate(structures)]
+    unmasked = train(runner.open_pack(3), requests)
+    asked: list[bool] = []
+
+    def needs(frozen: FrozenModel, mask: Any) -> bool:
+        asked.append(True)
+        return True
+
+    monkeypatch.setattr(FrozenModel, "needs_mask", needs)
+    masked = train(runner.open_pack(3), requests)
+    assert asked
+    assert worst(unmasked, masked, requests).share <= 1e-12
+    runner.close()
