@@ -410,7 +410,8 @@ class StudyKeeper:
         seconds = self._plan.lease_seconds
         for worker in self._roster.silent(self._clock.look(), seconds):
             self._silent.append(worker)
-            self._lose(worker, f"silent for {seconds:g} s")
+            # a machine that has no memory left is slow to put another in the place of a process that has ended
+            self._lose(worker, self._why.pop(worker.partition("/")[0], f"silent for {seconds:g} s"))
 
     def _lose(self, worker: str, why: str) -> None:
         """Take back what a worker holds; a trial that was lost too often, not with its machine, fails."""

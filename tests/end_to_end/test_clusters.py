@@ -13,6 +13,7 @@ import pytest
 from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
 
+import deltaspace
 from studies.fleet.probing import cluster_facts
 from studies.store.ledger import Ledger
 from studies.store.records import AttemptRecord, EventRecord
@@ -96,6 +97,35 @@ def test_a_node_that_is_drained_lays_its_trials_aside(cluster, new_study, tmp_pa
     check_at_rest(study)
     assert [event.text for event in recorded(study)[1] if event.kind == "lost"]
     assert all("laid aside" in event.text for event in recorded(study)[1] if event.kind == "lost")
+
+
+@pytest.mark.postgres
+def test_with_disks_of_their_own_and_postgresql_all_weights_come_to_the_launch(
+    cluster, tmp_path, monkeypatch, postgres_url
+):
+    for name, value in cluster.settings.items():
+        monkeypatch.setenv(name, value)
+    for node in cluster.nodes[1:]:
+        node.kill()
+    folder, home = tmp_path / "artefacts", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    own_disk = has_own_disks()
+    other = cluster.add(hidden=folder if own_disk else None, HOME=str(home))
+    small = {"trials": 4, "training.steps": 4, "training.batch_size": 4, "pruning.first_rung_steps": 4}
+    some = {"task.train_examples": 64, "task.validation_examples": 32, "search.replicates": 0, "search.published": []}
+    settings = {**small, **some, "fleet.pack": 2, "fleet.artefacts": str(folder)}
+    study = deltaspace.launch("docstrings", storage=postgres_url, overrides=settings, progress=False)
+    other.kill()
+    assert study.verify() == [], "every file is here, and whole"
+    with Ledger.open(postgres_url, read_only=True) as ledger:
+        key = ledger.study(study.name).id
+        events, artefacts, attempts = ledger.events(key), ledger.artefacts(key), ledger.attempts(key)
+    assert len({attempt.worker for attempt in attempts}) == 2
+    assert any("does not see" in event.text for event in events) == own_disk
+    assert sorted(one.trial for one in artefacts if one.kind == "delta") == [0, 1, 2, 3]
+    for trial in range(4):
+        study.export(tmp_path / f"trial-{trial}", trial)
 
 
 def test_a_check_before_a_launch_asks_every_node(cluster, new_study, tmp_path):

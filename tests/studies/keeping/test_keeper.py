@@ -290,13 +290,16 @@ def test_joining_twice_loses_nothing(new_plan, keep):
     assert states(plan) == ["running"]
 
 
-def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, keep, storage_url):
+@pytest.mark.parametrize("known", ["", "ended for want of memory"])
+def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, new_plan, keep, storage_url):
     plan = new_plan(storage_url, lease_seconds=2.5)  # a look at a database may take a second
     keeper = keep(plan)
     keeper.join("silent/1")
     keeper.join("w/1")
     take(keeper, 1, "silent/1")
     take(keeper, 1, "w/1")
+    if known:  # and nobody has taken its place yet
+        keeper.ended("silent", known)
     until = time.monotonic() + 60
     while states(plan) != ["queued", "running"]:
         assert time.monotonic() < until
@@ -306,7 +309,7 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(new_plan, k
     ledger, key = key_of(plan)
     with ledger:
         assert [event.text for event in ledger.events(key) if event.kind == "lost"] == [
-            "attempt 1 on silent/1: silent for 2.5 s"
+            f"attempt 1 on silent/1: {known or 'silent for 2.5 s'}"
         ]
 
 
