@@ -3,6 +3,7 @@
     python benchmarks/dashboard.py                      20,000 trials; making them takes a few minutes
     python benchmarks/dashboard.py --trials 2000
     python benchmarks/dashboard.py --keep large.db      keeps the ledger; measures it again if it is there
+    python benchmarks/dashboard.py --training           a study that trains beside it, and nothing else; a minute
 
 Pages are opened in Chromium. The ledger is that of ``ledger_size.py``.
 """
@@ -12,9 +13,12 @@ import http.client
 import json
 import math
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +29,15 @@ from ledger_size import RUNGS, STUDY, fill
 from dashboards.web.pages import PAGES
 from dashboards.web.server import serving
 from search_space.space.random_draw import RandomTrial
+from studies.errors import StudiesError
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.specification.recorded import recorded_space
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord
+from studies.store.records import ReadingRecord, TrialState
 
 ASKS = 20
+READINGS = 6
 ANSWER_MILLISECONDS, PAINT_SECONDS, NEWS_SECONDS = 200.0, 2.0, 2.0
 
 
@@ -146,12 +152,70 @@ def measure_news(page: Any, address: str, url: str) -> None:
             line(f"a reading of step {step} on the page", time.perf_counter() - began_at, "s", NEWS_SECONDS)
 
 
+def measure_training(folder: Path, program: str) -> None:
+    """From a reading in the ledger to the page, while the shipped example really trains on this machine."""
+    from playwright.sync_api import sync_playwright
+
+    url = f"sqlite:///{folder / 'training.db'}"
+    words = ["launch", "docstrings", "--trials", "500", "--backend", "inline", "--storage", url, "--quiet"]
+    # short trials, so that readings come every few seconds
+    words += ["--set", "training.steps=40", "--set", "pruning.first_rung_steps=10"]
+    command = "from deltaspace.commands.main import main; raise SystemExit(main())"
+    launch = subprocess.Popen([sys.executable, "-c", command, *words], cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        number, step = newest(url, launch, (-1, 0))
+        with serving(url) as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            page = browser.new_page()
+            page.goto(f"{address}studies/1/")
+            page.wait_for_selector("body[data-ready]", timeout=120_000)
+            times = []
+            for _ in range(READINGS):
+                number, step = newest(url, launch, (number, step))
+                began_at = time.perf_counter()
+                page.wait_for_function(_HAS_STEP, arg=[number, step], polling=20, timeout=120_000)
+                times.append(time.perf_counter() - began_at)
+            browser.close()
+    finally:
+        launch.kill()
+        launch.wait()
+    line(f"{READINGS} readings of a study that trains, on the page: in the mean", sum(times) / len(times), "s")
+    line("the slowest of them", max(times), "s", NEWS_SECONDS)
+
+
+def newest(url: str, launch: "subprocess.Popen[bytes]", known: tuple[int, int]) -> tuple[int, int]:
+    """Trial and step of the newest reading of a running trial, once there is one that is not known."""
+    file = Path(url.removeprefix("sqlite:///"))
+    while launch.poll() is None:
+        if file.exists():
+            with suppress(StudiesError), Ledger.open(url, read_only=True) as ledger:
+                for trial in ledger.trials(1, states=[TrialState.RUNNING]):
+                    if trial.last_score is not None and (trial.number, trial.steps) > known:
+                        return trial.number, trial.steps
+        time.sleep(0.02)
+    raise SystemExit("the study must train until its readings were seen; it has ended.")
+
+
+_HAS_STEP = """([number, step]) => [...document.querySelectorAll(`tr[data-number='${number}']`)].some((row) => {
+    const [done, all] = row.cells[3].textContent.split("/");
+    return all === undefined || Number(done) >= step;
+})"""
+"""Whether the page has a reading of a trial that runs, or shows that it has ended."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--keep", type=Path, metavar="FILE")
+    parser.add_argument("--training", action="store_true")
     given = parser.parse_args()
+    program = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder:
+        if given.training:
+            if program is None:
+                parser.error("--training needs Chromium.")
+            measure_training(Path(folder), program)
+            return
         file = (given.keep or Path(folder) / "large.db").absolute()
         if not file.exists():
             fill(file, given.trials)
@@ -159,7 +223,6 @@ def main() -> None:
         with serving(url) as address:
             measure_first_look(address, given.trials)
             measure_answers(address, given.trials)
-            program = shutil.which("chromium") or shutil.which("google-chrome")
             if program is None:
                 print("no Chromium: pages were not opened.")
             else:
