@@ -5,7 +5,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trial_runner.errors import ExportError, ExportWishError
@@ -72,6 +72,22 @@ def _check_whole(folder: Path) -> None:
                 json.loads(path.read_bytes())
         except (SafetensorError, ValueError) as error:
             raise OSError(f"{path.name} does not hold what was written") from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` to write to; it becomes ``path`` at the end of the block, or is gone and nothing else is.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    temporary = unfinished(path)
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import click
@@ -54,6 +55,17 @@ def backbone_option(function: Function) -> Function:
         show_default=True,
         help="embedded, a folder with a config.json, or a name on the hub; no weights are read.",
     )(function)
+
+
+def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """A file that is to be written, if its folder is there: before anything is computed for it.
+
+    Raises:
+        BadParameter: If it is not.
+    """
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent} for {file.name}. Make it, or name another file.")
+    return file
 
 
 def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> PublishedPoint | None:

@@ -3,14 +3,13 @@
 import json
 import sys
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import in_a_folder, json_option, storage_option
 from deltaspace.commands.saying import say
 from studies.errors import QueryError, StudiesError
 
@@ -40,7 +39,11 @@ _MOST_ROWS = 1_000_000_000
     help="How to write the rows.  [default: by the name of the file, else table]",
 )
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the rows to a new file."
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=in_a_folder,
+    metavar="FILE",
+    help="Write the rows to a new file.",
 )
 @click.option(
     "--limit",
@@ -83,8 +86,8 @@ def _form(form: str | None, output: Path | None, *, as_json: bool) -> str:
     """
     if as_json and form not in (None, "json"):
         raise click.UsageError(f"--json is --format json; got --format {form} as well.")
-    if output is not None and output.exists():
-        raise click.UsageError(f"--output must be a new file; {output} is there already.")
+    if output is not None:
+        _check_is_new(output)
     chosen = "json" if as_json else form
     if chosen is None and output is not None:
         chosen = _SUFFIXES.get(output.suffix.lower())
@@ -94,6 +97,11 @@ def _form(form: str | None, output: Path | None, *, as_json: bool) -> str:
     if chosen == "parquet" and output is None:
         raise click.UsageError("parquet is no text; give a file for it: --output answer.parquet.")
     return chosen or "table"
+
+
+def _check_is_new(output: Path) -> None:
+    if output.exists():
+        raise click.UsageError(f"--output must be a new file; {output} is there already.")
 
 
 def _seconds(timeout: str | None) -> float | None:
@@ -127,22 +135,20 @@ def _write(answer: "Table", form: str, file: Path) -> None:
     Raises:
         QueryError: If the format cannot hold them, or the file cannot be written.
     """
-    from trial_runner.files import unfinished
+    from trial_runner.files import whole_file
 
-    temporary = unfinished(file)
     try:
-        if form == "parquet":
-            _named(answer).to_pandas().to_parquet(temporary, index=False)
-        elif form == "json":
-            rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
-            temporary.write_text(f"{rows}\n", encoding="utf-8")
-        else:
-            text = f"{_text(answer)}\n" if form == "table" else answer.to_text(form)
-            temporary.write_text(text, encoding="utf-8")
-        temporary.rename(file)
+        with whole_file(file) as place:
+            if form == "parquet":
+                _named(answer).to_pandas().to_parquet(place, index=False)
+            elif form == "json":
+                rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
+                place.write_text(f"{rows}\n", encoding="utf-8")
+            else:
+                text = f"{_text(answer)}\n" if form == "table" else answer.to_text(form)
+                place.write_text(text, encoding="utf-8")
+            _check_is_new(file)  # a query may take long
     except (OSError, ValueError, TypeError) as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise StudiesError(f"the rows must be written to {file}; got: {error}.") from error
 
 

@@ -6,7 +6,7 @@ import click
 
 from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
-from deltaspace.commands.options import against_option, storage_option
+from deltaspace.commands.options import against_option, in_a_folder, storage_option
 from deltaspace.commands.saying import say
 from search_space.published.point import PublishedPoint
 
@@ -19,7 +19,7 @@ from search_space.published.point import PublishedPoint
     ),
 )
 @click.argument("study", shell_complete=study_names)
-@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False), callback=in_a_folder)
 @click.option(
     "--figures", type=click.Path(path_type=Path, file_okay=False), help="A folder for every figure as a file."
 )
@@ -59,10 +59,12 @@ def command(  # noqa: PLR0913 - one argument per option
     from studies.queries.discover import knowledge_of
     from studies.specification.recorded import recorded_space
     from studies.store.ledger import Ledger
+    from trial_runner.files import whole_file
 
     with Ledger.open(storage, read_only=True) as ledger:
         report = report_of(ledger, study, knowledge_of(ledger, study, recorded_space), against=against)
-    output.write_text(report_page(report), encoding="utf-8")
+    with whole_file(output) as place:
+        place.write_text(report_page(report), encoding="utf-8")
     say(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
     if data is not None:
         written = write_tables(report, data, "csv" if data_format == "csv" else "parquet")

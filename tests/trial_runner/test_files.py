@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save
 
 from trial_runner.errors import ExportError
-from trial_runner.files import new_folder
+from trial_runner.files import new_folder, whole_file
 
 WEIGHTS = save({"weight": torch.arange(6.0)})
 
@@ -51,3 +51,14 @@ def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path: Pa
         os.umask(umask)
     found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
     assert found == {"export": 0o750, "copied": 0o750, "facts.json": 0o640}
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "answer.csv"
+    with whole_file(file) as place:
+        place.write_text("new")
+    assert file.read_text() == "new"
+    with pytest.raises(UnicodeEncodeError), whole_file(file) as place:
+        place.write_text("half " * 100_000 + "\ud800", encoding="utf-8")
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]

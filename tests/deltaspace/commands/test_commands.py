@@ -11,6 +11,7 @@ import pytest
 
 from deltaspace.commands.main import COMMANDS, cli, main
 from search_space.published import METHODS
+from studies.queries.sql import run_query
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
@@ -87,6 +88,22 @@ def test_a_query_is_written_to_a_file_by_its_name(
         assert file.read_text() == run("query", sql, "--format", suffix)
     assert main(["query", sql, "--output", str(file)]) == 2
     assert "must be a new file" in capsys.readouterr().err
+
+
+def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, asked = tmp_path / "answer.csv", run_query
+
+    def slow(*words: object) -> object:
+        file.write_text("somebody else's")
+        return asked(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("studies.queries.sql.run_query", slow)
+    assert main(["query", "select number from trials", "--output", str(file)]) == 2
+    assert "must be a new file" in capsys.readouterr().err
+    assert file.read_text() == "somebody else's"
+    assert [path.name for path in tmp_path.glob("*answer*")] == ["answer.csv"]
 
 
 def test_a_query_says_that_there_are_more_rows(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

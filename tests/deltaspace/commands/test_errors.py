@@ -81,7 +81,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["query", "select 1", "--limit", f"{10**23}"], 2, "--limit"),
         (["query", "select 1", "--timeout", "soon"], 2, "--timeout must be a time above 0"),
         (["query", "select 1 as a, 2 as a", "--json"], 2, "columns must have names of their own; a stands twice"),
-        (["query", "select 1", "--output", "nowhere/answer.csv"], 1, "must be written to nowhere/answer.csv"),
+        (["query", "select 1", "--output", "nowhere/answer.csv"], 2, "there is no folder nowhere"),
+        (["report", "sample", "nowhere/report.html"], 2, "there is no folder nowhere"),
         (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
     ],
 )
