@@ -111,7 +111,7 @@ def test_a_signature_is_of_one_line_and_the_same_each_time(name: str) -> None:
     assert "\n" not in told
 
 
-def test_an_installed_package_adds_a_metric_that_a_study_may_maximise(tmp_path: Path) -> None:
+def test_an_installed_package_adds_metrics_that_studies_may_maximise(tmp_path: Path) -> None:
     printed = run_with_package(
         tmp_path,
         source="""
@@ -124,16 +124,29 @@ ERRORS = Metric(
     name="errors", kinds=("classification",), measures=Measures.CLASSES, compute=compute, higher_is_better=False,
     bounds=(0.0, float("inf")),
 )
+DIGITS = Metric(
+    name="digits", kinds=("instruction",), measures=Measures.TEXTS,
+    compute=lambda texts, references: sum(text.isdigit() for text in texts) / len(texts),
+)
 """,
-        points={"deltaspace.metrics": "errors = somebodys_module:ERRORS"},
+        points={"deltaspace.metrics": "errors = somebodys_module:ERRORS\ndigits = somebodys_module:DIGITS"},
         script="""
 from studies.specification import specification_from_mapping
 from trial_runner.tasks import TASK_KINDS, compute, score_of
+from trial_runner.tasks.measuring import compute_text
 
 task = {"name": "docstrings", "metric": "errors"}
 study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})
 measured = compute(TASK_KINDS["classification"].metrics, [0, 1, 1], [0, 1, 0], classes=2)
 print(study.task.metric, sorted(measured), score_of("errors", measured["errors"]))
+
+task = {"kind": "instruction", "folder": ".", "messages": "messages", "metric": "digits"}
+study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})
+metrics = [name for name in TASK_KINDS["instruction"].metrics if name in ("digits", "exact_match")]
+print(study.task.metric, compute_text(metrics, ["12", "a dozen"], [("12",), ("12",)]))
 """,
     )
-    assert printed.split("\n")[0] == "errors ['accuracy', 'errors', 'f1', 'matthews'] -1.0"
+    assert printed.splitlines()[:2] == [
+        "errors ['accuracy', 'errors', 'f1', 'matthews'] -1.0",
+        "digits {'exact_match': 0.5, 'digits': 0.5}",
+    ]
