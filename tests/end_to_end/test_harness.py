@@ -1,4 +1,4 @@
-"""Confirmations that lm-eval measures: its figures are those that it has of the exported, merged model by itself."""
+"""Confirmations that lm-eval measures: its figures are those that it has of the exported model by itself."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from support import rotation
 from support.chat_studies import chat_study
 from support.harness_tasks import harness_tasks
 
@@ -16,14 +18,21 @@ WITHIN = 1e-5
 """Of a mean, relative: of tens of logarithms in float32, a hundred times their rounding."""
 
 
-def by_lm_eval(model: Path, tasks: list[str]) -> dict[str, float]:
-    """What lm-eval has of a folder with a language model, which it loads itself."""
+def by_lm_eval(model: Path, tasks: list[str], adapter: Path | None = None) -> dict[str, float]:
+    """What lm-eval has of a folder with a language model, which it loads itself, or of what peft loads."""
     from lm_eval.evaluator import simple_evaluate
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
+    from peft import AutoPeftModelForCausalLM
+    from transformers import AutoTokenizer
 
+    if adapter is None:
+        asked = HFLM(pretrained=str(model), device="cpu", dtype="float32", batch_size=2)
+    else:  # one by one: peft counts positions from the padding
+        loaded = AutoPeftModelForCausalLM.from_pretrained(adapter, dtype=torch.float32)
+        asked = HFLM(pretrained=loaded, tokenizer=AutoTokenizer.from_pretrained(model), batch_size=1)
     results: Any = simple_evaluate(
-        HFLM(pretrained=str(model), device="cpu", dtype="float32", batch_size=2),
+        asked,
         tasks=tasks,
         task_manager=TaskManager(include_defaults=False),
         bootstrap_iters=0,
@@ -36,7 +45,11 @@ def by_lm_eval(model: Path, tasks: list[str]) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_lm_eval_measures_a_confirmation_as_it_measures_its_merged_models(
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+@pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
+@pytest.mark.parametrize("method", rotation.parts(("lora_qv", "prompt_tuning:l=4")))
+def test_lm_eval_measures_a_confirmation_as_it_measures_its_exports(
+    method: str,
     tmp_path: Path,
     tiny_backbone: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -45,7 +58,7 @@ def test_lm_eval_measures_a_confirmation_as_it_measures_its_merged_models(
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
-    file = chat_study(tmp_path / "sums", tiny_backbone("qwen3"), name="sums", system="add")
+    file = chat_study(tmp_path / "sums", tiny_backbone("qwen3"), name="sums", system="add", method=method)
     assert main(["launch", str(file), "--quiet"]) == 0
     tasks = [str(path) for path in harness_tasks(tmp_path).values()]
     asked = ["confirm", "sums", "--top", "1", "--seeds", "2", "--against", "none"]
@@ -55,15 +68,19 @@ def test_lm_eval_measures_a_confirmation_as_it_measures_its_merged_models(
     out, err = capsys.readouterr()
     assert "sums-confirm: lm-eval has measured 1 of 2 trials" in err
     (winner,) = json.loads(out)["confirmation"]["contenders"]
-    assert main(["export", "sums-confirm", "0", str(tmp_path / "merged"), "--merge"]) == 0
-    measured = by_lm_eval(tmp_path / "merged", tasks)
+    if method == "lora_qv":
+        assert main(["export", "sums-confirm", "0", str(tmp_path / "merged"), "--merge"]) == 0
+        measured = by_lm_eval(tmp_path / "merged", tasks)
+    else:
+        assert main(["export", "sums-confirm", "0", str(tmp_path / "adapter"), "--format", "peft"]) == 0
+        measured = by_lm_eval(tmp_path / "sums" / "backbone", tasks, adapter=tmp_path / "adapter")
     known = {one: open_study("sums-confirm").trial(one).page.readings[-1].metrics for one in (0, 1)}
     assert {name: value for name, value in known[0].items() if "/" in name} == pytest.approx(measured, rel=WITHIN)
     assert set(measured) == {"likelihood/perplexity", "choice/acc", "whole/byte_perplexity", "written/chrf"}
     for name, spread in winner["elsewhere"].items():
         assert spread["mean"] == pytest.approx((known[0][name] + known[1][name]) / 2)
     plain = by_lm_eval(tmp_path / "sums" / "backbone", tasks)
-    assert plain["likelihood/perplexity"] != pytest.approx(measured["likelihood/perplexity"], rel=0.01)
+    assert plain["likelihood/perplexity"] != pytest.approx(measured["likelihood/perplexity"], rel=100 * WITHIN)
     assert measured["written/chrf"] > 0
     result = open_study("sums").confirm(top=1, seeds=2, against=(), lm_eval=tasks[:2], lm_eval_limit=2, progress=False)
     assert set(result.winner.elsewhere) == {*measured, "likelihood[:2]/perplexity", "choice[:2]/acc"}

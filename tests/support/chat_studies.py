@@ -18,8 +18,8 @@ def _dialogue(draw: random.Random) -> dict[str, Any]:
     return {"messages": [question, {"role": "assistant", "content": f"{one + other}"}]}
 
 
-def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = None) -> Path:
-    """A study of two trials, `lora_qv` first, in a new folder with its data and its ``backbone``."""
+def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = None, method: str = "lora_qv") -> Path:
+    """A study of two trials, a published method first, in a new folder with its data and its ``backbone``."""
     (folder / "data").mkdir(parents=True)
     draw = random.Random(0)
     for split, size in _SPLITS.items():
@@ -33,20 +33,20 @@ def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = N
         "name": name,
         "backbone": str(backbone),
         "task": {**task, "decoding": {"max_new_tokens": 6}} | ({} if system is None else {"system": system}),
-        **short_training(folder),
+        **short_training(folder, method),
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     return folder / "study.yaml"
 
 
-def short_training(folder: Path, **training: float) -> dict[str, Any]:
+def short_training(folder: Path, method: str = "lora_qv", **training: float) -> dict[str, Any]:
     """Four steps of two trials in this process, at rates that change what is computed."""
-    rates = {"learning_rates": {"lowrank": [0.03, 0.03]}, "learning_rates_of": "weights"}
+    rates = {"learning_rates": {"lowrank": [0.03, 0.03], "prompt": [0.3, 0.3]}, "learning_rates_of": "weights"}
     return {
         "budget": 600,
         "trials": 2,
         "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0, **training},
         "pruning": {"first_rung_steps": 2},
-        "search": {"sampler": "random", "published": ["lora_qv"], **rates},
+        "search": {"sampler": "random", "published": [method], **rates},
         "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
     }

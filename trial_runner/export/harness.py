@@ -15,6 +15,8 @@ from typing import Any
 
 from accelerate import PartialState
 
+from search_space.codec import configuration_from_json
+from search_space.forms import EncodedPrompt, Prompt
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.predictors import OpenedExport
 from trial_runner.huggingface import quiet_transformers
@@ -114,6 +116,7 @@ def harness_metrics(folder: Path, harness: Harness, asked: Asked) -> dict[str, f
             batch_size=1 if opened.is_one_by_one else harness.batch_size,
             mixed_precision_dtype="bfloat16" if is_bf16 else None,
             chat_template_args=dict(asked.options),
+            max_length=_most_tokens(export, opened.model.backbone.position_limit_tokens),
         )
         manager = _manager(harness.tasks)
         for task in harness.tasks:
@@ -133,6 +136,13 @@ def harness_metrics(folder: Path, harness: Harness, asked: Asked) -> dict[str, f
             found |= _figures(results, task, harness.label(task))
     opened.done()
     return found
+
+
+def _most_tokens(export: OpenedExport, limit: int | None) -> int | None:
+    """How many tokens of a text have a position; None leaves it to lm-eval."""
+    edits = configuration_from_json(export.facts["configuration"]).edits
+    rows = sum(edit.form.width for edit in edits if isinstance(edit.form, Prompt | EncodedPrompt))
+    return None if limit is None else limit - rows
 
 
 def _is_file(task: str) -> bool:
