@@ -115,6 +115,10 @@ class TorchRunner:
         if one.of_training.slot_bytes > free_bytes and plan.checkpointing == "auto":
             self._frozen.recomputation.switch(is_on=True)
             one, two = self._planned(pack, plan)
+        while one.of_training.slot_bytes > free_bytes and plan.micro_batch == "auto":
+            if not self._frozen.micro_batch.halve(plan.batch_size):
+                break
+            one, two = self._planned(pack, plan)
         found = fit(free_bytes, wanted, one, two)
         for _ in range(found.halvings):
             self._frozen.evaluation.halve()

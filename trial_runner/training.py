@@ -16,6 +16,13 @@ def _betas(value: object) -> object:
     return value
 
 
+def _auto_or_examples(value: object) -> object:
+    """``auto``, or a whole number from 1."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise ValueError("must be auto or a whole number from 1")
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -41,6 +48,8 @@ class Training:
         precision: ``auto`` is bf16 where the hardware has it.
         checkpointing: Whether the backward pass computes the blocks of the backbone again instead of keeping what they
             computed, for a third more time; ``auto`` does where a trial would not fit alone. Scores are the same.
+        micro_batch: Most examples of a trial that are computed at a time; their gradients are added up, so that a step
+            is the same. ``auto`` is all of them, or fewer where a trial would not fit alone, checkpointed.
     """
 
     steps: Annotated[Size, Field(le=1_000_000_000)] = 200
@@ -55,6 +64,7 @@ class Training:
     clip_norm: Positive | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     checkpointing: Literal["auto", True, False] = "auto"
+    micro_batch: Annotated[Literal["auto"] | int, BeforeValidator(_auto_or_examples)] = "auto"
 
     def examples_of(self, tokens: int) -> int:
         """Examples of a step whose longest has so many tokens."""

@@ -78,6 +78,27 @@ class Evaluation:
         return True
 
 
+@dataclass(slots=True, kw_only=True)
+class MicroBatch:
+    """How much of a training step is computed in a pass.
+
+    Attributes:
+        examples: At most so many of each slot; None for all of them.
+    """
+
+    examples: int | None = None
+
+    def starts(self, count: int) -> range:
+        """Where the parts of so many examples begin; the step is how many a part has."""
+        return range(0, count, min(count, self.examples or count))
+
+    def halve(self, count: int) -> bool:
+        """Compute half as many of so many examples from now on; False where it is one already."""
+        now = min(count, self.examples or count)
+        self.examples = -(-now // 2)
+        return now > 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrozenModel(Backbone):
     """A backbone with hooks on its ports.
@@ -85,6 +106,7 @@ class FrozenModel(Backbone):
     Attributes:
         device: Where and how it computes.
         evaluation: How much of it without gradients.
+        micro_batch: How much of it with gradients.
         recomputation: Whether backward passes compute its blocks again.
     """
 
@@ -92,6 +114,7 @@ class FrozenModel(Backbone):
     device: Device
     recomputation: Recomputation
     evaluation: Evaluation = field(default_factory=Evaluation)
+    micro_batch: MicroBatch = field(default_factory=MicroBatch)
 
     @classmethod
     def of(cls, backbone: Backbone, device: Device) -> "FrozenModel":

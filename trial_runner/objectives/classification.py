@@ -87,14 +87,16 @@ class ClassificationObjective:
         """See `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
         labels = on_device(batch.labels, self._frozen.device.device)
-        return TrainingBatch(tensors={**self._frozen.inputs(batch), _LABELS: labels}, has_fixed_shapes=True)
+        tensors = {**self._frozen.inputs(batch), _LABELS: labels}
+        return TrainingBatch(tensors=tensors, has_fixed_shapes=True, units=np.ones(len(indices)))
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
         inputs = {name: tensor for name, tensor in batch.tensors.items() if name != _LABELS}
         logits = self._predicted(together, inputs)
         each = self.each_loss(logits.flatten(0, 1), batch.tensors[_LABELS])
-        return by_slots(each, together.slots).mean(dim=1)
+        each = by_slots(each, together.slots)
+        return each.mean(dim=1) if batch.totals is None else each.sum(dim=1) / batch.totals
 
     def each_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss ``(N,)`` of logits ``(N, labels)``."""

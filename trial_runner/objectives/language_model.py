@@ -110,13 +110,14 @@ class LanguageModelObjective:
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """See `Objective`; only places with labels are computed to the end."""
-        tensors = self._tensors(self._batch(self._task.splits[split], indices))
-        return TrainingBatch(tensors=tensors, has_fixed_shapes=self._fewest_places > 0)
+        texts = self._batch(self._task.splits[split], indices)
+        units = (texts.labels != IGNORED).sum(axis=1)
+        return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self._fewest_places > 0, units=units)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
         sums, tokens = self._sums(together, batch.tensors, label_smoothing=self._task.label_smoothing)
-        return sums / tokens
+        return sums / (tokens if batch.totals is None else batch.totals)
 
     def _sums(
         self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0

@@ -20,10 +20,16 @@ class TrainingBatch:
     Attributes:
         tensors: On the device, by name.
         has_fixed_shapes: Whether batches come in few shapes, and computing one needs nothing but the tensors.
+        units: How many losses of each example the mean of a slot is over, ``(K B,)``; None where it is no such mean, so
+            that a step cannot be computed in parts.
+        totals: How many there are in all parts of a step, ``(K,)``, which losses are then sums over these examples
+            divided by; None where the step is one part.
     """
 
     tensors: Mapping[str, Tensor]
     has_fixed_shapes: bool
+    units: NDArray[Any] | None = None
+    totals: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +89,7 @@ class Objective(Protocol):
         ...
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
-        """Mean training loss of each slot on a batch of its examples, ``(K,)``."""
+        """Mean training loss of each slot on a batch of its examples, ``(K,)``, or these examples' part of it."""
         ...
 
     def score(self, metrics: Mapping[str, float]) -> float:

@@ -28,6 +28,9 @@ from trial_runner.stacking.stacks import ModuleStack
 _HEAD = 2
 _RATES, _KEYS = "learning rates", "dropout keys"
 
+Parts = Sequence[tuple[int, TrainingBatch]]
+"""Of a step, each with how many examples of every slot come before it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneFailure:
@@ -172,35 +175,61 @@ class Lane:
 
     def _step_alone(self) -> list[LaneFailure]:
         (number, slot), *_ = self.slots.items()
-        batch = self._objective.batch("train", slot.examples())
         keys = on_device(self._keys(), self._frozen.device.device)
-        with slot.training(), self._dropping(keys):
-            losses = self._objective.losses(self.together, batch)
-            reason = slot.update(losses[0])
+        value = 0.0
+        with slot.training():
+            for start, batch in self._parts():
+                with self._dropping(keys, start):
+                    (loss,) = self._objective.losses(self.together, batch)
+                    value += slot.learn(loss, is_first=start == 0)
+            reason = slot.update(value)
         return [] if reason is None else [LaneFailure(slot=number, reason=reason)]
 
     def _step(self, optimizer: PackAdamW, row: Mapping[str, Tensor]) -> None:
         """One step of all slots, without waiting for the device."""
-        indices = np.concatenate([slot.examples() for slot in self._trials])
-        batch = self._objective.batch("train", indices)
-        inputs = {**batch.tensors, **row}
-        if self._graphs is None or not batch.has_fixed_shapes:
-            done = self._computed(inputs, batch, optimizer)
+        parts = self._parts()
+        ((_, batch), *others) = parts
+        if others or self._graphs is None or not batch.has_fixed_shapes:
+            done = self._computed(row, parts, optimizer)
         else:
-            done = dict(self._graphs.run(inputs))
+            done = dict(self._graphs.run({**batch.tensors, **row}))
         self._unread.append((done["losses"], done["norms"]))
         for slot in self._trials:
             slot.step += 1
 
-    def _computed(self, inputs: Mapping[str, Tensor], batch: TrainingBatch, optimizer: PackAdamW) -> dict[str, Tensor]:
-        """Losses and gradient norms ``(K,)`` of a step that is done."""
+    def _computed(self, row: Mapping[str, Tensor], parts: Parts, optimizer: PackAdamW) -> dict[str, Tensor]:
+        """Losses and gradient norms ``(K,)`` of a step that is done.
+
+        Args:
+            row: Rates and dropout keys of the slots.
+        """
         optimizer.zero_grad()
-        tensors = {name: tensor for name, tensor in inputs.items() if name not in (_RATES, _KEYS)}
-        with self._dropping(inputs[_KEYS]):
-            losses = self._objective.losses(self.together, replace(batch, tensors=tensors))
-            losses.sum().backward()  # type: ignore[no-untyped-call]
-        held = losses.detach()
-        return {"losses": held, "norms": optimizer.update(inputs[_RATES], held)}
+        found: list[Tensor] = []
+        for start, batch in parts:
+            with self._dropping(row[_KEYS], start):
+                losses = self._objective.losses(self.together, batch)
+                losses.sum().backward()  # type: ignore[no-untyped-call]
+            found.append(losses.detach())
+        held = found[0] if len(found) == 1 else torch.stack(found).sum(dim=0)
+        return {"losses": held, "norms": optimizer.update(row[_RATES], held)}
+
+    def _parts(self) -> Parts:
+        """The batch of the next step, in as many parts as it is computed in."""
+        own = [slot.examples() for slot in self._trials]
+        starts = self._frozen.micro_batch.starts(len(own[0]))
+        parts = []
+        for start in starts:
+            indices = np.concatenate([one[start : start + starts.step] for one in own])
+            parts.append((start, self._objective.batch("train", indices)))
+        units = [batch.units for _, batch in parts if batch.units is not None]
+        if len(starts) == 1:
+            return parts
+        if len(units) < len(starts):
+            return [(0, self._objective.batch("train", np.concatenate(own)))]
+        sums = np.sum([one.reshape(len(own), -1).sum(axis=1) for one in units], axis=0)
+        device = self._frozen.device
+        totals = on_device(sums, device.device).to(device.dtype)
+        return [(start, replace(batch, totals=totals)) for start, batch in parts]
 
     def read(self) -> list[LaneFailure]:
         """Hear of the steps done since the last time; a slot fails at the first whose loss or norm is not finite."""
@@ -226,8 +255,13 @@ class Lane:
         return np.array([derived_seed(slot.request.seed, "dropout", slot.step + ahead) for slot in self._trials])
 
     @contextmanager
-    def _dropping(self, keys: Tensor) -> Iterator[None]:
-        """Training mode with each slot's own dropout, where the backbone or the plan has any."""
+    def _dropping(self, keys: Tensor, examples_before: int = 0) -> Iterator[None]:
+        """Training mode with each slot's own dropout, where the backbone or the plan has any.
+
+        Args:
+            keys: Of the slots, ``(K,)``.
+            examples_before: Those of each slot's batch that are computed apart.
+        """
         of_low_rank = self._trials[0].request.plan.lora_dropout if self._trials else 0.0
         if not self._has_dropout and not of_low_rank:
             yield
@@ -235,7 +269,7 @@ class Lane:
         if self._has_dropout:
             self._frozen.model.train()
         try:
-            with dropping(SlotDropout(keys, of_low_rank=of_low_rank)):
+            with dropping(SlotDropout(keys, of_low_rank=of_low_rank, examples_before=examples_before)):
                 yield
         finally:
             self._frozen.model.eval()
@@ -245,7 +279,14 @@ class Lane:
         empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
         if not empty.has_fixed_shapes:
             return None
-        return StepGraphs(lambda inputs: self._computed(inputs, empty, optimizer), recording)
+        own = (_RATES, _KEYS)
+
+        def step(inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+            tensors = {name: tensor for name, tensor in inputs.items() if name not in own}
+            row = {name: inputs[name] for name in own}
+            return self._computed(row, [(0, replace(empty, tensors=tensors))], optimizer)
+
+        return StepGraphs(step, recording)
 
     @property
     def _stacks(self) -> tuple[ModuleStack, ...]:

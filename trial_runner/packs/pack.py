@@ -110,6 +110,8 @@ class TrialPack:
         wanted = request.plan.checkpointing
         if wanted != "auto":
             self._frozen.recomputation.switch(is_on=wanted)
+        if request.plan.micro_batch != "auto":
+            self._frozen.micro_batch.examples = request.plan.micro_batch
 
     def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
         """What trials would take in this pack; they are not admitted."""
@@ -321,8 +323,11 @@ class TrialPack:
         if len(members) > 1:
             self.most_together = max(1, len(members) // 2)
             return []
-        if self._held(members[0]).request.plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
+        plan = self._held(members[0]).request.plan
+        if plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
             self._frozen.recomputation.switch(is_on=True)
+            return []
+        if plan.micro_batch == "auto" and self._frozen.micro_batch.halve(plan.batch_size):
             return []
         return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
 

@@ -122,21 +122,32 @@ class TrialSlot:
         finally:
             self.deltas.eval()
 
-    def update(self, loss: Tensor) -> str | None:
-        """One optimiser step on a loss, to which the penalty of a change of the whole model is added.
+    def learn(self, loss: Tensor, *, is_first: bool) -> float:
+        """Add the gradient of a part of a step's loss, of the first with the penalty of a change of the whole model.
+
+        Returns:
+            The part; where it is not finite, there is no gradient.
+        """
+        value = float(loss.detach())
+        if is_first:
+            self.optimizer.zero_grad(set_to_none=True)
+        if math.isfinite(value):
+            whole = self.deltas.whole if is_first else None
+            penalty = None if whole is None else whole.penalty()
+            total = loss if penalty is None else loss + penalty.to(loss.dtype)
+            total.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    def update(self, value: float) -> str | None:
+        """One optimiser step by the gradients of a loss.
 
         Returns:
             Why the trial cannot go on, or None.
         """
-        value = float(loss.detach())
         if not math.isfinite(value):
             return f"the training loss is {value} at step {self.step + 1}"
         plan = self.request.plan
-        self.optimizer.zero_grad(set_to_none=True)
         whole = self.deltas.whole
-        penalty = None if whole is None else whole.penalty()
-        total = loss if penalty is None else loss + penalty.to(loss.dtype)
-        total.backward()  # type: ignore[no-untyped-call]
         largest = math.inf if plan.clip_norm is None else plan.clip_norm
         norm = float(nn.utils.clip_grad_norm_(self.parameters, largest))
         if not math.isfinite(norm):

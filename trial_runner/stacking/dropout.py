@@ -35,15 +35,17 @@ class SlotDropout:
     Args:
         keys: Of each slot at this step, ``(K,)``; their low 32 bits count.
         of_low_rank: Share that is dropped of what low-rank maps read.
+        examples_before: Examples of each slot's batch that are computed before these, apart.
 
     Attributes:
         rows_before: Rows that stand before the tokens along the last axis but one of what is dropped, as those of
             prompts do; 0 at the start of a pass. They count from their right end, so they may be padded on the left.
     """
 
-    def __init__(self, keys: Tensor, *, of_low_rank: float = 0.0) -> None:
+    def __init__(self, keys: Tensor, *, of_low_rank: float = 0.0, examples_before: int = 0) -> None:
         """Begin a pass."""
         self._keys = keys
+        self.examples_before = examples_before
         self._of_low_rank = of_low_rank
         self.start_pass()
 
@@ -65,7 +67,7 @@ class SlotDropout:
         """Count the calls from the first one again; the same keys then drop the same."""
         self.rows_before = 0
         self._calls = 0
-        self._hashed: dict[tuple[tuple[int, ...], int, int | None], Tensor] = {}
+        self._hashed: dict[tuple[tuple[int, ...], int, int, int | None], Tensor] = {}
         self._columns: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = {}
 
     def drop(self, tensor: Tensor, p: float, columns_before: int = 0, prompt_columns: int = 0) -> Tensor:
@@ -140,14 +142,14 @@ class SlotDropout:
 
     def _places_hashed(self, shape: torch.Size, index: Tensor | None = None) -> Tensor:
         """A number for each place along all axes but the last one, of all slots or of some."""
-        known = (tuple(shape), self.rows_before, None if index is None else id(index))
+        known = (tuple(shape), self.rows_before, self.examples_before, None if index is None else id(index))
         if known not in self._hashed:
             own = self._keys if index is None else self._keys.index_select(0, index)
             slots, device = len(own), own.device
             if shape[0] % slots:
                 raise ValueError(f"the rows must be {slots} equal blocks, one for each slot; got {shape[0]} rows.")
-            keys = _mix(own.to(torch.int32)).unsqueeze(1)
-            hashed = _mix(keys ^ _mix(_counted(_AXIS, shape[0] // slots, device))).flatten()  # (K B,)
+            keys, first = _mix(own.to(torch.int32)).unsqueeze(1), _AXIS + self.examples_before
+            hashed = _mix(keys ^ _mix(_counted(first, shape[0] // slots, device))).flatten()  # (K B,)
             for axis, size in enumerate(shape[1:], start=2):
                 first = axis * _AXIS - (self.rows_before if axis == len(shape) else 0)
                 hashed = _mix(hashed.unsqueeze(-1) ^ _mix(_counted(first, size, device)))
@@ -199,11 +201,12 @@ def resumed(slot_dropout: SlotDropout, place: tuple[int, int]) -> Iterator[None]
 @contextmanager
 def apart(slot_dropout: SlotDropout) -> Iterator[None]:
     """Drop, within the block, of rows that are no tokens, before which nothing stands."""
-    before, slot_dropout.rows_before = slot_dropout.rows_before, 0
+    before = slot_dropout.rows_before, slot_dropout.examples_before
+    slot_dropout.rows_before = slot_dropout.examples_before = 0
     try:
         yield
     finally:
-        slot_dropout.rows_before = before
+        slot_dropout.rows_before, slot_dropout.examples_before = before
 
 
 @contextmanager
