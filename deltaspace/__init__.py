@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltaspace import errors
-    from deltaspace.beginning import check, init
+    from deltaspace.beginning import check, init, plan
     from deltaspace.describing import count, describe, methods, shape_of
     from deltaspace.launching import launch, open_study, studies
     from deltaspace.training import predict, train
@@ -48,6 +48,7 @@ __all__ = [
     "methods",
     "open_delta",
     "open_study",
+    "plan",
     "predict",
     "published_method",
     "shape_of",
@@ -73,6 +74,7 @@ _PLACES = {
     "methods": "deltaspace.describing",
     "open_delta": "trial_runner.export",
     "open_study": "deltaspace.launching",
+    "plan": "deltaspace.beginning",
     "predict": "deltaspace.training",
     "published_method": "search_space.published",
     "shape_of": "deltaspace.describing",

@@ -1,14 +1,27 @@
 """What a study would take on GPUs, for the terminal."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.checks import bytes_text
+from dashboards.terminal.layout import plain_text
 from dashboards.terminal.text import duration_text
 from studies.foresight.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan that shows itself as text."""
+
+    plan: Plan
+
+    def __str__(self) -> str:
+        """As a terminal shows it."""
+        return plain_text(plan_renderable(self.plan))
 
 
 def plan_renderable(found: Plan) -> RenderableType:

@@ -48,21 +48,26 @@ def command(  # noqa: PLR0913 - one for each option
     said.
     """
     from dashboards.terminal.plans import plan_renderable
+    from deltaspace.beginning import plan
     from deltaspace.commands.output import echo_json, show
-    from studies.foresight.plan import Wanted, gpus_of, plan
-    from studies.specification import parse_override, specification_of
-    from trial_runner.packs.work import GPUS
+    from studies.specification import parse_override
 
-    specification = specification_of(study, dict(parse_override(setting) for setting in settings))
-    gpus = GPUS if gpu is None else gpus_of(gpu)
-    found = plan(specification, gpus, Wanted(slots=pack, tokens=tokens, examples=validation_examples, price=price))
+    found = plan(
+        study,
+        overrides=dict(parse_override(setting) for setting in settings),
+        gpu=gpu,
+        pack=pack,
+        tokens=tokens,
+        validation_examples=validation_examples,
+        price=price,
+    ).plan
     if not as_json:
         show(plan_renderable(found))
         return
     echo_json(
         {
-            "study": specification.name,
-            "backbone": specification.backbone.as_json(),
+            "study": found.specification.name,
+            "backbone": found.specification.backbone.as_json(),
             "weights_bytes": found.weights_bytes,
             "tokens": found.tokens,
             "devices": [

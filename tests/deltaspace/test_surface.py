@@ -38,6 +38,7 @@ PUBLIC = [
     "methods",
     "open_delta",
     "open_study",
+    "plan",
     "predict",
     "published_method",
     "shape_of",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import deltaspace
 from deltaspace.commands.main import main
 
 
@@ -30,6 +31,9 @@ def test_a_study_is_planned_without_weights_data_or_tokenizer(study: Path, capsy
     (device,) = json.loads(capsys.readouterr().out)["devices"]
     assert (device["gpu"], device["pack"], device["fits"], device["cost"]) == ("RTX 4090", 2, True, None)
     assert 0 < device["trial_bytes"] < device["used_bytes"] < device["memory_bytes"]
+    planned = deltaspace.plan(study, gpu="24GB", pack=2)
+    assert planned.plan.devices[0].used_bytes == device["used_bytes"]
+    assert "RTX 4090" in str(planned)
 
 
 def test_an_unknown_gpu_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
