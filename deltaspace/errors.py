@@ -50,6 +50,7 @@ from studies.errors import (
 from trial_runner.errors import (
     AttachError,
     BackboneError,
+    BrokenPromiseError,
     ExportError,
     ExportWishError,
     RequestError,
@@ -61,6 +62,7 @@ from trial_runner.errors import (
 __all__ = [
     "AttachError",
     "BackboneError",
+    "BrokenPromiseError",
     "BudgetError",
     "CodecError",
     "ConfirmationError",
