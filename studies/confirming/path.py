@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from studies.confirming.results import ConfirmationResult, ContenderResult, confirmation_result
 from studies.confirming.statistics import ALPHA, LEVEL
-from studies.confirming.verdicts import Comparison, Verdict, compare_pairs, least_seeds
+from studies.confirming.verdicts import Comparison, Verdict, compare_pairs, least_seeds, seeds_for_pairs
 from studies.errors import ConfirmationError
 from studies.queries.table import Table
 from studies.store.ledger import Ledger
@@ -171,3 +171,8 @@ def _notes(result: AblationResult) -> Iterator[str]:
     )
     if own.is_finished and len(own.seeds) < least_seeds(steps):
         yield f"{len(own.seeds)} seeds cannot show a difference in {steps} steps; {least_seeds(steps)} seeds can."
+    elif own.is_finished and len(own.seeds) < seeds_for_pairs(steps):
+        yield (
+            f"With {len(own.seeds)} seeds the p-values of {steps} steps are of exchanged runs, and do not use that "
+            f"runs are paired, as the intervals do; from {seeds_for_pairs(steps)} seeds on they do."
+        )

@@ -111,6 +111,16 @@ def least_seeds(comparisons: int) -> int:
     return _MOST_SEEDS
 
 
+def seeds_for_pairs(comparisons: int) -> int:
+    """The smallest number of seeds from which on so many comparisons go by sign flips of pairs."""
+    flips = (seeds for seeds in range(LEAST_PAIRS, _MOST_SEEDS) if _goes_by_pairs(seeds, comparisons))
+    return next(flips, _MOST_SEEDS)
+
+
+def _goes_by_pairs(seeds: int, comparisons: int) -> bool:
+    return chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS
+
+
 def _pairs(winner: Scores, baseline: Scores) -> _Pairs:
     both = [(ours, theirs) for ours, theirs in zip(winner, baseline, strict=True) if None not in (ours, theirs)]
     return _Pairs(

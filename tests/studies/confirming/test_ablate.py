@@ -18,7 +18,7 @@ from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.ablating import path_entries
-from studies.confirming.path import ablation_result, path_sentences
+from studies.confirming.path import ablation_result, path_notes, path_sentences
 from studies.confirming.request import AblationRequest
 from studies.confirming.running import confirm
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
@@ -116,10 +116,10 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
 
         def __call__(self, threads: int) -> TrivialRunner:
             return TrivialRunner(
-                scores={number: 0.8 - 0.01 * (number // 4) + 0.1 * (number % 4) for number in range(80)}
+                scores={number: 0.7 - 0.01 * (number // 6) + 0.05 * (number % 6) for number in range(120)}
             )
 
-    study.ablate(Rising(), seeds=4)
+    study.ablate(Rising(), seeds=6)
     with Ledger.open(study.url, read_only=True) as ledger:
         result = ablation_result(ledger, "reviews-ablate")
     steps = [one.comparison for one in result.steps]
@@ -133,6 +133,8 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
     assert result.table().column("difference")[1:] == tuple(gains)
     sentences = path_sentences(result)
     assert sentences[0].startswith(f"Trial {BEST} minus mam_adapter on the test split: {0.01 * len(gains):+.4f}")
+    # runs that are exchanged do not know of pairs: said, for the intervals exclude 0 and nothing is shown
+    assert path_notes(result)[-1].startswith(f"With 6 seeds the p-values of {len(gains)} steps are of exchanged runs")
 
 
 def test_until_all_trials_have_ended_nothing_is_compared(study: Study) -> None:

@@ -21,7 +21,7 @@ from studies.confirming.statistics import (
     smallest_p,
     spread,
 )
-from studies.confirming.verdicts import Verdict, compare, least_seeds
+from studies.confirming.verdicts import Verdict, compare, least_seeds, seeds_for_pairs
 
 
 def scores(
@@ -268,3 +268,11 @@ def test_the_interval_of_a_mean_is_that_of_student() -> None:
     # the 97.5% point of Student's t with two degrees of freedom, over the root of three seeds of deviation one
     assert found == pytest.approx((2 - 4.302652729911275 / math.sqrt(3), 2 + 4.302652729911275 / math.sqrt(3)))
     assert mean_interval([1.0]) is None
+
+
+@pytest.mark.parametrize(("comparisons", "seeds"), [(1, 7), (3, 8), (8, 10)])
+def test_from_so_many_seeds_on_comparisons_go_by_pairs(comparisons: int, seeds: int) -> None:
+    # 2 / 2 ** seeds, for each comparison, is at most 0.025
+    assert seeds_for_pairs(comparisons) == seeds
+    assert chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS
+    assert chosen_test(seeds - 1, comparisons) is PermutationTest.EXCHANGE
