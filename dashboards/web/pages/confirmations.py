@@ -12,7 +12,8 @@ def _confirmations(asked: Asked) -> object:
     key = record.id if record.parent_id is None else record.parent_id
     study = asked.storage.study(key)
     own = [one for one in asked.storage.studies() if one.record.parent_id == key]
-    state = tuple((one.record.id, one.refresh()) for one in own)
+    # what lm-eval has measured of trials that have ended is told by events alone
+    state = tuple((one.record.id, one.refresh(), len(asked.storage.ledger.events(one.record.id))) for one in own)
     found = study.view("confirmations", lambda: _results(asked, study.record.name), state=state, wait=asked.waits)
     if found is None:
         return {"pending": True, "confirmations": []}

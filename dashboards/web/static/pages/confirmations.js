@@ -45,6 +45,13 @@ function section({ result, sentences, notes, figure }, base, plots) {
     { name: "pairs", title: "Seeds", isNumber: true, value: (one) => one.pairs, cell: (one) => one.pairs },
     { name: "p", title: "p (Holm)", isNumber: true, value: (one) => one.adjusted_p, cell: (one) => (one.adjusted_p === null ? "–" : one.adjusted_p.toPrecision(2)) },
   ];
+  const elsewhere = [
+    { name: "metric", title: "Measured by lm-eval", value: (one) => one.metric, cell: (one) => told(one.metric) },
+    { name: "label", title: "Configuration", value: (one) => one.label, cell: (one) => told(one.label) },
+    { name: "mean", title: "Mean", isNumber: true, value: (one) => one.mean, cell: (one) => score(one.mean) },
+    { name: "deviation", title: "deviation", isNumber: true, value: (one) => one.deviation, cell: (one) => score(one.deviation) },
+  ];
+  const figures = result.contenders.flatMap((one) => Object.entries(one.elsewhere).map(([metric, found]) => ({ metric, label: one.label, ...found })));
   return h(
     "section",
     {},
@@ -53,6 +60,7 @@ function section({ result, sentences, notes, figure }, base, plots) {
     sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence))),
     h("div", { class: "grid two" }, scoresOf(figure, result, plots), result.comparisons.length ? new Table(compared, { caption: "The winner beside every baseline", name: `against-${result.name}` }).show(result.comparisons) : null),
     new Table(columns, { caption: "Configurations", name: `contenders-${result.name}` }).show(result.contenders),
+    figures.length ? new Table(elsewhere, { caption: "Other tasks", name: `elsewhere-${result.name}` }).show(figures) : null,
     notes.map((note) => h("p", { class: "quiet" }, told(note))),
   );
 }
