@@ -62,6 +62,9 @@ def _notes(found: Plan) -> Iterator[str]:
     if again:
         yield f"Backward passes compute blocks again (training.checkpointing) on {', '.join(again)}."
     for one in found.devices:
+        if one.fits and one.micro_batch is not None:
+            yield f"{one.micro_batch} texts of a trial are computed at a time (training.micro_batch) on {one.gpu.name}."
+    for one in found.devices:
         if not one.fits:
             yield f"! It does not fit {one.gpu.name}. {'; '.join(found.advice(one))}."
     yield "Memory is planned, times are a roofline of the device; pruning makes a study shorter."

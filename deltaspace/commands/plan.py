@@ -77,6 +77,7 @@ def command(  # noqa: PLR0913 - one for each option
                     "fits": one.fits,
                     "pack": one.slots,
                     "checkpointing": one.checkpointing,
+                    "micro_batch": one.micro_batch,
                     "used_bytes": one.used_bytes,
                     "trial_bytes": one.trial_bytes,
                     "steps_per_second": one.steps_per_second,

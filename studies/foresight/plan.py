@@ -6,7 +6,7 @@ a roofline of the same operations. Of a deep decoder a few blocks are planned: a
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -70,6 +70,7 @@ class OnGpu:
         slots: Trials of a pack.
         fits: Whether it fits.
         checkpointing: Whether its backward passes compute blocks again.
+        micro_batch: Examples of each trial that are computed at a time; None for all of a step.
         batch_size: Examples of a step at which one trial would fit; None where it does not at one.
         used_bytes: The most that is in use: weights and trials.
         trial_bytes: Of it, what one more trial takes.
@@ -81,6 +82,7 @@ class OnGpu:
     slots: int
     fits: bool
     checkpointing: bool
+    micro_batch: int | None
     batch_size: int | None
     used_bytes: int
     trial_bytes: int
@@ -115,6 +117,8 @@ class Plan:
         study, lines = self.specification, []
         if study.training.checkpointing is False:
             lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
+        if study.backbone.quantization == "none":
+            lines.append("backbone.quantization: nf4 holds linear layers in 4 bits")
         if self.wanted.slots is not None and self.wanted.slots > 1:
             lines.append("a smaller pack: fleet.pack: auto takes what fits")
         texts = study.training.examples_of(self.tokens)
@@ -155,9 +159,7 @@ def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) 
             update={"task": replace(specification.task, max_tokens=wanted.tokens, preset=None)}
         )
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
-    choice = specification.training.checkpointing
-    examples = specification.training.examples_of(whole.tokens)
-    ways = _Ways(specification, (False, True) if choice == "auto" else (choice,), examples)
+    ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     return Plan(
         specification=specification,
         wanted=wanted,
@@ -167,33 +169,49 @@ def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) 
     )
 
 
+_Way = tuple[bool, int | None]
+"""Whether blocks are computed again, and how many examples of a trial at a time; None for all of a step."""
+
+
 class _Ways:
-    """Plans without and with checkpointing, each made when it is asked for.
+    """Plans of all ways to save memory, each made when it is asked for.
 
     Args:
-        choices: What may be chosen, the faster one first.
         examples: Of a step.
     """
 
-    def __init__(self, specification: Specification, choices: tuple[bool, ...], examples: int) -> None:
+    def __init__(self, specification: Specification, examples: int) -> None:
         """Nothing is planned yet."""
-        self.choices, self.examples = choices, examples
-        self.of = cache(lambda way: _measured(specification, checkpointing=way))
+        self.examples = examples
+        self._training = specification.training
+        self.of = cache(lambda way: _measured(specification, way))
+
+    def __iter__(self) -> Iterator[_Way]:
+        """What a runner tries, one after another."""
+        training = self._training
+        asked = training.micro_batch
+        size = None if asked == "auto" or asked >= self.examples else asked
+        again = (False, True) if training.checkpointing == "auto" else (training.checkpointing,)
+        yield from ((way, size) for way in again)
+        fewer = self.examples
+        while asked == "auto" and fewer > 1:
+            fewer = -(-fewer // 2)
+            yield again[-1], fewer
 
 
-def _measured(specification: Specification, *, checkpointing: bool) -> _Measured:
+def _measured(specification: Specification, way: _Way) -> _Measured:
     """Of the backbone; of a deep decoder by its first blocks."""
     config = dict(config_of(specification.backbone.name))
     depth = next((key for key in _DEPTHS if isinstance(config.get(key), int)), None)
     if depth is None or config[depth] <= _DEEP or shape_of(config).encoder_layers:
-        return _planned(specification, specification.backbone, 1.0, checkpointing=checkpointing)
+        return _planned(specification, specification.backbone, 1.0, way)
     layers, found = config[depth], []
     counts = _FEW_IN_TURN if any(key.endswith("_types") for key in config) else _FEW
     for few in counts:
         with tempfile.TemporaryDirectory(prefix="deltaspace-plan-") as folder:
             (Path(folder) / "config.json").write_text(json.dumps(_cut(config, depth, few)), encoding="utf-8")
             cut = replace(specification.backbone, name=folder)
-            found.append(_planned(specification, cut, few / layers, checkpointing=checkpointing))
+            found.append(_planned(specification, cut, few / layers, way))
     return found[0].grown(found[1], (layers - counts[0]) / (counts[1] - counts[0]))
 
 
@@ -203,12 +221,13 @@ def _cut(config: Mapping[str, Any], depth: str, layers: int) -> dict[str, Any]:
     return {**config, **lists, depth: layers}
 
 
-def _planned(specification: Specification, backbone: BackboneSource, share: float, *, checkpointing: bool) -> _Measured:
+def _planned(specification: Specification, backbone: BackboneSource, share: float, way: _Way) -> _Measured:
     from trial_runner.imagined import ImaginedPack
 
     shape = shape_of(config_of(backbone.name))
     budget = int(specification.parameter_budget().parameters(shape_of(config_of(specification.backbone.name))) * share)
-    training = replace(specification.training_plan(), checkpointing=checkpointing)
+    checkpointing, size = way
+    training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
     requests = [
         _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
     ]
@@ -258,11 +277,16 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, 
     free = int(USABLE * max(0, gpu.memory_bytes - weights - _CONTEXT_BYTES))
     most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, 1))
     least = wanted.slots or 1
-    for way in ways.choices:
+    alone = False
+    for way in ways:
+        if alone and way[1] is not None and specification.training.micro_batch == "auto":
+            break  # a step is not split for the sake of others in its pack
+        checkpointing, size = way
         measured = ways.of(way)
+        alone = measured.one.of_training.slot_bytes <= free
         found = fit(free, most, measured.one, measured.two)
         slots = found.slots if wanted.slots is None else wanted.slots
-        fits = found.slots >= least and measured.one.of_training.slot_bytes <= free
+        fits = found.slots >= least and alone
         if fits:
             break
     evaluation = measured.one.evaluation_bytes >> found.halvings, measured.two.evaluation_bytes >> found.halvings
@@ -277,8 +301,9 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, 
         gpu=gpu,
         slots=slots,
         fits=fits,
-        checkpointing=way,
-        batch_size=_batch_that_fits(measured.one, free, ways.examples),
+        checkpointing=checkpointing,
+        micro_batch=size,
+        batch_size=_batch_that_fits(measured.one, free, ways.examples) if size is None else None,
         used_bytes=weights + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
         steps_per_second=slots / steps,

@@ -12,8 +12,9 @@ from support.packing_cases import request_for, sized
 
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
-from trial_runner.backbones import Backbone, LanguageModel, load_backbone, load_language_model
+from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, load_backbone, load_language_model
 from trial_runner.imagined import ImaginedPack
+from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.work import Gpu, Work
 from trial_runner.requests import TrialRequest
@@ -37,6 +38,18 @@ def peak_of(work: Callable[[], object]) -> int:
     results: Any = profile.profiler
     events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
     return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
+
+
+@pytest.mark.parametrize("held", [{"quantization": "nf4"}, {"quantization": "int8"}, {"dtype": "bf16"}], ids=str)
+@pytest.mark.parametrize("family", ["roberta", "gpt2", "t5"])
+def test_weights_are_reckoned_in_their_true_size(
+    family: str, held: dict[str, Any], tiny_backbone: Callable[[str], Path]
+) -> None:
+    source = BackboneSource(name=str(tiny_backbone(family)), **held)
+    real = load_backbone(source).model
+    for layer in products_of(real):
+        layer.to(torch.bfloat16)  # as a GPU has it
+    assert ImaginedPack(source, CLASSES, slots=1).weights_bytes == held_bytes(real)
 
 
 @pytest.mark.parametrize(("family", "task"), [("roberta", CLASSES), ("qwen3", TEXTS)], ids=["roberta", "qwen3"])

@@ -148,14 +148,17 @@ def planned_memory(
         is_recorded: Whether the device records steps.
     """
     learned = objective.lengths("train")
-    order = _Longest(learned, slots[0].request.plan.examples_of(int(learned.max(initial=1))))
+    examples = slots[0].request.plan.examples_of(int(learned.max(initial=1)))
+    starts = frozen.micro_batch.starts(examples)
+    two = min(examples, 2 * starts.step)  # further parts take no more memory than the second
+    order = _Longest(learned, two)
     lengths = objective.lengths("validation")
     with _counting(frozen, objective) as counted:
         mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
         lane = Lane(mine, frozen, objective, Recording(recorder=None) if is_recorded else None)
         counted.begin_anew()
         lane.rehearse(_STEPS)
-        work = counted.work(passes=_STEPS)
+        work = counted.work(passes=_STEPS).repeated(examples / two)
         held = counted.held_bytes
         step = counted.peak_bytes - held
         counted.begin_anew()

@@ -80,6 +80,12 @@ class Work:
             passes=self.passes,
         )
 
+    def repeated(self, times: float) -> "Work":
+        """The same so many times over in each pass."""
+        if times == 1:
+            return self
+        return Work(operations={cost: times * count for cost, count in self.operations.items()}, passes=self.passes)
+
     def seconds(self, gpu: Gpu) -> float:
         """Of one pass."""
         total = 0.0

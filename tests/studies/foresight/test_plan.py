@@ -44,9 +44,9 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
     checkpointing: bool, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_of(tmp_path, config)
-    few = planning._measured(study, checkpointing=checkpointing)
+    few = planning._measured(study, (checkpointing, None))
     monkeypatch.setattr(planning, "_DEEP", 10)
-    whole = planning._measured(study, checkpointing=checkpointing)
+    whole = planning._measured(study, (checkpointing, None))
     for name in ("held_bytes", "step_bytes"):
         assert getattr(few.two, name) == pytest.approx(getattr(whole.two, name), rel=0.05), name
     assert few.two.step.flops == pytest.approx(whole.two.step.flops, rel=0.05)
@@ -56,7 +56,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     config: dict[str, Any], tmp_path: Path
 ) -> None:
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
-    study = study_of(tmp_path, config, batch_size=600)
+    study = study_of(tmp_path, config, batch_size=600, micro_batch=600)
     found = plan(study, (SMALL, GPUS[-1]), Wanted(price=2.0))
     small, large = found.devices
     assert (small.fits, large.fits) == (False, True)
@@ -71,12 +71,25 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     assert large.used_bytes < large.gpu.memory_bytes
     fitting = study_of(tmp_path, config, batch_size=small.batch_size)
     assert plan(fitting, (SMALL,), Wanted(slots=1)).devices[0].fits
-    bound = plan(study_of(tmp_path, config, batch_size=10_000, batch_tokens=600 * found.tokens), (SMALL,), Wanted())
+    tokens = 600 * found.tokens
+    bound = plan(
+        study_of(tmp_path, config, batch_size=10_000, batch_tokens=tokens, micro_batch=10_000), (SMALL,), Wanted()
+    )
     (same,) = bound.devices
     assert same.batch_size == small.batch_size, "of the examples that a step has, not of as many as it might"
     advice = " ".join(bound.advice(same))
     assert f"training.batch_tokens: {small.batch_size * found.tokens:,} fits" in advice
     assert "training.batch_size" not in advice
+
+
+@pytest.mark.slow
+def test_steps_are_split_where_a_trial_would_not_fit_checkpointed(config: dict[str, Any], tmp_path: Path) -> None:
+    config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
+    (found,) = plan(study_of(tmp_path, config, batch_size=600), (SMALL,), Wanted()).devices
+    assert (found.fits, found.checkpointing) == (True, True)
+    assert found.micro_batch is not None
+    assert found.micro_batch < 600
+    assert found.used_bytes < SMALL.memory_bytes
 
 
 def test_a_gpu_is_named_by_its_kind_or_its_size() -> None:

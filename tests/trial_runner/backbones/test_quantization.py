@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from search_space.published import published_method
 from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
+from trial_runner.backbones.backbone import loading_options
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense
@@ -122,6 +123,18 @@ def test_the_output_layer_of_a_language_model_keeps_its_weights(tiny_backbone: T
     model: Any = load_language_model(BackboneSource(name=str(tiny_backbone("qwen3")), quantization="nf4")).model
     assert isinstance(model.get_output_embeddings(), nn.Linear)
     assert quantized(model)
+
+
+def test_a_head_that_labels_tokens_keeps_its_weights(tiny_backbone: TinyBackbone) -> None:
+    from transformers import AutoModelForTokenClassification
+
+    folder = tiny_backbone("roberta")
+    options = loading_options(BackboneSource(name=str(folder), quantization="nf4"), heads=("classifier",))
+    with quiet_transformers(), quiet_bitsandbytes():
+        model = AutoModelForTokenClassification.from_pretrained(folder, **options)
+    assert type(model.classifier) is nn.Linear
+    kinds = {type(one).__name__ for one in model.roberta.modules() if isinstance(one, nn.Linear)}
+    assert kinds == {"Linear4bit"}
 
 
 def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backbone: TinyBackbone) -> None:

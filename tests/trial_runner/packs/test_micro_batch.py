@@ -51,7 +51,7 @@ def parts_of(
         return train(runner.open_pack(len(requests)), requests), rows
 
 
-@pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
+@pytest.mark.parametrize("family", ["roberta", "qwen3", pytest.param("bart", marks=pytest.mark.slow)])
 def test_a_step_in_parts_is_the_step(
     tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -69,7 +69,7 @@ def test_a_step_in_parts_is_the_step(
     runner.close()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "t5_gated"])
+@pytest.mark.parametrize("family", ["gpt2", pytest.param("t5_gated", marks=pytest.mark.slow)])
 def test_the_mean_is_over_the_labelled_tokens_of_all_parts(
     new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch, family: str
 ) -> None:
@@ -119,15 +119,7 @@ def long_runner(tiny_backbone: Callable[..., Path]) -> TorchRunner:
     return runner_of(tiny_backbone("qwen3"), task=LONG_TASK)
 
 
-def test_a_step_in_parts_takes_less_memory(long_runner: TorchRunner) -> None:
-    def planned(size: int) -> int:
-        requests = of_size(requests_for(long_runner, ("lora_qv", "mam_adapter")), size, checkpointing=False)
-        return long_runner.open_pack(2).memory_of(*requests).step_bytes
-
-    assert planned(1) < 0.5 * planned(4)
-    long_runner.close()
-
-
+@pytest.mark.slow
 def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(
     long_runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
