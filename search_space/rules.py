@@ -31,6 +31,8 @@ RULES: dict[str, str] = {
     "norm": "an own LayerNorm belongs to a single block",
     "width": "sizes are whole numbers in range",
     "scale": "a scale is finite and positive",
+    "sample": "a gate of a sample's mean sees all of its tokens, so it belongs to encoders, and not to "
+    "those whose projections read rows of relative positions, too",
     "decomposed": "a matrix decomposed into magnitude and direction is that of the projection from the tensor that is "
     "read to the one that is written, under a gate that adds, scaled or not",
 }

@@ -96,6 +96,7 @@ def _check_at_sublayers(edit: Edit, shape: BackboneShape) -> None:
     if Port.G in (edit.write, edit.read) and not shape.gated_ffn:
         raise refusal("ports", f"g on {shape.family}, whose FFN has no gate projection", "Use u.")
     _check_reachable(edit, shape)
+    edit.gate.check_on(edit, shape)
     if edit.sized_form is not None:
         _check_widths(edit, edit.sized_form, shape, len(sublayers))
 

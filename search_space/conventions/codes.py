@@ -51,6 +51,7 @@ _OF_ADAPTERHUB = (
     "mam_adapter",
     "compacter",
     "compacter_pp",
+    "unipelt",
 )
 _HOULSBY = ("houlsby_adapter", "houlsby_adapter_original")
 _QUERY_VALUE = (Port.Q, Port.V, Port.M)

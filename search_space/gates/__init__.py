@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from search_space.gates.gate import Gate
 from search_space.gates.log_sum_exp import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
 from search_space.gates.plain import Add, Multiply, Prepend
+from search_space.gates.sample import ConvexSampleGate, SampleGate
 from search_space.gates.scaled import FixedScale, LearnedScale
 from search_space.gates.squashed import SigmoidGate, TanhGate
 
@@ -13,12 +14,14 @@ __all__ = [
     "Add",
     "ConvexGate",
     "ConvexInducerGate",
+    "ConvexSampleGate",
     "FixedScale",
     "Gate",
     "InducerGate",
     "LearnedScale",
     "Multiply",
     "Prepend",
+    "SampleGate",
     "SigmoidGate",
     "TanhGate",
     "WeightedGate",
@@ -36,6 +39,8 @@ _KINDS: tuple[type[Gate], ...] = (
     ConvexInducerGate,
     Multiply,
     Prepend,
+    SampleGate,
+    ConvexSampleGate,
 )
 
 GATES: Mapping[str, type[Gate]] = {gate.name: gate for gate in _KINDS}

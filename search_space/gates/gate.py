@@ -102,6 +102,13 @@ class Gate:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
+    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+        """Refuse a backbone on which the gate means nothing.
+
+        Raises:
+            InvalidEditError: If it breaks a rule of the gate.
+        """
+
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """Parameters of the gate of an edit at one sublayer."""
         return NOTHING

@@ -45,7 +45,7 @@ class TanhGate(Gate):
 class SigmoidGate(Gate):
     """``h <- h + sigmoid(z w + b) Delta``, per token and head, z what the edit reads; w and b start at zero.
 
-    The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample and so see the future.
+    The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample: see ``sigmoid_sample``.
     """
 
     name: ClassVar[str] = "sigmoid"

@@ -1,10 +1,25 @@
 """What He et al. 2022 mixed: one method at attention, another at the FFN."""
 
+from dataclasses import replace
+
+from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port
-from search_space.forms import Init, OwnNorm
-from search_space.published.edits import lora_on_ffn, parallel_at_attention, parallel_at_ffn, prefix, scaled
-from search_space.published.method import PublishedMethod
+from search_space.edit import Edit
+from search_space.forms import Init, LowRank, OwnNorm
+from search_space.gates import ConvexSampleGate, SampleGate
+from search_space.published.edits import (
+    adapter,
+    at_attention,
+    at_ffn,
+    lora_on_ffn,
+    parallel_at_attention,
+    parallel_at_ffn,
+    prefix,
+    scaled,
+)
+from search_space.published.method import PublishedMethod, Values
 from search_space.published.settings import (
+    ACTIVATION,
     ALPHA,
     HE,
     MIDDLE,
@@ -18,6 +33,20 @@ from search_space.published.settings import (
 )
 
 _AT_ATTENTION = bottleneck(30, name="attention_bottleneck", alias="ra")
+
+_MAO = "Mao et al. 2022, UniPELT: A Unified Framework for Parameter-Efficient Language Model Tuning, ACL"
+
+
+def _unipelt(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    """LoRA without a scale, a prefix and a Pfeiffer adapter, each under a gate of the sample."""
+    low_rank = LowRank(width=int(values["rank"]))
+    return (
+        at_attention(Port.Q, Port.X_ATTN, low_rank, SampleGate()),
+        at_attention(Port.V, Port.CTX, low_rank, SampleGate()),
+        prefix(values, ConvexSampleGate()),
+        at_ffn(Port.SUM, Port.SUM, adapter(values), SampleGate()),
+    )
+
 
 MIXTURES: tuple[PublishedMethod, ...] = (
     PublishedMethod(
@@ -52,5 +81,20 @@ MIXTURES: tuple[PublishedMethod, ...] = (
         hyperparameters=(PREFIX, rank(102), ALPHA, MIDDLE),
         attention_share=0.5,
         build=lambda shape, values: (prefix(values), *lora_on_ffn(shape, values)),
+    ),
+    PublishedMethod(
+        name="unipelt",
+        title="UniPELT",
+        citation=_MAO,
+        hyperparameters=(
+            rank(8),
+            replace(PREFIX, default=10),
+            bottleneck(48, alias="ra"),
+            MIDDLE,
+            ACTIVATION,
+            *adapter_options(),
+        ),
+        attention_share=0.35,
+        build=_unipelt,
     ),
 )

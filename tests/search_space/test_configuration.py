@@ -60,7 +60,7 @@ def test_resizing_refuses_a_width_of_nothing() -> None:
 
 
 # the bottlenecks that these have at attention differ
-UNLIKE = ("inducer_plus_lora_q", "mam_inducer")
+UNLIKE = ("inducer_plus_lora_q", "mam_inducer", "unipelt")
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in UNLIKE])

@@ -4,6 +4,7 @@
 trials can share the backbone. Without an active set every hook passes its tensor on untouched.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from search_space.backbones import Family, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
-from search_space.dimensions import NormPlacement, Port, Site
+from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from trial_runner.attachment.attention import tap_attention, untap_attention
 from trial_runner.attachment.disentangled import disentangle, entangle
 from trial_runner.attachment.head_edits import HeadEdits
@@ -39,7 +40,7 @@ class _Tap:
         self._sum_is_normed = sum_is_normed
         self._is_of_no_token = is_of_no_token  # rows that all examples share, of which each slot gets its own
         self.values: dict[Port, SlotRows] = {}
-        self.heads = HeadEdits(self.plan, self.values)
+        self.heads = HeadEdits(self.plan, self.values, lambda: attachment.real)
 
     def plan(self) -> PackedPlan | None:
         """What the active deltas do here."""
@@ -116,6 +117,7 @@ class Attachment:
     def __init__(self, model: nn.Module, family: Family, shape: BackboneShape) -> None:
         """Put the hooks on."""
         self.active: PackedDeltas | None = None
+        self.real: Tensor | None = None
         self._model = model
         self._shape = shape
         self._table = family.ports(shape)
@@ -126,9 +128,17 @@ class Attachment:
         try:
             self._attach(model, self._table, shape)
             self._prompts = PromptHooks(model, self._table, shape, lambda: self.active.prompt if self.active else None)
+            if shape.kind is StackKind.ENCODER:
+                # after prompts have put their rows before the mask
+                self._handles.append(model.register_forward_pre_hook(self._see_mask, with_kwargs=True))
         except AttributeError as error:
             self.detach()
             raise AttachError(f"a {family.name} backbone must have all ports of its family; got: {error}.") from error
+
+    def _see_mask(self, model: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Know which tokens of an encoder are real, for gates of a sample's mean."""
+        given = inspect.signature(model.forward).bind(*positional, **named).arguments if self.active else {}
+        self.real = given.get("attention_mask")
 
     def _attach(self, model: nn.Module, table: PortTable, shape: BackboneShape) -> None:
         is_post = shape.norm is NormPlacement.POST

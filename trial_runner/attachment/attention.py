@@ -192,6 +192,8 @@ def _with_prefix(
     slots, _, length, _ = prefix.keys.shape
     examples = key.shape[0] // slots
     keys, values = (_for_examples(part.to(key.dtype), examples) for part in (prefix.keys, prefix.values))
+    if prefix.share is not None:
+        keys, values = keys * prefix.share.to(keys.dtype), values * prefix.share.to(values.dtype)
     if mask is None and prefix.visible is not None:
         mask = torch.ones((1, 1, 1, key.shape[2]), dtype=torch.bool, device=key.device)
     if mask is not None:

@@ -5,6 +5,7 @@ Shapes: `B` examples, `T` queries, `S` keys, `H` query heads, `N` key/value head
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -25,11 +26,18 @@ class HeadEdits:
     Args:
         plan: What the active deltas do at the sublayer; None for nothing.
         values: Tensors that the sublayer's hooks kept, by port; those of the heads are added here.
+        real: Which tokens of the pass are no padding, ``(K B, T)``; None for all.
     """
 
-    def __init__(self, plan: Callable[[], PackedPlan | None], values: dict[Port, SlotRows]) -> None:
+    def __init__(
+        self,
+        plan: Callable[[], PackedPlan | None],
+        values: dict[Port, SlotRows],
+        real: Callable[[], Tensor | None] = lambda: None,
+    ) -> None:
         """Look at the plan at every forward pass anew."""
         self._plan = plan
+        self._real = real
         self._values = values
         self._query: SlotRows | None = None
         self._scaling = 1.0
@@ -57,7 +65,26 @@ class HeadEdits:
     def prefix(self) -> Prefix | None:
         """See `AttentionTap`."""
         plan = self._plan()
-        return None if plan is None else plan.prefix()
+        prefix = None if plan is None else plan.prefix()
+        return prefix if plan is None or prefix is None else replace(prefix, share=self._share(plan))
+
+    def _share(self, plan: PackedPlan) -> Tensor | None:
+        """What the rows of prefixes are multiplied with for each sample; 1 for those of other gates."""
+        shares: dict[int, Tensor] = {}
+        for group in plan.lse:
+            if group.gate.is_prefix and group.gate.beside is not None:
+                z = self._values[group.gate.beside].take(group.places)
+                each = group.share(z, self._real_tokens(group, plan.slots))
+                shares |= dict(zip(group.places, each.unbind(0), strict=True))
+        if not shares:
+            return None
+        one = torch.ones_like(next(iter(shares.values())))  # (B, 1, 1)
+        return torch.cat([shares.get(place, one) for place in range(plan.slots)]).unsqueeze(-1)
+
+    def _real_tokens(self, group: Group, slots: int) -> Tensor | None:
+        """Of a group's slots, ``(G, B, T, 1)``."""
+        real = self._real()
+        return None if real is None else SlotRows(real, slots).take(group.places).unsqueeze(-1)
 
     def needs_normaliser(self) -> bool:
         """See `AttentionTap`."""
@@ -114,12 +141,14 @@ class HeadEdits:
 
         def arguments(group: Group) -> tuple[Tensor | None, Tensor | None, float | None]:
             edit = group.edit
+            real = self._real_tokens(group, edits.slots) if group.gate.is_of_sample else None
             if edit.insertion is not Insertion.PARALLEL:
                 # what is read may be normalised; what is multiplied is the port itself
                 rows = itself if edit.gate.multiplies else reads_own
-                return rows.take(group.places), None, None
+                return rows.take(group.places), real, None
             is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
-            return self._read(group), self._weights.get(group), self._scaling if is_query else None
+            weight = real if group.gate.is_of_sample else self._weights.get(group)
+            return self._read(group), weight, self._scaling if is_query else None
 
         return edits.compose(h, arguments)
 

@@ -29,12 +29,14 @@ from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,
+    ConvexSampleGate,
     FixedScale,
     Gate,
     InducerGate,
     LearnedScale,
     Multiply,
     Prepend,
+    SampleGate,
     SigmoidGate,
     TanhGate,
     WeightedGate,
@@ -174,12 +176,21 @@ GATE_EXAMPLES: Mapping[str, Examples] = {
     Multiply.name: lambda _: _gated(
         Multiply(), Diagonal(), *((port, port) for port in (Port.Q, Port.O, Port.U, Port.F))
     ),
+    SampleGate.name: lambda _: (
+        *_gated(SampleGate(), _adapter(), _AFTER_O, _BESIDE_FFN, (Port.SUM, Port.SUM)),
+        *_gated(SampleGate(), LowRank(width=3), (Port.Q, Port.X_ATTN)),
+        *_gated(SampleGate(), _adapter(heads=Heads.QUERY), _Q_TO_HEAD, _Q_TO_O),
+    ),
+    ConvexSampleGate.name: lambda _: (
+        *_gated(ConvexSampleGate(), small_memory(), _Q_TO_HEAD),
+        *_gated(ConvexSampleGate(), small_memory(hidden=5), _Q_TO_HEAD),
+    ),
     Prepend.name: lambda _: _gated(Prepend(), Prompt(width=1), (Port.EMBEDDING, None)),
 }
 """What each gate can be, smallest sizes."""
 
 
-_ELSEWHERE = ("site", "V19", "ports", "V14", "V15")
+_ELSEWHERE = ("site", "sample", "V19", "ports", "V14", "V15")
 """The rules by which an example belongs to another site or another backbone."""
 
 

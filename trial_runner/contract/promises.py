@@ -15,6 +15,7 @@ from search_space.forms.form import Form
 from search_space.gates import (
     ConvexGate,
     ConvexInducerGate,
+    ConvexSampleGate,
     InducerGate,
     Prepend,
     SigmoidGate,
@@ -28,7 +29,7 @@ from trial_runner.errors import BrokenPromiseError
 _SEED = 3
 _RATE = 0.05
 _STEPS = 3
-_LSE_GATES = (ConvexGate, WeightedGate, InducerGate, ConvexInducerGate)
+_LSE_GATES = (ConvexGate, ConvexSampleGate, WeightedGate, InducerGate, ConvexInducerGate)
 _NO_GRADIENT = 1e-12
 _SAME = 1e-9
 _FELT = 1e-12
@@ -61,7 +62,7 @@ def starts_as_nothing(configuration: Configuration) -> bool:
 def _starts_as_nothing(edit: Edit) -> bool:
     if edit.gate.multiplies or edit.gate.starts_closed:
         return True
-    if isinstance(edit.gate, ConvexGate | WeightedGate | ConvexInducerGate | Prepend):
+    if isinstance(edit.gate, ConvexGate | ConvexSampleGate | WeightedGate | ConvexInducerGate | Prepend):
         return False  # the convex inducer shrinks what is there, whatever it adds
     return edit.form.starts_at_zero
 

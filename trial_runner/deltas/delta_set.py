@@ -40,6 +40,8 @@ class SublayerPlan:
         edit = delta.edit
         if edit.gate.logits is not None:
             self.lse.append(delta)
+        if delta.gate.beside is not None:
+            self.reads.add(delta.gate.beside)
         if delta.gate.is_prefix:
             return
         if edit.gate.logits is not None:

@@ -16,12 +16,14 @@ from search_space.gates import (
     Add,
     ConvexGate,
     ConvexInducerGate,
+    ConvexSampleGate,
     FixedScale,
     Gate,
     InducerGate,
     LearnedScale,
     Multiply,
     Prepend,
+    SampleGate,
     SigmoidGate,
     TanhGate,
     WeightedGate,
@@ -76,9 +78,13 @@ class GateDelta:
 
     Attributes:
         is_prefix: Whether its rows stand before the keys, which does all that it is.
+        is_of_sample: Whether it has a number for each sample; its ``weight`` is given which tokens are real.
+        beside: What is read for the gate alone; None for nothing.
     """
 
     is_prefix: ClassVar[bool] = False
+    is_of_sample: ClassVar[bool] = False
+    beside: ClassVar[Port | None] = None
 
     @staticmethod
     def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
@@ -211,6 +217,56 @@ class ConvexDelta(GateDelta):
     is_prefix = True
 
 
+class SampleDelta(GateDelta):
+    """``h + g Delta`` with the mean g of a sigmoid over a sample's tokens."""
+
+    is_of_sample = True
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        yield "factor", SigmoidFactor(blocks_of(edit, shape))
+
+    @staticmethod
+    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """``(B, 1, [H,] 1)``.
+
+        Args:
+            delta: The module of the edit.
+            z: What is read.
+            weight: Which tokens are real, ``(B, T, 1)``; None for all.
+        """
+        return weight if delta.factor is None or z is None else sample_mean(delta.factor(z), weight)
+
+
+class ConvexSampleDelta(ConvexDelta):
+    """A prefix whose keys and values are multiplied with such a mean of what attention reads."""
+
+    is_of_sample = True
+    beside = Port.X_ATTN
+
+    @staticmethod
+    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
+        """See `GateDelta`."""
+        width = shape.port_width(Port.X_ATTN)
+        yield "factor", SigmoidFactor(Blocks(number=1, of_heads=False, query_heads=1, in_width=width, out_width=1))
+
+    weight = staticmethod(SampleDelta.weight)
+
+
+def sample_mean(each: Tensor, real: Tensor | None) -> Tensor:
+    """The mean over the tokens of a sample, ``(B, T, ...)`` to ``(B, 1, ...)``.
+
+    Args:
+        each: A number for each token, and perhaps for each head.
+        real: Which tokens count, ``(B, T, 1)``; None for all.
+    """
+    if real is None:
+        return each.mean(dim=1, keepdim=True)
+    counted = real.to(each.dtype).reshape(*real.shape[:2], *(1,) * (each.dim() - 2))
+    return (each * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True).clamp_min(1)
+
+
 class WeightedDelta(GateDelta):
     """``h + lambda Delta`` of a table."""
 
@@ -250,6 +306,8 @@ GATE_DELTAS: Mapping[str, type[GateDelta]] = {
     ConvexInducerGate.name: InducerDelta,
     Multiply.name: PlainDelta,
     Prepend.name: GateDelta,
+    SampleGate.name: SampleDelta,
+    ConvexSampleGate.name: ConvexSampleDelta,
 }
 """Every gate by its name; rows that come before others have nothing to join."""
 

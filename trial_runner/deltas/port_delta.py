@@ -67,6 +67,15 @@ class PortDelta(Gated):
         """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
         return self.form.affine_under(self.gate.factor(self))
 
+    def share(self, z: Tensor, real: Tensor | None) -> Tensor | None:
+        """What the rows of a prefix are multiplied with for each sample, ``(B, 1, 1)``.
+
+        Args:
+            z: What the gate reads, ``(B, T, D)``.
+            real: Which tokens count, ``(B, T, 1)``; None for all.
+        """
+        return self.gate.weight(self, z, real)
+
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.
 

@@ -118,6 +118,11 @@ class Group:
         logits: Tensor = self.stack.call(PortDelta.own_logits, query, projected, scaling, shared=self._shared)
         return logits
 
+    def share(self, z: Tensor, real: Tensor | None) -> Tensor:
+        """See `PortDelta.share`; of the group's rows, ``(G, B, 1, 1)``."""
+        share: Tensor = self.stack.call(PortDelta.share, z, real, shared=self._shared)
+        return share
+
     def table(self) -> tuple[Tensor, Tensor]:
         """Keys and values ``(G, N, R, d_h)`` of prefixes, the shorter ones padded in front."""
         keys, values = self.stack.call(PortDelta.table, shared=self._shared)

@@ -13,8 +13,10 @@ class Prefix:
         keys: ``(K, N_kv, R, d_h)``.
         values: Of the same shape.
         visible: Which rows a block has, ``(K, R)``; None for all.
+        share: What keys and values are multiplied with for each sample, ``(K B, 1, 1, 1)``; None for nothing.
     """
 
     keys: Tensor
     values: Tensor
     visible: Tensor | None
+    share: Tensor | None = None

@@ -148,8 +148,8 @@ def test_the_table_of_methods_has_citations_places_and_choices(run: Run) -> None
     ("backbone", "invalid"),
     [
         ("roberta_base", {}),
-        ("smollm2_135m", {"bitfit": "llama has none"}),
-        ("t5_small", {"bitfit": "t5 has none"}),
+        ("smollm2_135m", {"bitfit": "llama has none", "unipelt": "gate sigmoid_sample on llama"}),
+        ("t5_small", {"bitfit": "t5 has none", "unipelt": "gate sigmoid_sample on t5"}),
         (
             "electra_small_discriminator",
             {"prompt_tuning": "embeddings of width 128", "p_tuning": "embeddings of width 128"},

@@ -55,6 +55,8 @@ def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backb
 ) -> None:
     for backbone in ("roberta_base", "bart_large", "gpt2", "qwen2_5_0_5b"):
         shape = shape_named(backbone)
+        if name == "unipelt" and backbone != "roberta_base":
+            continue  # of encoders alone
         found = conventions(name, shape)
         assert list(found)[:4] == OURS
         assert found["weights_only"] <= found["with_bias"] <= found["stored"]

@@ -262,6 +262,9 @@ def test_the_nearest_to_a_published_method_is_itself(
 ) -> None:
     shape = shape_named(backbone)
     method = published_method(name)
+    if method.validity(shape) is not None:
+        assert name == "unipelt"  # of encoders alone
+        return
     nearest, second, *_ = ranked_published(method.configuration(shape), shape)
     assert (nearest.method.name, nearest.differences, nearest.distance) == (name, (), 0)
     assert second.distance > 0
@@ -277,7 +280,7 @@ def test_methods_are_ranked_by_how_much_they_differ(roberta: BackboneShape) -> N
 
 
 def test_bitfit_is_no_neighbour_on_a_backbone_without_biases(qwen: BackboneShape) -> None:
-    assert {one.method.name for one in ranked_published(MAM, qwen)} == set(WITH_EDITS) - {"bitfit"}
+    assert {one.method.name for one in ranked_published(MAM, qwen)} == set(WITH_EDITS) - {"bitfit", "unipelt"}
     with pytest.raises(InvalidEditError):
         difference(MAM, published_method("bitfit"), qwen)
 

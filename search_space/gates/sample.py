@@ -1,0 +1,86 @@
+"""Gates of one number per sample: the mean over its tokens, which none of them may know in a decoder."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, Positions, StackKind
+from search_space.ends import Ends, block_widths, is_summed
+from search_space.gates.gate import Gate, GatedEdit
+from search_space.gates.log_sum_exp import TableGate
+from search_space.rules import refusal
+from search_space.symbols import Delta, source, target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleGate(Gate):
+    """``h <- h + g Delta``, g the mean of ``sigmoid(z w + b)`` over a sample's tokens (UniPELT, Mao et al. 2022).
+
+    z is what the edit reads, padding does not count; w and b start at zero. Of a form per head g is of the head.
+    """
+
+    name: ClassVar[str] = "sigmoid_sample"
+    is_closing: ClassVar[bool] = True
+
+    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+        """Encoders see all tokens."""
+        _check_encoder(self, shape)
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w and the number b, for every block."""
+        return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w, for every block."""
+        return AffineCount(weights=shape.heads(edit.heads) * block_widths(edit, shape)[0])
+
+    @property
+    def words(self) -> str:
+        """By its function."""
+        return "sample gate"
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """Each head's summand has a weight of its own."""
+        weight = f"mean_t σ({source(edit)} w + b)"
+        if is_summed(edit):
+            return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
+        return f"{target(edit)} + {weight} {delta.bracketed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvexSampleGate(TableGate):
+    """Prefix tuning whose keys and values are multiplied with g, the mean of ``sigmoid(x_attn w + b)`` over a sample.
+
+    As UniPELT has it (Mao et al. 2022): a closed gate leaves rows of zeros among the keys, not none.
+    """
+
+    name: ClassVar[str] = "lse_convex_sample"
+    is_convex: ClassVar[bool] = True
+
+    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+        """Encoders see all tokens."""
+        _check_encoder(self, shape)
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w and the number b."""
+        return AffineCount(extras=shape.port_width(Port.X_ATTN) + 1)
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w."""
+        return AffineCount(weights=shape.port_width(Port.X_ATTN))
+
+    @property
+    def words(self) -> str:
+        """By its function."""
+        return "sample gate"
+
+    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+        """With what the rows are multiplied with."""
+        return f"{TableGate.formula(self, edit, delta, root)}, P <- g P, g = mean_t σ(x_attn w + b)"
+
+
+def _check_encoder(gate: Gate, shape: BackboneShape) -> None:
+    """Rows of relative positions, which DeBERTa projects as it does tokens, are no sample."""
+    if shape.kind is not StackKind.ENCODER or shape.positions is Positions.RELATIVE:
+        raise refusal("sample", f"gate {gate.name} on {shape.family}", "Use sigmoid, whose gates are of a token.")

@@ -1,0 +1,134 @@
+"""Gates of one number per sample: what they multiply with, by formulas over single samples without padding."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms import LowRank, SoftmaxMemory
+from search_space.gates import ConvexGate, ConvexSampleGate, FixedScale, Gate, SampleGate
+from search_space.layers import LayerRange
+from trial_runner.attachment.attach import Attachment
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.gates import sample_mean
+from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.stacking.packed_deltas import PackedDeltas
+
+INPUT_IDS = torch.randint(5, 200, (3, 9), generator=torch.Generator().manual_seed(0))
+LENGTHS = (9, 6, 2)
+MASK = torch.arange(9) < torch.tensor(LENGTHS).unsqueeze(1)
+LOW_RANK = LowRank(width=3)
+PREFIX = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
+WITHIN = 1e-12
+
+
+@pytest.fixture(scope="module")
+def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[tuple[Backbone, Attachment]]:
+    torch.set_num_threads(1)
+    register_attention()
+    backbone = load_backbone(str(tiny_backbone("roberta")), precision="float64", attn_implementation=ATTENTION)
+    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
+    yield backbone, attachment
+    attachment.detach()
+
+
+def edit(write: Port, read: Port, form: LowRank | SoftmaxMemory, gate: Gate) -> Edit:
+    return Edit(site=Site.ATTENTION, write=write, read=read, form=form, gate=gate)
+
+
+def deltas_of(backbone: Backbone, *edits: Edit) -> DeltaSet:
+    deltas = DeltaSet(Configuration(edits=edits), backbone.shape, seed=1, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in deltas.parameters():
+            parameter += 0.5 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return deltas
+
+
+@torch.no_grad()
+def outputs(backbone: Backbone, attachment: Attachment, deltas: DeltaSet, *, sample: int | None = None) -> list[Tensor]:
+    """Of the real tokens of each sample; of one alone without its padding."""
+    with attachment.using(deltas):
+        if sample is None:
+            hidden = backbone.model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state
+            return [row[:length] for row, length in zip(hidden, LENGTHS, strict=True)]
+        return [backbone.model(input_ids=INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]).last_hidden_state[0]]
+
+
+def first_gate(deltas: DeltaSet, backbone: Backbone, sample: int) -> Tensor:
+    """The gate of the first layer: what attention reads there no edit has changed."""
+    module = next(module for module in deltas.modules() if isinstance(module, PortDelta))
+    ids = INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]
+    read = backbone.model.get_submodule("embeddings")(input_ids=ids)[0]
+    factor = module.factor
+    assert factor is not None
+    each = torch.sigmoid(read @ factor.weight.squeeze(-1) + factor.bias)  # type: ignore[operator]
+    return each.mean()
+
+
+def of_first_layer(one: Edit) -> Edit:
+    return replace(one, layers=LayerRange(first=0, last=0))
+
+
+@torch.no_grad()
+def test_a_low_rank_map_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(
+    rig: tuple[Backbone, Attachment],
+) -> None:
+    backbone, attachment = rig
+    gated = deltas_of(backbone, of_first_layer(edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
+    own = dict(gated.named_parameters())
+    together = outputs(backbone, attachment, gated)
+    for sample, found in enumerate(together):
+        share = float(first_gate(gated, backbone, sample))
+        fixed = deltas_of(backbone, of_first_layer(edit(Port.Q, Port.X_ATTN, LOW_RANK, FixedScale(value=share))))
+        for name, parameter in fixed.named_parameters():
+            parameter.copy_(own[name])
+        (expected,) = outputs(backbone, attachment, fixed, sample=sample)
+        torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
+        (alone,) = outputs(backbone, attachment, gated, sample=sample)
+        torch.testing.assert_close(found, alone, rtol=0, atol=WITHIN)
+
+
+@torch.no_grad()
+def test_a_prefix_is_that_with_keys_and_values_times_the_mean(rig: tuple[Backbone, Attachment]) -> None:
+    backbone, attachment = rig
+    gated = deltas_of(backbone, of_first_layer(edit(Port.HEAD, Port.Q, PREFIX, ConvexSampleGate())))
+    own = dict(gated.named_parameters())
+    for sample, found in enumerate(outputs(backbone, attachment, gated)):
+        share = first_gate(gated, backbone, sample)
+        plain = deltas_of(backbone, of_first_layer(edit(Port.HEAD, Port.Q, PREFIX, ConvexGate())))
+        for name, parameter in plain.named_parameters():
+            parameter.copy_(own[name] * share)
+        (expected,) = outputs(backbone, attachment, plain, sample=sample)
+        torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
+
+
+@torch.no_grad()
+def test_in_a_pack_each_slot_has_its_own_and_those_without_have_none(rig: tuple[Backbone, Attachment]) -> None:
+    backbone, attachment = rig
+    gates = (ConvexSampleGate(), ConvexGate(), ConvexSampleGate())
+    slots = [deltas_of(backbone, edit(Port.HEAD, Port.Q, PREFIX, gate)) for gate in gates]
+    slots.append(deltas_of(backbone, edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
+    with attachment.using(PackedDeltas(slots)):
+        rows, mask = INPUT_IDS.repeat(len(slots), 1), MASK.repeat(len(slots), 1)
+        together = backbone.model(input_ids=rows, attention_mask=mask).last_hidden_state.chunk(len(slots))
+    for found, deltas in zip(together, slots, strict=True):
+        expected = outputs(backbone, attachment, deltas)
+        torch.testing.assert_close(found[MASK], torch.cat(expected), rtol=0, atol=WITHIN)
+
+
+def test_the_mean_is_of_the_real_tokens_alone() -> None:
+    each = torch.tensor([[[1.0], [2.0], [9.0]], [[4.0], [7.0], [7.0]]])
+    real = torch.tensor([[[1], [1], [0]], [[1], [0], [0]]])
+    assert sample_mean(each, None).flatten().tolist() == [4.0, 6.0]
+    assert sample_mean(each, real).flatten().tolist() == [1.5, 4.0]
+    of_heads = each.unsqueeze(-2).expand(-1, -1, 2, -1)
+    assert sample_mean(of_heads, real).flatten().tolist() == [1.5, 1.5, 4.0, 4.0]
