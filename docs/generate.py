@@ -318,6 +318,28 @@ def methods() -> str:
     return page("Published methods", about, *parts)
 
 
+_ANY_OTHER = """## Any other
+
+A table of ports is made of the model: of its config's names, of the modules that call the attention function, and of
+the values that pass through its linear layers and norms. It is used if the contract of edits holds on a copy of two
+blocks, one by one and in packs; a port without which it holds is left out. `deltaspace check --backbone X` says what is
+possible, and needs no weights. Tried on the default configs of transformers 5.23:"""
+_NO_FUNCTION = "its attention calls no attention function of transformers"
+OTHER_BACKBONES = (
+    ("`opt`", "105 of 105", ""),
+    ("`phi`", "105 of 105", ""),
+    ("`starcoder2`", "105 of 105", ""),
+    ("`glm`", "102 of 102", ""),
+    ("`cohere`, `cohere2`", "99 of 99", ""),
+    ("`exaone4`", "99 of 99", ""),
+    ("`albert`", "89 of 89", "its blocks share their weights, and so their edits"),
+    ("`gpt_neox`", "55 of 55", "q, k, v and what they read: one module gives them by heads in turn"),
+    ("`bloom`, `codegen`, `falcon`, `mpnet`, `xlnet`", "refused", _NO_FUNCTION),
+    ("`gpt_oss`", "refused", "its attention has sinks (`s_aux`)"),
+)
+"""What `deltaspace check --backbone` said; tests/trial_runner/contract/test_proof.py holds most of it."""
+
+
 def families() -> str:
     """Backbone families."""
     rows = []
@@ -330,6 +352,8 @@ def families() -> str:
         "A backbone is known by the entry `model_type` of its `config.json`.",
         table(("model type", "what it is"), rows),
         f"## Refused\n\n{table(('model type', 'what is in the way'), refused)}",
+        _ANY_OTHER,
+        table(("model type", "edits that keep the contract", "not reached, or what is in the way"), OTHER_BACKBONES),
     )
 
 

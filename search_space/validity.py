@@ -82,6 +82,8 @@ def check_on(edits: Iterable[Edit], shape: BackboneShape) -> None:
         if edit.site is Site.EMBEDDING and shape.embedding_width is not None:
             got = f"{shape.family} with embeddings of width {shape.embedding_width} beside {shape.width}"
             raise refusal("V19", got, "Prompts need one width.")
+        if edit.site is Site.EMBEDDING and not shape.has(Site.EMBEDDING, Port.EMBEDDING):
+            raise refusal("ports", f"a prompt on {shape.family}, whose input cannot be reached", "Use a prefix.")
         if edit.form.outside is None:
             _check_at_sublayers(edit, shape)
         edit.form.check_on(edit, shape)

@@ -16,6 +16,7 @@ from studies.launching.preparing import opening_of, prepared
 from studies.outlook import outlook
 from studies.specification import Specification
 from trial_runner.backbones import config_of
+from trial_runner.contract.proving import make_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
         LaunchError: If there is a cluster that does not take this machine in.
     """
+    make_known(specification.backbone.name)
     shape = shape_of(config_of(specification.backbone.name))
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)

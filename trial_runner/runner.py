@@ -25,6 +25,7 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
+from trial_runner.contract.proving import make_known
 from trial_runner.errors import RequestError
 from trial_runner.linear_layers import products_of
 from trial_runner.objectives import OBJECTIVES
@@ -173,6 +174,7 @@ def open_runner(
         TaskError: If the task cannot be had.
     """
     source = BackboneSource.of(backbone)
+    make_known(source.name)
     tokenizer, config = load_tokenizer(source.name), config_of(source.name)
     prepared = prepare_task(
         task,
@@ -198,6 +200,7 @@ def runner_of(
     register_attention()
     weights: Precision = "float64" if precision == "fp64" else "float32"
     source = BackboneSource.of(backbone)
+    make_known(source.name)
     model = OBJECTIVES[prepared.objective].load(
         source, precision=weights, attn_implementation=ATTENTION, device=PartialState().device
     )

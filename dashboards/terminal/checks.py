@@ -32,14 +32,15 @@ def check_renderable(found: Check) -> RenderableType:
     study = found.specification
     parts: list[RenderableType] = [Text(f"{study.name} on {study.backbone}", style="bold")]
     for title, rows in (("data", _data_rows), ("trials", _trial_rows), ("machine", _machine_rows)):
-        parts += [Text(), Text(title, style="bold"), _grid(rows(found))]
+        parts += [Text(), Text(title, style="bold"), grid(rows(found))]
     if found.warnings:
-        lines = _grid(("!", line) for line in found.warnings)
+        lines = grid(("!", line) for line in found.warnings)
         parts += [Text(), Text("look at this first", style="bold yellow"), lines]
     return Group(*parts)
 
 
-def _grid(rows: Iterable[tuple[str, str]]) -> Table:
+def grid(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and what is said of them; what is too long for a line goes on below itself."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -13,20 +13,49 @@ from deltaspace.commands.options import json_option, set_option
         "deltaspace check docstrings",
         "deltaspace check study.yaml --set task.max_tokens=128",
         "deltaspace check study.yaml --no-steps --json",
+        "deltaspace check --backbone facebook/opt-125m",
     ),
 )
-@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
+@click.argument("study", metavar="[STUDY.yaml]", required=False, shell_complete=study_files)
+@click.option("--backbone", metavar="NAME", help="Look a backbone over instead: a folder or a hub name.")
 @click.option("--no-steps", is_flag=True, help="Train nothing: no memory, no seconds, no duration.")
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
 @json_option
-def command(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
-    """Look a study over before it is launched: data, noise, time, memory, machine.
+def command(study: str | None, backbone: str | None, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
+    """Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.
 
     STUDY.yaml is a study file or the name of a shipped example. Its data is read and made into tokens, and some trials
     are trained for a few seconds, which tells what the whole takes here. Nothing is recorded. What a constant
     prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said. Where
     RAY_ADDRESS names a cluster, its nodes are tried: versions, folders, cores and GPUs.
+
+    With --backbone a small copy of it, with two blocks and random weights, goes through the contract of edits, and what
+    is possible is said: ports, forms, insertions, methods. One of no known family gets a table of ports of what its
+    model declares, if that keeps the contract; a launch uses it.
     """
+    if (study is None) == (backbone is None):
+        raise click.UsageError("either a study or --backbone must be given; see deltaspace check --help.")
+    if backbone is not None:
+        _check_backbone(backbone, as_json)
+        return
+    _check_study(str(study), no_steps, settings, as_json)
+
+
+def _check_backbone(backbone: str, as_json: bool) -> None:
+    from dashboards.terminal.proofs import proof_json, proof_renderable
+    from deltaspace.commands.output import echo_json, show
+    from trial_runner.contract.proving import proof_of
+
+    proof = proof_of(backbone)
+    if as_json:
+        echo_json(proof_json(proof))
+    else:
+        show(proof_renderable(proof))
+    if proof.problem is not None:
+        raise click.exceptions.Exit(1)
+
+
+def _check_study(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show
     from studies.checking import check

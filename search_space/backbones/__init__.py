@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from search_space.backbones.bart import BART
 from search_space.backbones.bert import BERT
 from search_space.backbones.deberta_v2 import DEBERTA_V2
+from search_space.backbones.declared import declared, declared_of
 from search_space.backbones.distilbert import DISTILBERT
 from search_space.backbones.electra import ELECTRA
 from search_space.backbones.eurobert import EUROBERT
@@ -28,7 +29,7 @@ from search_space.backbones.t5 import T5
 from search_space.errors import UnsupportedBackboneError
 from search_space.nearest import nearest
 
-__all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "shape_of"]
+__all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "family_of_shape", "shape_of"]
 
 _FAMILIES = (
     ROBERTA,
@@ -74,11 +75,19 @@ def family_of(config: Mapping[str, object]) -> Family:
         return _BY_MODEL_TYPE[model_type]
     if str(model_type) in REFUSED:
         raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
+    brought = declared(config)
+    if brought is not None:
+        return brought
     got = repr(model_type) if "model_type" in config else "no such entry"
     hint = nearest(str(model_type), _BY_MODEL_TYPE)
     raise UnsupportedBackboneError(
         f"model_type of a backbone config must be one of {', '.join(_BY_MODEL_TYPE)}; got {got}.{hint}"
     )
+
+
+def family_of_shape(shape: BackboneShape) -> Family:
+    """The family that a shape was read by."""
+    return declared_of(shape) or FAMILIES[shape.family]
 
 
 def shape_of(config: Mapping[str, object]) -> BackboneShape:

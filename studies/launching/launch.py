@@ -17,6 +17,7 @@ from studies.outlook import outlook
 from studies.specification import Specification
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from trial_runner.backbones import config_of
+from trial_runner.contract.proving import make_known
 
 Announce = Callable[[Sequence[str]], None]
 
@@ -56,6 +57,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
     instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
+    make_known(specification.backbone.name)
     config = config_of(specification.backbone.name)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)

@@ -149,7 +149,7 @@ class Attachment:
                 for (path, side), ports in _by_module(table, sublayer).items():
                     module = block.get_submodule(path) if path else block
                     self._handles.append(tap.hooks(module, side, ports))
-                if sublayer.site.is_attention:
+                if sublayer.site in table.attention_modules:
                     inner = block.get_submodule(table.attention_modules[sublayer.site])
                     tap_attention(inner, tap.heads)
                     if table.relative_positions is not None:

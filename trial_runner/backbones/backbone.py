@@ -148,7 +148,7 @@ def load_language_model(
         precision=precision, attn_implementation=attn_implementation, device=device, keeps_layers=keeps_layers
     )
     model = _frozen_model(source, of_kind, how)
-    return LanguageModel(backbone=_backbone(source, config, _base_of(model)), model=model)
+    return LanguageModel(backbone=_backbone(source, config, base_of(model)), model=model)
 
 
 def _check_files(name: str, shape: BackboneShape) -> None:
@@ -191,7 +191,7 @@ def model_without_weights(
 
         try:
             config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
-            options: dict[str, Any] = _without_pooler(config) if of_kind == "AutoModel" else {}
+            options: dict[str, Any] = without_pooler(config) if of_kind == "AutoModel" else {}
             with torch.device("meta"):
                 model = getattr(transformers, of_kind).from_config(
                     config, attn_implementation=attn_implementation, dtype=torch.float32, **options
@@ -199,10 +199,10 @@ def model_without_weights(
         except (OSError, ValueError) as error:
             raise BackboneError(f"config of backbone {name} must be readable; {one_line(error)}") from error
     model.requires_grad_(False).eval()
-    return model, model if of_kind == "AutoModel" else _base_of(model)
+    return model, model if of_kind == "AutoModel" else base_of(model)
 
 
-def _base_of(model: "torch.nn.Module") -> "torch.nn.Module":
+def base_of(model: "torch.nn.Module") -> "torch.nn.Module":
     """The base model within a language model; of T5, which has none, one of the same modules."""
     import torch
     from transformers import AutoModel
@@ -294,7 +294,7 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
 
         try:
             config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
-            options: dict[str, Any] = _without_pooler(config) if of_kind == "AutoModel" else {}
+            options: dict[str, Any] = without_pooler(config) if of_kind == "AutoModel" else {}
             if how.precision == "float64":
                 options["experts_implementation"] = "eager"  # the products of experts that are grouped are none of it
             if how.device is not None and how.device.type != "cpu":
@@ -336,7 +336,7 @@ def _is_stored(model: "torch.nn.Module", name: str) -> bool:
     return not hasattr(model.get_submodule(name.rpartition(".")[0]), "create_weight")
 
 
-def _without_pooler(config: Any) -> dict[str, bool]:
+def without_pooler(config: Any) -> dict[str, bool]:
     """The option that leaves the pooler away, if the model class has one."""
     from transformers import MODEL_MAPPING
 

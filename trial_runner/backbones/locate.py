@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from search_space.backbones import shape_of
+from search_space.backbones.declared import ENTRY
 from search_space.json_text import read_json_text
+from trial_runner.backbones.tables import proved_entry
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
@@ -45,6 +47,18 @@ def source_of(name: str) -> str:
 
 
 def config_of(name: str) -> dict[str, Any]:
+    """The entries of a backbone's ``config.json``, with the table that was proved for it where no family knows it.
+
+    Raises:
+        BackboneError: See `entries_of`.
+        UnsupportedBackboneError: If a table was tried and cannot be.
+    """
+    entries = entries_of(name)
+    proved = proved_entry(entries)
+    return entries if proved is None else {**entries, ENTRY: proved}
+
+
+def entries_of(name: str) -> dict[str, Any]:
     """The entries of a backbone's ``config.json``; of a hub backbone it is downloaded unless cached.
 
     Args:

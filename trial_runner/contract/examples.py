@@ -190,7 +190,7 @@ GATE_EXAMPLES: Mapping[str, Examples] = {
 """What each gate can be, smallest sizes."""
 
 
-_ELSEWHERE = ("site", "sample", "V19", "ports", "V14", "V15")
+_ELSEWHERE = ("site", "sample", "V19", "ports", "V14", "V15", "width")
 """The rules by which an example belongs to another site or another backbone."""
 
 

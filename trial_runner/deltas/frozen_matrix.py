@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from search_space.backbones import FAMILIES
+from search_space.backbones import family_of_shape
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.edit import Edit
 from trial_runner.errors import AttachError
@@ -51,7 +51,7 @@ def frozen_matrix(
     what = f"{edit.form.name} needs the frozen matrix that writes {edit.write} of {shape.family}"
     if frozen is None:
         raise AttachError(f"{what}; got no weights. Use lowrank.")
-    table = FAMILIES[shape.family].ports(shape)
+    table = family_of_shape(shape).ports(shape)
     location = table.ports[sublayer.stack, sublayer.site, edit.write]
     name = f"{table.layers[sublayer.stack].format(layer=sublayer.layer)}.{location.module}.weight"
     weight = frozen.get(name)

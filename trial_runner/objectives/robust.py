@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones import FAMILIES
+from search_space.backbones import family_of_shape
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.deltas.delta_set import DeltaSet
@@ -214,7 +214,7 @@ class RobustPredictor:
 
     def _blocks(self) -> list[nn.Module]:
         """The first blocks with a robust prefix, of the stack that the output comes from."""
-        family = FAMILIES[self.shape.family]
+        family = family_of_shape(self.shape)
         stack, depth = "encoder", self.shape.encoder_layers
         if self.shape.decoder_layers:
             stack, depth = "decoder", self.shape.decoder_layers

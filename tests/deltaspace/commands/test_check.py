@@ -96,3 +96,25 @@ def test_texts_are_timed_too(
     found = json.loads(capsys.readouterr().out)
     assert found["data"]["constant_score"] is None
     assert found["speed"]["final_example_seconds"] > 0
+
+
+def test_a_backbone_that_cannot_be_used_is_said_with_what_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
+    config = {"model_type": "gpt_oss", "vocab_size": 90, "head_dim": 16, "num_local_experts": 2, **sizes}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert main(["check", "--backbone", str(tmp_path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["usable"], found["table"]) == (False, "model")
+    assert "got s_aux" in found["problem"]
+    assert main(["check", "--backbone", str(tmp_path)]) == 1
+    assert "cannot be used" in capsys.readouterr().out
+
+
+def test_a_check_is_of_a_study_or_of_a_backbone(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 2
+    assert main(["check", str(study), "--backbone", "embedded"]) == 2
+    assert "either a study or --backbone" in capsys.readouterr().err
+    assert main(["check", "--backbone", str(study.parent / "nothing")]) == 2

@@ -1,0 +1,55 @@
+"""A backbone's proof by its name, and seeing to it that there is one before it is used."""
+
+from typing import TYPE_CHECKING, Any
+
+from trial_runner.backbones.tables import is_unknown, keep, proved_entry, refusal
+
+if TYPE_CHECKING:
+    from trial_runner.contract.proof import Proof
+
+
+def proof_of(backbone: str) -> "Proof":
+    """Try the contract on a small copy of a backbone, whatever was found before; what is found is kept.
+
+    Raises:
+        BackboneError: If the backbone cannot be found, or transformers cannot make a model of its config.
+    """
+    from trial_runner.backbones.backbone import model_without_weights
+    from trial_runner.backbones.locate import entries_of, source_of
+    from trial_runner.contract.proof import prove
+    from trial_runner.huggingface import hub_access, quiet_transformers
+
+    entries = entries_of(backbone)
+
+    def full() -> tuple[Any, Any, Any]:
+        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
+        source = source_of(backbone)
+        with hub_access(source), quiet_transformers():
+            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+            whole, _ = model_without_weights(backbone, "AutoModelForCausalLM", "eager")
+        else:
+            whole = None
+        base, _ = model_without_weights(backbone, "AutoModel", "eager")
+        return config, base, whole
+
+    found = prove(backbone, entries, full)
+    if found.table == "model":
+        keep(entries, {"problem": found.problem, "entry": found.entry})
+    return found
+
+
+def make_known(backbone: str) -> None:
+    """See to it that a backbone is of a family, or has a table that passed the contract.
+
+    Raises:
+        UnsupportedBackboneError: If it cannot have one, with what fails.
+    """
+    from trial_runner.backbones.locate import entries_of
+
+    entries = entries_of(backbone)
+    if is_unknown(entries) and proved_entry(entries) is None:
+        problem = proof_of(backbone).problem
+        if problem is not None:
+            raise refusal(str(entries.get("model_type")), problem)
