@@ -14,8 +14,8 @@ from support.harness_tasks import harness_tasks
 from deltaspace import open_study
 from deltaspace.commands.main import main
 
-WITHIN = 1e-5
-"""Of a mean, relative: of tens of logarithms in float32, a hundred times their rounding."""
+WITHIN = 1e-4
+"""Of a perplexity, relative: tens of logarithms of some ten each in float32, with room for other processors."""
 
 
 def by_lm_eval(model: Path, tasks: list[str], adapter: Path | None = None) -> dict[str, float]:
@@ -80,7 +80,7 @@ def test_lm_eval_measures_a_confirmation_as_it_measures_its_exports(
     for name, spread in winner["elsewhere"].items():
         assert spread["mean"] == pytest.approx((known[0][name] + known[1][name]) / 2)
     plain = by_lm_eval(tmp_path / "sums" / "backbone", tasks)
-    assert plain["likelihood/perplexity"] != pytest.approx(measured["likelihood/perplexity"], rel=100 * WITHIN)
+    assert plain["likelihood/perplexity"] != pytest.approx(measured["likelihood/perplexity"], rel=10 * WITHIN)
     assert measured["written/chrf"] > 0
     result = open_study("sums").confirm(top=1, seeds=2, against=(), lm_eval=tasks[:2], lm_eval_limit=2, progress=False)
     assert set(result.winner.elsewhere) == {*measured, "likelihood[:2]/perplexity", "choice[:2]/acc"}
