@@ -1,10 +1,12 @@
 """What a study of Qwen3-8B would take on GPUs, by its config alone: 8 x 1024 tokens a step, four trials of a pack.
 
     python benchmarks/plan.py            about half a minute of one core
+    python benchmarks/plan.py --held     the same in bf16, in 8 and in 4 bits: how many trials fit; two minutes
 
 Nothing is downloaded: the config is written by hand.
 """
 
+import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -13,7 +15,7 @@ from rich.console import Console
 
 from dashboards.terminal.plans import plan_renderable
 from studies.foresight.plan import Wanted, plan
-from studies.specification import specification_from_mapping
+from studies.specification import Specification, specification_from_mapping
 from trial_runner.packs.work import GPUS
 
 CONFIG = {
@@ -30,25 +32,45 @@ CONFIG = {
     "tie_word_embeddings": False,
 }
 AIM_BYTES = 60 * 10**9
+HELD = ({}, {"dtype": "bf16"}, {"dtype": "bf16", "quantization": "int8"}, {"dtype": "bf16", "quantization": "nf4"})
+
+
+def study_of(folder: str, **held: str) -> Specification:
+    (Path(folder) / "config.json").write_text(json.dumps(CONFIG))
+    return specification_from_mapping(
+        {
+            "name": "qwen3-8b",
+            "backbone": {"name": folder, **held},
+            "task": {"kind": "instruction", "folder": folder, "messages": "messages", "max_tokens": 1024},
+            "budget": "0.1%",
+            "trials": 40,
+            "training": {"steps": 500, "batch_size": 8},
+        }
+    )
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held", action="store_true")
+    if parser.parse_args().held:
+        of_all_ways()
+        return
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.json").write_text(json.dumps(CONFIG))
-        study = specification_from_mapping(
-            {
-                "name": "qwen3-8b",
-                "backbone": folder,
-                "task": {"kind": "instruction", "folder": folder, "messages": "messages", "max_tokens": 1024},
-                "budget": "0.1%",
-                "trials": 40,
-                "training": {"steps": 500, "batch_size": 8},
-            }
-        )
-        found = plan(study, GPUS, Wanted(slots=4))
+        found = plan(study_of(folder), GPUS, Wanted(slots=4))
     Console(width=100).print(plan_renderable(found))
     used = next(one.used_bytes for one in found.devices if one.gpu.memory_bytes == 80 * 10**9)
     print(f"on 80 GB: {used / 1e9:.1f} GB; aim at most 60{'' if used <= AIM_BYTES else '  MISSED'}")
+
+
+def of_all_ways() -> None:
+    for held in HELD:
+        with tempfile.TemporaryDirectory() as folder:
+            found = plan(study_of(folder, **held), (GPUS[0], GPUS[2]), Wanted())
+        print(f"{', '.join(held.values()) or 'as products are'}: {found.weights_bytes / 1e9:.1f} GB of weights")
+        for one in found.devices:
+            at_a_time = "" if one.micro_batch is None else f", {one.micro_batch} texts at a time"
+            fits = f"{one.slots} trials, {one.used_bytes / 1e9:.1f} GB{at_a_time}" if one.fits else "does not fit"
+            print(f"  {one.gpu.name}: {fits}; {one.steps_per_second:.2f} steps/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
 """Which backbone, and how its weights are held."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text
 
 Dtype = Literal["auto", "fp32", "bf16"]
 Quantization = Literal["none", "nf4", "int8"]
+
+
+def _not_int4(value: object) -> object:
+    if value == "int4":
+        raise ValueError("must be 'none', 'nf4' or 'int8'; got 'int4', which torchao has for some GPUs alone. Take 'nf4'")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", validate_default=True))
@@ -26,7 +32,7 @@ class BackboneSource:
 
     name: Text
     dtype: Dtype = "auto"
-    quantization: Quantization = "none"
+    quantization: Annotated[Quantization, BeforeValidator(_not_int4)] = "none"
 
     @classmethod
     def of(cls, given: "str | BackboneSource") -> "BackboneSource":
