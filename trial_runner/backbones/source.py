@@ -13,7 +13,9 @@ Quantization = Literal["none", "nf4", "int8"]
 
 def _not_int4(value: object) -> object:
     if value == "int4":
-        raise ValueError("must be 'none', 'nf4' or 'int8'; got 'int4', which torchao has for some GPUs alone. Take 'nf4'")
+        raise ValueError(
+            "must be 'none', 'nf4' or 'int8'; got 'int4', which torchao has for some GPUs alone. Take 'nf4'"
+        )
     return value
 
 
@@ -27,7 +29,7 @@ class BackboneSource:
             where linear layers are held as their products are computed, and all else in fp32.
         quantization: Of the weights of its linear layers, without the output layer: ``nf4`` (4 bits, Dettmers et al.
             2023) or ``int8``, by bitsandbytes. Products are of ``training.precision`` all the same, and what is merged
-            is merged into the dense weights. A change of all weights needs ``none``.
+            is merged into the dense weights. What changes weights themselves needs ``none``.
     """
 
     name: Text

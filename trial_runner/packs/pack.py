@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
-from search_space.dimensions import Site, StackKind
+from search_space.dimensions import StackKind
 from search_space.errors import SearchSpaceError
 from search_space.structure import structures
 from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
@@ -133,10 +133,11 @@ class TrialPack:
 
     def _deltas(self, request: TrialRequest) -> DeltaSet:
         device, quantization = self._frozen.device, self._frozen.source.quantization
-        if quantization != "none" and any(edit.site is Site.GLOBAL for edit in request.configuration.edits):
+        changed = [edit.form.name for edit in request.configuration.edits if edit.form.needs_weights]
+        if quantization != "none" and changed:
             raise AttachError(
-                f"weights that are changed themselves must not be quantised; trial {request.trial} changes all of a "
-                f"backbone in {quantization}. Take backbone.quantization: none, or another method."
+                f"weights that are changed themselves must not be quantised; trial {request.trial} has {changed[0]} on "
+                f"a backbone in {quantization}. Take backbone.quantization: none, or another form."
             )
         try:
             return DeltaSet(

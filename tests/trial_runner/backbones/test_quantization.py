@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from search_space.published import published_method
 from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
 from trial_runner.backbones.backbone import loading_options
-from trial_runner.errors import BackboneError
+from trial_runner.errors import AttachError, BackboneError
 from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense
 
@@ -169,7 +170,7 @@ def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
     references = [alone(runner, request) for request in requests]
     assert worst(packed, references, requests).share <= 1e-9
     checkpointed = [
-        request_for(sized(one, number), number, steps=4, plan=_recomputed(requests[number].plan))
+        request_for(sized(one, number), number, steps=4, plan=replace(requests[number].plan, checkpointing=True))
         for number, one in enumerate(structures)
     ]
     again = train(runner.open_pack(3), checkpointed)
@@ -177,17 +178,11 @@ def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
     runner.close()
 
 
-def _recomputed(plan: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(plan, checkpointing=True)
-
-
-def test_a_change_of_all_weights_is_refused_on_codes(tiny_backbone: TinyBackbone) -> None:
-    from trial_runner.errors import AttachError
-
+@pytest.mark.parametrize("method", ["full_finetuning", "dora"])
+def test_a_change_of_weights_themselves_is_refused_on_codes(tiny_backbone: TinyBackbone, method: str) -> None:
     runner = runner_of(tiny_backbone("roberta"), quantization="nf4", precision="fp32")
-    request = request_for(published_method("full_finetuning").structure(runner.backbone.shape), 0, steps=2)
-    with pytest.raises(AttachError, match="must not be quantised"):
+    request = request_for(published_method(method).structure(runner.backbone.shape), 0, steps=2)
+    with pytest.raises(AttachError, match="must not be quantised; trial 0 has") as told:
         runner.open_pack(1).admit(request)
+    assert "\n" not in str(told.value)
     runner.close()
