@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from support.packing_cases import request_for, sized
@@ -97,6 +98,16 @@ def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(
 
 def vars_of(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in ("kind", "folder", "source", "target", "max_target_tokens")}
+
+
+def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone: Callable[[str], Path]) -> None:
+    folder = str(tiny_backbone("qwen3"))
+    on_cpu, on_gpu = (ImaginedPack(folder, TEXTS, slots=1, as_gpu=way)._objective for way in (False, True))
+    rows = np.arange(4)
+    plain, padded = on_cpu.batch("train", rows), on_gpu.batch("train", rows)
+    assert (plain.has_fixed_shapes, padded.has_fixed_shapes) == (False, True)
+    assert len(plain.tensors["places"]) == 4 * TEXTS.max_target_tokens
+    assert len(padded.tensors["places"]) == 256
 
 
 def test_an_operation_takes_the_longest_of_its_products_its_bytes_and_its_launch() -> None:
