@@ -17,7 +17,7 @@ from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, parameters, r
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Site
+from search_space.dimensions import Positions, Site, StackKind
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
@@ -111,8 +111,9 @@ def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
     shape = rig.backbone.shape
     valid = [method for method in METHODS.values() if method.validity(shape) is None]
     refused = set(METHODS) - {method.name for method in valid}
+    assert ("unipelt" in refused) == (shape.kind is not StackKind.ENCODER or shape.positions is Positions.RELATIVE)
     assert refused & {"bitfit"} == (set() if shape.biased_ports else {"bitfit"})
-    assert refused <= {"bitfit"} or (shape.lacks and not refused & {"lora_qv", "parallel_adapter_ffn"})
+    assert refused <= {"bitfit", "unipelt"} or (shape.lacks and not refused & {"lora_qv", "parallel_adapter_ffn"})
     for method in valid:
         edits = tuple(sized(edit, AllLayers()) for edit in method.structure(shape).edits)
         if edits:
