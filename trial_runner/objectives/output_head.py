@@ -14,7 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from trial_runner.backbones import LanguageModel
 from trial_runner.errors import BackboneError
 
-_LOGITS_AT_ONCE = 2**26
+_LOGITS_BYTES = 2**28
+"""Of logits at a time, as their losses are computed of them: in 32 bits at least."""
 
 
 class OutputHead:
@@ -114,7 +115,8 @@ def token_losses(
         logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
         return nn.functional.cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
 
-    size = max(1, _LOGITS_AT_ONCE // weight.shape[0])
+    widest = torch.promote_types(weight.dtype, torch.float32).itemsize
+    size = max(1, _LOGITS_BYTES // (widest * weight.shape[0]))
     if len(labels) <= size:
         return some(hidden, weight, labels)
     parts = zip(torch.split(hidden, size), torch.split(labels, size), strict=True)

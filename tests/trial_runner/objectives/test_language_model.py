@@ -163,13 +163,22 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch: pytest.Mo
     weight = torch.randn(9, 4, dtype=torch.float64)
     labels = torch.randint(9, (7,))
     found = []
-    for at_once in (2**26, 18, 1):
-        monkeypatch.setattr(output_head, "_LOGITS_AT_ONCE", at_once)
+    made, linear = [], torch.nn.functional.linear
+
+    def watched(given: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        made[-1] = max(made[-1], len(given) * len(weight) * weight.element_size())
+        return linear(given, weight)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", watched)
+    for most_bytes in (2**28, 2 * 9 * 8, 1):
+        monkeypatch.setattr(output_head, "_LOGITS_BYTES", most_bytes)
+        made.append(0)
         torch.manual_seed(1)
         hidden, changed = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), weight.clone().requires_grad_()
         losses = token_losses(hidden, changed, None, labels, label_smoothing=0.1)
         losses.square().sum().backward()
         found.append((losses, hidden.grad, changed.grad))
+    assert made == [7 * 9 * 8, 2 * 9 * 8, 9 * 8], "a place at least"
     for parts in found[1:]:
         for part, whole in zip(parts, found[0], strict=True):
             assert torch.allclose(part, whole, rtol=EXACT, atol=1e-12)
