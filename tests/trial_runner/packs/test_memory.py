@@ -144,7 +144,7 @@ def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner: TorchRunner) 
     pack = runner.open_pack(2)
     for request in requests_for(runner)[:2]:
         pack.admit(request)
-    with memory_for(runner, BATCH - 1):
+    with memory_for(runner, 0):
         failures = pack.advance(1)
     assert sorted(failure.slot for failure in failures) == [0, 1]
     for failure in failures:
