@@ -332,7 +332,7 @@ OTHER_BACKBONES = (
     ("`glm`", "102 of 102", ""),
     ("`cohere`, `cohere2`", "99 of 99", ""),
     ("`exaone4`", "99 of 99", ""),
-    ("`albert`", "89 of 89", "its blocks share their weights, and so their edits"),
+    ("`albert`", "97 of 97", "its blocks share their weights, and so their edits"),
     ("`gpt_neox`", "55 of 55", "q, k, v and what they read: one module gives them by heads in turn"),
     ("`bloom`, `codegen`, `falcon`, `mpnet`, `xlnet`", "refused", _NO_FUNCTION),
     ("`gpt_oss`", "refused", "its attention has sinks (`s_aux`)"),

@@ -9,7 +9,7 @@ from support.tiny_backbones import BACKBONES, EVERY_FAMILY, parameters, rig_of
 
 from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, Site, StackKind
+from search_space.dimensions import Port, Positions, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, LowRank
@@ -51,7 +51,8 @@ def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) ->
         assert {gate.name for _, _, gate in examples(shape)} == {name}
     impossible = set() if shape.biased_ports else {"const"}
     assert {edit.form.name for edit in edits} == set(FORMS) - impossible
-    of_samples = set() if shape.kind is StackKind.ENCODER else {SampleGate.name, ConvexSampleGate.name}
+    has_samples = shape.kind is StackKind.ENCODER and shape.positions is not Positions.RELATIVE
+    of_samples = set() if has_samples else {SampleGate.name, ConvexSampleGate.name}
     assert {edit.gate.name for edit in edits} == set(GATES) - of_samples
 
 
