@@ -46,6 +46,11 @@ SLOTS: dict[str, tuple[Edit, ...]] = {
         edit(Port.EMBEDDING, None, Prompt(width=4), Prepend(), site=Site.EMBEDDING),
         edit(Port.Q, Port.Q, Diagonal(), Multiply()),
     ),
+    "what reads the tokens after the positions": (
+        edit(Port.Q, Port.X_ATTN, RANK),
+        edit(Port.O, Port.X_ATTN, RANK),
+        edit(Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY)),
+    ),
     "nothing": (),
 }
 
