@@ -28,7 +28,7 @@ from search_space.gates import (
     InducerGate,
 )
 from search_space.layers import LAYER_CHOICES
-from search_space.published import COMPARED, METHODS
+from search_space.published import COMPARED, LATER, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, Values, by_text, gates_by_text
 
@@ -107,9 +107,10 @@ class SpaceOptions:
     """What may be proposed. Dimensions with one value add nothing to the search.
 
     Attributes:
-        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
-            ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
-            hyper-parameters, and one that fixes a size is taken exactly as it is.
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all`` but
+            those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
+            budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
+            exactly as it is.
         published_scale: Fixed scale of the published methods that have one (He et al. 2022: 4 for generation, 2 for
             classification).
         attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
@@ -255,7 +256,7 @@ class SpaceOptions:
         """The published methods that are tried first."""
         if not isinstance(self.published, str):
             return self.published
-        named = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}
+        named = {"compared": COMPARED, "all": tuple(name for name in METHODS if name not in LATER), "none": ()}
         return tuple(map(PublishedPoint, named[self.published]))
 
     @property

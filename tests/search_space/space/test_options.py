@@ -7,7 +7,7 @@ import pytest
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, UnknownMethodError
 from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
-from search_space.published import COMPARED
+from search_space.published import COMPARED, LATER, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 
@@ -25,6 +25,15 @@ def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_asi
     assert (options.sites, options.layers, options.near_duplicates) == ("tied", ("all",), False)
     single = (options.norms, options.biases, options.inits, options.reparameterizations, options.scale_per)
     assert single == ((OwnNorm.NONE,), ("usual",), (Init.LORA,), (None,), (ScalePer.SUBLAYER,))
+
+
+def test_a_method_that_came_later_is_tried_where_it_is_named() -> None:
+    """A stored study of all methods goes on with the 39 that there were when it was begun."""
+    names = [str(point) for point in SpaceOptions(published="all").published_points]
+    assert len(names) == 39
+    assert names == [name for name in METHODS if name not in {"dora", "vera", "unipelt"}]
+    assert set(METHODS) > LATER
+    assert [str(point) for point in SpaceOptions(published=("dora",)).published_points] == ["dora"]
 
 
 @pytest.mark.parametrize(
