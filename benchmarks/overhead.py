@@ -203,7 +203,7 @@ def filled_ledger(
         NewStudy(
             name=study.name,
             specification=study.as_json(),
-            backbone=study.backbone,
+            backbone=study.backbone.name,
             backbone_parameters=space.shape.parameters,
             budget_parameters=space.budget,
             metric="accuracy",

@@ -17,7 +17,7 @@ from trial_runner.errors import RunnerError
 
 COMMANDS: dict[str, str] = {
     "init": "Look at data and write a study file for it.",
-    "check": "Look a study over before it is launched: data, noise, time, memory, machine.",
+    "check": "Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.",
     "plan": "Say what a study would take on a GPU, before anything is loaded.",
     "launch": "Launch a study, or continue it.",
     "studies": "List the studies of a storage.",

@@ -128,7 +128,11 @@ def test_the_smallest_budget_that_is_named_really_fits(
 
 @pytest.mark.parametrize(
     ("family", "expected"),
-    [("deberta-v2", "calls no attention function"), ("swin", "roberta"), ("robertta", "Did you mean 'roberta'?")],
+    [
+        ("deberta-v2", "relative_attention of a deberta-v2 config must be true"),
+        ("swin", "does not compute from tokens"),
+        ("robertta", "Did you mean 'roberta'?"),
+    ],
 )
 def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(
     study: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path, family: str, expected: str

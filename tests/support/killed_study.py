@@ -126,7 +126,7 @@ class Study:
         searched = {key: {**OPTIONS, **self.options}[key] for key in ("sampler", "replicates", "objective")}
         study = specification(self.folder, self.backend, self.trials, **searched)
         record = ledger.study(self.name)
-        shape = shape_of(config_of(study.backbone))
+        shape = shape_of(config_of(study.backbone.name))
         space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.search)
         plan = plan_of(study, record, space, storage_url=self.url, labels=0)
         found = violations(ledger, record.id, rung_steps=plan.rungs.steps)

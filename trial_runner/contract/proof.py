@@ -73,8 +73,10 @@ def prove(backbone: str, entries: Mapping[str, Any], full: Full) -> Proof:
             raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
         proof = _proved(proof, known, entries, full)
     except _FAULTS as error:
-        is_key = isinstance(error, KeyError) and not isinstance(error, RunnerError | SearchSpaceError)
-        said = f"its model knows no {one_line(error)}" if is_key else one_line(error)
+        said = one_line(error)
+        if not isinstance(error, RunnerError | SearchSpaceError):
+            fault = f"{type(error).__name__}: {said}"
+            said = f"a small copy of it does not compute from tokens as other models do ({fault})"
         proof = replace(proof, problem=said.removesuffix(" Use another backbone.").rstrip("."))
     return replace(proof, seconds=time.monotonic() - began)
 

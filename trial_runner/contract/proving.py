@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from search_space.backbones import family_of
 from trial_runner.backbones.tables import is_unknown, keep, proved_entry, refusal
 
 if TYPE_CHECKING:
@@ -44,12 +45,17 @@ def make_known(backbone: str) -> None:
     """See to it that a backbone is of a family, or has a table that passed the contract.
 
     Raises:
-        UnsupportedBackboneError: If it cannot have one, with what fails.
+        UnsupportedBackboneError: If it cannot have one, with what fails; of a model type that transformers does not
+            know, those that have one.
     """
     from trial_runner.backbones.locate import entries_of
 
     entries = entries_of(backbone)
     if is_unknown(entries) and proved_entry(entries) is None:
+        from transformers import CONFIG_MAPPING
+
+        if entries.get("model_type") not in CONFIG_MAPPING:
+            family_of(entries)
         problem = proof_of(backbone).problem
         if problem is not None:
             raise refusal(str(entries.get("model_type")), problem)

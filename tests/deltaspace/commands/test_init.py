@@ -57,7 +57,7 @@ def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
     assert "verdict" in text
     assert "# 2 different ones" in text
     study = read_specification("reviews.yaml")
-    assert (study.name, study.backbone, study.task.kind) == ("reviews", "embedded", "classification")
+    assert (study.name, study.backbone.name, study.task.kind) == ("reviews", "embedded", "classification")
     assert (study.task.text, study.task.label, study.task.folder) == (("review",), "verdict", str(here))
     assert study.task.splits == {"train": "reviews.csv"}
     assert study.task.max_tokens % 8 == 0

@@ -28,6 +28,10 @@ from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.tasks import Split
 
 EXACT = 1e-9
+CANCELLED = 1e-8
+"""Where a trial learns from gradients that cancel, as those of a bias of keys do, which shifts all logits alike: AdamW
+makes a step as large as any other out of what rounding leaves of them.
+"""
 SINGLE = 1e-5
 MEASURED = 1e-6
 """A validation loss may be computed in float32."""
@@ -65,7 +69,7 @@ def assert_packed_equals_alone(
     runner: TorchRunner, requests: list[TrialRequest], *, slots: int = SLOTS, within: float = EXACT
 ) -> None:
     """Packs that are refilled in the midst of their trials, against packs of one."""
-    is_rough = within > EXACT
+    is_rough = within >= SINGLE
     late = [0 if index < slots - 2 else 1 + index % 3 for index in range(len(requests))]
     packed = train(runner.open_pack(slots), requests, arrivals=late)
     references = [alone(runner, request) for request in requests]
@@ -117,14 +121,14 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "within"), [("fp64", EXACT), ("fp32", SINGLE)])
+@pytest.mark.parametrize(("precision", "within"), [("fp64", CANCELLED), ("fp32", SINGLE)])
 def test_every_structure_beside_a_twin_of_another_width_equals_itself_alone(
     precision: str, within: float, tiny_backbone: Callable[..., Path]
 ) -> None:
     """Rounding is looked at for a third of the structures in each run."""
     runner = runner_of(tiny_backbone("roberta"), precision=precision)
     structures = every_structure(runner.backbone.shape)
-    for number, some in enumerate(in_packs(twins(structures if within == EXACT else rotation.third(structures)))):
+    for number, some in enumerate(in_packs(twins(structures if within < SINGLE else rotation.third(structures)))):
         requests = requests_for(some, steps=20, first=10 * number)
         assert_packed_equals_alone(runner, requests, within=within)
     runner.close()
