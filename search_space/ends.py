@@ -9,6 +9,17 @@ from search_space.layers import Layers
 Place = tuple[tuple[Port, Port | None], ...]
 """What each of some edits writes, and what it reads."""
 
+OWN_AT_ATTENTION: tuple[Place, ...] = (
+    ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
+    ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
+    ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+)
+OWN_AT_FFN: tuple[Place, ...] = (
+    ((Port.U, Port.X_FFN), (Port.F, Port.M)),
+    ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
+)
+"""Projections that are edited together where they lie, each from what it reads."""
+
 
 class Ends(Protocol):
     """Where an edit acts, and what it reads and writes there; an `Edit` has them."""

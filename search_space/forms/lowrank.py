@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.ends import Ends, Place, block_widths
+from search_space.ends import OWN_AT_FFN, Ends, Place, block_widths
 from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, order
 from search_space.gates.gate import Logits
 from search_space.rules import PROJECTION_INPUTS
@@ -39,10 +39,7 @@ class LowRank(SizedForm):
         ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
         ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
     )
-    together_at_ffn: ClassVar[tuple[Place, ...]] = (
-        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
-        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
-    )
+    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
 
     width: int
     widened: int = 0

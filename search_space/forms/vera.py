@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port
-from search_space.ends import Ends, Place, block_widths
+from search_space.ends import OWN_AT_ATTENTION, OWN_AT_FFN, Ends, Place, block_widths
 from search_space.errors import InvalidEditError
 from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, is_whole, order
 from search_space.rules import PROJECTION_INPUTS
@@ -32,15 +32,8 @@ class Vera(SizedForm):
     is_later: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
     unmergeable: ClassVar[str | None] = None
-    together_at_attention: ClassVar[tuple[Place, ...]] = (
-        ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
-        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
-        ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
-    )
-    together_at_ffn: ClassVar[tuple[Place, ...]] = (
-        ((Port.U, Port.X_FFN), (Port.F, Port.M)),
-        ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
-    )
+    together_at_attention: ClassVar[tuple[Place, ...]] = OWN_AT_ATTENTION
+    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
 
     width: int
     widened: int = 0
