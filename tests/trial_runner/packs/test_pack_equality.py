@@ -16,7 +16,7 @@ from support.tiny_backbones import EVERY_FAMILY, has_short_windows, parameters
 
 from search_space.configuration import Configuration
 from search_space.counting.counts import count
-from search_space.dimensions import Site
+from search_space.dimensions import Port, Site
 from search_space.forms import FORMS
 from search_space.gates import GATES
 from search_space.published import published_method
@@ -120,6 +120,14 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_200_steps(share: int
         assert_packed_equals_alone(runner, requests)
 
 
+def has_bias_of_keys(configuration: Configuration) -> bool:
+    """Whether keys are shifted behind a gate that is nearly closed."""
+    return any(
+        edit.write is Port.K and edit.gate.name == "sigmoid" and getattr(edit.form, "bias", False)
+        for edit in configuration.edits
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "within"), [("fp64", CANCELLED), ("fp32", SINGLE)])
 def test_every_structure_beside_a_twin_of_another_width_equals_itself_alone(
@@ -128,7 +136,10 @@ def test_every_structure_beside_a_twin_of_another_width_equals_itself_alone(
     """Rounding is looked at for a third of the structures in each run."""
     runner = runner_of(tiny_backbone("roberta"), precision=precision)
     structures = every_structure(runner.backbone.shape)
-    for number, some in enumerate(in_packs(twins(structures if within < SINGLE else rotation.third(structures)))):
+    cases = twins(structures)
+    if within >= SINGLE:  # of gradients that cancel float32 knows no digit
+        cases = [one for one in twins(rotation.third(structures)) if not has_bias_of_keys(one)]
+    for number, some in enumerate(in_packs(cases)):
         requests = requests_for(some, steps=20, first=10 * number)
         assert_packed_equals_alone(runner, requests, within=within)
     runner.close()
