@@ -178,16 +178,16 @@ class SearchSpace:
 
         Studies that are stored go on without the rates of forms that came later, which they do not name.
         """
-        unnamed = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later} - self._named_rates()
-        return {name: values for name, values in self._parameters.items() if name not in unnamed}
+        return {name: values for name, values in self._parameters.items() if name not in self._unnamed_rates}
 
-    def _named_rates(self) -> set[str]:
-        """Rates of forms that are searched, or that published methods have."""
+    @cached_property
+    def _unnamed_rates(self) -> set[str]:
+        """Rates of forms that came later, and that are neither searched nor in a published method of the study."""
         named = {*self.options.attention_forms, *self.options.ffn_forms}
         for point in self.options.published_points:
             if point.method.validity(self.shape) is None:
                 named |= {edit.form.name for edit in point.method.structure(self.shape).edits}
-        return {f"learning_rate.{name}" for name in named}
+        return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later and name not in named}
 
     def suggest(self, trial: Trial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
