@@ -46,7 +46,10 @@ def test_a_port_that_is_somewhere_else_is_found(rig: Rig) -> None:
 
 
 def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig: Rig) -> None:
-    """A gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention, nothing behind two norms."""
+    """A gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention.
+
+    Behind two norms float32 says nothing or a whole unit of its last place, as the machine's kernels round.
+    """
     form = Phm(width=12, n=4, factor_rank=1, shared=True, activation=Activation.GELU)
     last = LayerRange(first=1, last=1)
     edit = Edit(site=Site.ATTENTION, write=Port.K, read=Port.K, form=form, gate=SigmoidGate(), layers=last)
@@ -61,6 +64,6 @@ def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig: Rig) -
             exact = (rig.outputs(deltas) - rig.outputs()).abs().max()
     handle.remove()
     assert (seen[0] - seen[1]).abs().max() > 1e-10
-    assert rounded == 0
     assert 1e-10 < exact < 1e-7
+    assert (rounded - exact).abs() > exact / 2
     check_everything(rig, configuration)
