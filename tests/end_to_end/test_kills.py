@@ -129,7 +129,7 @@ def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_st
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    assert process.wait(60) == 0, study.said()
+    assert process.wait(PATIENCE_SECONDS) == 0, study.said()
     assert "False: stopped after" in study.said()
     assert "interrupted by Ctrl-C" in study.said()
     assert "Traceback" not in study.said()

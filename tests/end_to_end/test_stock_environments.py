@@ -18,6 +18,7 @@ import yaml
 from support import rotation
 from support.chat_studies import chat_study, short_training
 from support.fresh_python import run_afresh
+from support.whole_blocks import in_whole_blocks
 from torch import Tensor
 
 from deltaspace import load_delta
@@ -50,8 +51,6 @@ ON_ANY_PROCESSOR = "import bitsandbytes.nn.modules as layers\nlayers.has_avx512b
 """Some have products of nf4 in bf16, which are others."""
 PRODUCTS = 2 * 7
 """One after another."""
-WHOLE_BLOCK = 64
-"""Numbers of nf4 that have a scale; on some processors bitsandbytes knows no rows that end within one."""
 
 
 def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
@@ -66,20 +65,6 @@ def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
     study = {"name": name, "backbone": str(encoder), "task": task, **short_training(folder, head_learning_rate=0.3)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     return folder / "study.yaml"
-
-
-def in_whole_blocks(decoder: Path, folder: Path) -> Path:
-    """A decoder of the same family whose layers read whole blocks of nf4."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    config = AutoConfig.from_pretrained(decoder)
-    wide = {"hidden_size": WHOLE_BLOCK, "intermediate_size": WHOLE_BLOCK}
-    config.update({**wide, "head_dim": WHOLE_BLOCK // config.num_attention_heads})
-    torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    for file in decoder.glob("token*"):
-        (folder / file.name).write_bytes(file.read_bytes())
-    return folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +173,6 @@ def test_a_decoder_answers_in_stock_libraries_as_here(
     ours, plain = trial.logits()
     answers = {form: [line["prediction"] for line in trial.predicted(form)] for form in FORMS}
     assert any(answers["deltaspace"])
-    assert said["answers"] == answers["peft"]
     assert said_merged["answers"] == answers["merged"] == answers["deltaspace"]  # merged weights are dense
     torch.testing.assert_close(torch.tensor(computed_merged["logits"]), ours, rtol=0, atol=WITHIN)
     gap, moved = (torch.tensor(computed["logits"]) - ours).abs().max(), (ours - plain).abs().max()
@@ -196,7 +180,8 @@ def test_a_decoder_answers_in_stock_libraries_as_here(
     assert gap <= (PRODUCTS * 0.5 / 127 * ours.abs().max() if kind == "int8" else WITHIN)
     assert moved > max(0.05, 4 * gap)
     assert (ours[0] - ours[1]).abs().max() > 0.05
-    assert kind == "int8" or answers["peft"] == answers["deltaspace"]
+    # what is rounded to codes is another where it lies between two of them and a thread sums in another order
+    assert kind == "int8" or said["answers"] == answers["peft"] == answers["deltaspace"]
 
 
 @pytest.mark.slow

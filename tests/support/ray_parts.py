@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.killed_study import Launch, children
 
-_LEAVING_SECONDS = 10
+_LEAVING_SECONDS = 60
 _LOOK_SECONDS = 0.05
 
 

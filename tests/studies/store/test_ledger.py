@@ -369,7 +369,7 @@ def test_nobody_takes_a_study_over_in_the_middle_of_a_write(kept, storage_url):
         second.start()
         second.join(timeout=1)
         assert epochs == []
-    second.join(timeout=10)
+    second.join(timeout=60)
     assert epochs == [2]
 
 

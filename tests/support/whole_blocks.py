@@ -1,0 +1,26 @@
+"""Tiny backbones that bitsandbytes holds in 4 bits on any processor: some know no rows that end within a block."""
+
+from pathlib import Path
+from typing import Any
+
+WIDTH = 64
+"""Of every layer; so many numbers of nf4 share a scale."""
+
+_WIDTHS = ("hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model", "d_ff", "d_kv")
+
+
+def in_whole_blocks(backbone: Path, folder: Path) -> Path:
+    """A backbone of the same family, random anew, in a new folder with the tokenizer: its rows are whole blocks."""
+    import torch
+    import transformers
+
+    config: Any = transformers.AutoConfig.from_pretrained(backbone)
+    known = config.to_dict()
+    config.update({name: WIDTH for name in _WIDTHS if name in known})
+    if "head_dim" in known:
+        config.update({"head_dim": WIDTH // config.num_attention_heads})
+    torch.manual_seed(0)
+    getattr(transformers, config.architectures[0])(config).save_pretrained(folder)
+    for file in backbone.glob("token*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
