@@ -7,11 +7,12 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import Counts
 from search_space.counting.counts import count as count_on
-from search_space.errors import UnknownMethodError
+from search_space.errors import UnknownMethodError, UnsupportedBackboneError
 from search_space.published import Values
 from search_space.published.point import PublishedPoint
 from studies.queries.table import Table
 from trial_runner.backbones.locate import config_of
+from trial_runner.backbones.tables import is_unknown
 
 if TYPE_CHECKING:
     from dashboards.terminal.configurations import ConfigurationView
@@ -34,7 +35,15 @@ def shape_of(backbone: str = _EMBEDDED) -> BackboneShape:
         BackboneError: If it cannot be found.
         UnsupportedBackboneError: If its family is not supported.
     """
-    return shape_of_config(config_of(backbone))
+    config = config_of(backbone)
+    try:
+        return shape_of_config(config)
+    except UnsupportedBackboneError as error:
+        if not is_unknown(config):
+            raise
+        raise UnsupportedBackboneError(
+            f"{error} Whether another can be used is found out by: deltaspace check --backbone {backbone}"
+        ) from error
 
 
 def count(what: "str | Configuration | Trial", backbone: str | None = None, **settings: float | str) -> Counts:

@@ -320,10 +320,11 @@ def methods() -> str:
 
 _ANY_OTHER = """## Any other
 
-A table of ports is made of the model: of its config's names, of the modules that call the attention function, and of
-the values that pass through its linear layers and norms. It is used if the contract of edits holds on a copy of two
-blocks, one by one and in packs; a port without which it holds is left out. `deltaspace check --backbone X` says what is
-possible, and needs no weights. Tried on the default configs of transformers 5.23:"""
+A table of ports is made of the model, if it is an encoder or a decoder: of its config's names, of the modules that call
+the attention function, and of the values that pass through its linear layers and norms. It is used if the contract of
+edits holds on a copy of two blocks, one by one and in packs; a port without which it holds is left out.
+`deltaspace check --backbone X` says what is possible, and needs no weights. An encoder-decoder of no family above is
+refused there, and when a study of it is launched. Tried on the default configs of transformers 5.23:"""
 _NO_FUNCTION = "its attention calls no attention function of transformers"
 OTHER_BACKBONES = (
     ("`opt`", "105 of 105", ""),

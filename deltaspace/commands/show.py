@@ -31,7 +31,8 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
 
     The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
     from twelve trials on by what they are expected to score if they are trained again (the estimate, with its 95%
-    interval), else by score. Pruned ones follow with their newest score and the step it was measured at.
+    interval), else by score. Pruned ones follow with their newest score and the step it was measured at. The view
+    leaderboard of 'deltaspace query' goes by score alone.
 
     Of an ablation its steps are shown.
     """

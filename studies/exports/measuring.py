@@ -51,13 +51,13 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
         StudiesError: If the confirmation has not ended, a launch runs it, or a trial's weights are gone.
         RunnerError: If an export or its backbone cannot be used.
     """
-    from trial_runner.export.harness import harness_metrics
+    from trial_runner.export.harness import Measuring
 
     study = ledger.study(name)
     if not confirmation_result(ledger, name).is_finished:
         raise WishError(f"lm-eval measures confirmations that have ended; '{name}' has not. Call the command again.")
     ledger.check_are_free([study])
-    asked = asked_as(study)
+    measuring = Measuring(asked_as(study))
     trials = [trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])]
     known = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
     for done, number in enumerate(trials):
@@ -71,7 +71,7 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
             continue
         with TemporaryDirectory() as place:
             export_trial(ledger, name, number, Path(place) / "export")
-            found = harness_metrics(Path(place) / "export", replace(harness, tasks=tuple(left)), asked)
+            found = measuring.metrics(Path(place) / "export", replace(harness, tasks=tuple(left)))
         ledger.add_metrics(study, number, found)
         said = f"lm-eval {version('lm-eval')}: {', '.join(map(harness.label, left))}"
         ledger.record_event(study.id, EventKind.HARNESS, said, trial=number)

@@ -13,6 +13,8 @@ from support.harness_tasks import harness_tasks
 
 from deltaspace import open_study
 from deltaspace.commands.main import main
+from trial_runner.backbones import load_language_model
+from trial_runner.export import predictors
 
 WITHIN = 1e-4
 """Of a perplexity, relative: tens of logarithms of some ten each in float32, with room for other processors."""
@@ -44,6 +46,18 @@ def by_lm_eval(model: Path, tasks: list[str], adapter: Path | None = None) -> di
     return {f"{task}/{key.removesuffix(',none')}": float(value) for task, key, value in means}
 
 
+def loads_of(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The language models that are loaded to be measured, from now on."""
+    loaded: list[object] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        loaded.append(load_language_model(*given, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(predictors, "load_language_model", counted)
+    return loaded
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 @pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
@@ -64,8 +78,10 @@ def test_lm_eval_measures_a_confirmation_as_it_measures_its_exports(
     asked = ["confirm", "sums", "--top", "1", "--seeds", "2", "--against", "none"]
     assert main([*asked, "--quiet", "--lm-eval", tasks[0]]) == 0
     capsys.readouterr()
+    loaded = loads_of(monkeypatch)
     assert main([*asked, "--json", "--lm-eval", ",".join(tasks)]) == 0  # what is there already is not measured again
     out, err = capsys.readouterr()
+    assert len(loaded) == 1, "two trials share the backbone"
     assert "sums-confirm: lm-eval has measured 1 of 2 trials" in err
     (winner,) = json.loads(out)["confirmation"]["contenders"]
     if method == "lora_qv":
@@ -75,6 +91,7 @@ def test_lm_eval_measures_a_confirmation_as_it_measures_its_exports(
         assert main(["export", "sums-confirm", "0", str(tmp_path / "adapter"), "--format", "peft"]) == 0
         measured = by_lm_eval(tmp_path / "sums" / "backbone", tasks, adapter=tmp_path / "adapter")
     known = {one: open_study("sums-confirm").trial(one).page.readings[-1].metrics for one in (0, 1)}
+    assert known[0]["likelihood/perplexity"] != known[1]["likelihood/perplexity"]
     assert {name: value for name, value in known[0].items() if "/" in name} == pytest.approx(measured, rel=WITHIN)
     assert set(measured) == {"likelihood/perplexity", "choice/acc", "whole/byte_perplexity", "written/chrf"}
     for name, spread in winner["elsewhere"].items():

@@ -12,7 +12,7 @@ from typing import Any
 from search_space.backbones import FAMILIES, REFUSED, Family
 from search_space.backbones.declared import declaration
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Port, Site
+from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError, UnsupportedBackboneError
 from trial_runner.errors import RunnerError
@@ -85,6 +85,11 @@ def _proved(proof: Proof, known: Family | None, entries: Mapping[str, Any], full
     from trial_runner.contract.small_copy import SmallCopy
 
     config, base, whole = full()
+    if known is None and getattr(config, "is_encoder_decoder", False):
+        raise UnsupportedBackboneError(
+            "it is an encoder-decoder, and tables are made of encoders and of decoders alone; of encoder-decoders "
+            f"there are {', '.join(_encoder_decoders())}"
+        )
     copy = SmallCopy.of(config, known)
     if known is not None:
         shape = known.read_shape(entries)
@@ -110,6 +115,12 @@ def _proved(proof: Proof, known: Family | None, entries: Mapping[str, Any], full
         lacks=tuple(sorted((site.value, port.value) for site, port in shape.lacks)),
         entry=None if known is not None else declaration(shape, table),
     )
+
+
+def _encoder_decoders() -> list[str]:
+    """The families of them."""
+    shapes = {name: one.read_shape({**one.example, "model_type": name}) for name, one in FAMILIES.items()}
+    return [name for name, shape in shapes.items() if shape.kind is StackKind.ENCODER_DECODER]
 
 
 def _words(edit: Edit) -> str:

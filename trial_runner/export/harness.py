@@ -17,8 +17,10 @@ from accelerate import PartialState
 
 from search_space.codec import configuration_from_json
 from search_space.forms import EncodedPrompt, Prompt
+from trial_runner.backbones import LanguageModel
 from trial_runner.errors import ExportError, ExportWishError
-from trial_runner.export.predictors import OpenedExport
+from trial_runner.export.predictors import OpenedExport, TextWriter
+from trial_runner.export.writing import DELTASPACE
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.runner import chosen_precision
 
@@ -92,20 +94,34 @@ class Asked:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
-def harness_metrics(folder: Path, harness: Harness, asked: Asked) -> dict[str, float]:
-    """What lm-eval measures of an export: ``task/metric`` to its value, with the filter of answers where it has one.
+class Measuring:
+    """Measures exports, one after another; deltas on the same backbone share it once it is loaded."""
 
-    Args:
-        folder: Of the export of a task whose answer is a text.
+    def __init__(self, asked: Asked) -> None:
+        """Nothing is loaded yet."""
+        self._asked = asked
+        self._base: LanguageModel | None = None
 
-    Raises:
-        ExportError: If the export was changed or belongs to another backbone.
-        BackboneError: If the backbone cannot be had.
-    """
-    export = OpenedExport.read(folder)
-    opened = export.writer()
-    found: dict[str, float] = {}
-    with _quiet():
+    def metrics(self, folder: Path, harness: Harness) -> dict[str, float]:
+        """What lm-eval measures of an export: ``task/metric`` to its value, with the filter of answers if it has one.
+
+        Args:
+            folder: Of the export of a task whose answer is a text.
+
+        Raises:
+            ExportError: If the export was changed or belongs to another backbone.
+            BackboneError: If the backbone cannot be had.
+        """
+        export = OpenedExport.read(folder)
+        opened = export.writer(self._base)
+        self._base = opened.model if export.form == DELTASPACE else None
+        try:
+            with _quiet():
+                return self._figures(export, opened, harness)
+        finally:
+            opened.done()
+
+    def _figures(self, export: OpenedExport, opened: TextWriter, harness: Harness) -> dict[str, float]:
         from lm_eval.evaluator import simple_evaluate
         from lm_eval.models.huggingface import HFLM
 
@@ -115,10 +131,11 @@ def harness_metrics(folder: Path, harness: Harness, asked: Asked) -> dict[str, f
             tokenizer=export.tokenizer(),
             batch_size=1 if opened.is_one_by_one else harness.batch_size,
             mixed_precision_dtype="bfloat16" if is_bf16 else None,
-            chat_template_args=dict(asked.options),
+            chat_template_args=dict(self._asked.options),
             max_length=_most_tokens(export, opened.model.backbone.position_limit_tokens),
         )
         manager = _manager(harness.tasks)
+        found: dict[str, float] = {}
         for task in harness.tasks:
             try:
                 results: Any = simple_evaluate(
@@ -128,14 +145,13 @@ def harness_metrics(folder: Path, harness: Harness, asked: Asked) -> dict[str, f
                     limit=harness.limit,
                     bootstrap_iters=0,
                     log_samples=False,
-                    apply_chat_template=asked.is_chat,
-                    system_instruction=asked.system,
+                    apply_chat_template=self._asked.is_chat,
+                    system_instruction=self._asked.system,
                 )
             except OSError as error:
                 raise ExportError(f"lm-eval must be able to read the data of {task}; got: {error}.") from error
             found |= _figures(results, task, harness.label(task))
-    opened.done()
-    return found
+        return found
 
 
 def _most_tokens(export: OpenedExport, limit: int | None) -> int | None:

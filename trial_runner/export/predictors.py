@@ -222,13 +222,19 @@ class OpenedExport:
             position_limit_tokens=position_limit(config),
         )
 
-    def writer(self) -> TextWriter:
-        """What writes texts, on the device of this process; see `labeller`."""
+    def writer(self, base: LanguageModel | None = None) -> TextWriter:
+        """What writes texts, on the device of this process; see `labeller`.
+
+        Args:
+            base: What an earlier writer of a delta has computed with, and is done with; a delta on the same backbone
+                is attached to it, so that it is loaded once.
+        """
         if self.form == DELTASPACE:
-            register_attention()
-            model = load_language_model(self._held, attn_implementation=ATTENTION)
-            model.model.to(PartialState().device)
-            return TextWriter(model=model, done=load_delta(model.model, self.folder).detach)
+            if base is None or base.backbone.source != self._held:
+                register_attention()
+                base = load_language_model(self._held, attn_implementation=ATTENTION)
+                base.model.to(PartialState().device)
+            return TextWriter(model=base, done=load_delta(base.model, self.folder).detach)
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
         model.model.to(PartialState().device)

@@ -170,6 +170,17 @@ def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) ->
     assert "Commands:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["count", "lora_qv"], ["methods"], ["describe", "lora_qv"]])
+def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "opt"}')
+    code, line = refused(capsys, *arguments, "--backbone", str(tmp_path))
+    assert code == 2
+    assert "got 'opt'" in line
+    assert line.endswith(f"deltaspace check --backbone {tmp_path}")
+
+
 def test_what_the_system_says_of_a_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     name = 300 * "9"
     assert refused(capsys, "backup", name) == (1, f"{name} cannot be used: File name too long.")

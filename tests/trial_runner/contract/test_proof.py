@@ -89,6 +89,15 @@ def test_attention_that_asks_for_what_is_not_computed_here_is_refused_by_its_nam
     assert str(again.value) == str(caught.value)
 
 
+def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path: Path) -> None:
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 90, "max_position_embeddings": 32}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    folder = folder_of(tmp_path, "pegasus", {**sizes, **heads})
+    with pytest.raises(UnsupportedBackboneError, match=r"it is an encoder-decoder, .* bart, mbart, marian, t5") as told:
+        make_known(folder)
+    assert "\n" not in str(told.value)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model_type", "lacks"),
