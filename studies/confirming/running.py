@@ -15,6 +15,7 @@ from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.occupying import placed, replaceable
 from studies.keeping.plan import StudyPlan
+from studies.launching.beginning import check_table
 from studies.launching.preparing import absolute_url, label_count
 from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.observing import Observer as TrialObserver
@@ -36,6 +37,7 @@ from studies.store.records import (
     TrialState,
 )
 from trial_runner.backbones import config_of
+from trial_runner.contract.proving import make_known
 
 _SEED_BITS = 31
 
@@ -79,7 +81,9 @@ def confirm(  # noqa: PLR0913 - one argument per wish
             reason = f"already finished: all {total} trials have ended"
             return LaunchResult(study=existing, finished=True, reason=reason)
         specification = _specification(parent, request.fleet)
+        make_known(specification.backbone.name)
         shape = shape_of(config_of(specification.backbone.name))
+        check_table(parent, shape)
         space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.search)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:

@@ -16,6 +16,7 @@ from studies.errors import (
     WishError,
 )
 from studies.specification import Specification, difference
+from studies.specification.made_table import MadeTable
 from studies.store.ledger import Ledger
 from studies.store.records import NewStudy, StudyKind, StudyRecord
 
@@ -89,11 +90,26 @@ def create_or_continue(specification: Specification, ledger: Ledger, shape: Back
                 raise
             study = ledger.study(specification.name)  # another launch has just begun it
     _refuse_change(specification, study)
+    check_table(study, shape)
     return study
+
+
+def check_table(study: StudyRecord, shape: BackboneShape) -> None:
+    """Go on only with the table of ports that a study of the ledger was begun with, where one was made.
+
+    Raises:
+        StudyChangedError: If another was made by now.
+    """
+    with suppress(ValidationError):
+        begun_with = Specification.from_json(study.specification).search.made_table
+        if begun_with is not None:
+            begun_with.check(shape, study.name)
 
 
 def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
     """A study on a backbone, before it is recorded."""
+    search = replace(specification.search, made_table=MadeTable.of(shape))
+    specification = specification.model_copy(update={"search": search})
     return NewStudy(
         name=specification.name,
         specification=specification.as_json(),

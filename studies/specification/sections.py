@@ -25,6 +25,7 @@ from studies.specification.fields import (
     auto_or_one_gpu,
     score_first,
 )
+from studies.specification.made_table import MadeTable
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
 
 
@@ -79,6 +80,8 @@ class Search(SpaceOptions):
             listed one by one, and rates are drawn where theirs were best.
         lessons: What was learned, which the launch that begins the study writes; continuing it changes nothing in it,
             whatever has become of the earlier studies.
+        made_table: Which table of ports was made of a backbone of no family, which the launch that begins the study
+            writes; continued or confirmed with another it is refused.
     """
 
     objectives: Annotated[tuple[Objective, ...], AfterValidator(score_first)] = (Objective.SCORE,)
@@ -88,6 +91,7 @@ class Search(SpaceOptions):
     hears_losses: bool = True
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
+    made_table: MadeTable | None = None
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
     replicates_rival: bool = True
 

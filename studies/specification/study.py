@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -154,8 +154,13 @@ class Specification(Section):
         return self.model_dump(mode="json")
 
     def search_identity(self) -> dict[str, object]:
-        """The part of `as_json` that defines the search; two launches of one study must agree on it."""
-        identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
+        """The part of `as_json` that defines the search; two launches of one study must agree on it.
+
+        What a launch has found out by itself is compared by itself: `MadeTable.check`.
+        """
+        search = replace(self.search, made_table=None)
+        found = self.model_copy(update={"search": search}).as_json()
+        identity = {key: value for key, value in found.items() if key not in LAUNCH_KEYS}
         return {**identity, "budget": str(self.parameter_budget())}
 
     @classmethod
