@@ -32,7 +32,11 @@ CONFIG = {
     "tie_word_embeddings": False,
 }
 AIM_BYTES = 60 * 10**9
-HELD = ({}, {"dtype": "bf16"}, {"dtype": "bf16", "quantization": "int8"}, {"dtype": "bf16", "quantization": "nf4"})
+HELD = (
+    {},
+    {"dtype": "bf16"},
+    *({"dtype": "bf16", "quantization": kind} for kind in ("int8", "nf4", "int4")),
+)
 
 
 def study_of(folder: str, **held: str) -> Specification:

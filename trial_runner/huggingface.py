@@ -8,10 +8,12 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
+
+from trial_runner.quiet import at_least, quiet_quantizers
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
@@ -44,7 +46,7 @@ def hub_access(source: str) -> Iterator[None]:
     from huggingface_hub import constants
 
     offline = constants.HF_HUB_OFFLINE
-    with _level("huggingface_hub", logging.ERROR):
+    with at_least("huggingface_hub", logging.ERROR):
         try:
             constants.HF_HUB_OFFLINE = offline or Path(source).is_dir() or not _is_resolved(constants.ENDPOINT)
             yield
@@ -59,17 +61,12 @@ def quiet_transformers() -> Iterator[None]:
 
     had_bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
-    with _level("transformers", logging.ERROR):
+    with at_least("transformers", logging.ERROR), quiet_quantizers():  # it imports torchao where that is installed
         try:
             yield
         finally:
             if had_bars:
                 transformers_logging.enable_progress_bar()
-
-
-def quiet_bitsandbytes() -> AbstractContextManager[None]:
-    """Import bitsandbytes without a warning of kernels for some processors, which nothing here calls."""
-    return _level("bitsandbytes", logging.ERROR)
 
 
 @contextmanager
@@ -80,24 +77,12 @@ def quiet_datasets() -> Iterator[None]:
 
     had_bars = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
-    with _level("datasets", logging.CRITICAL):
+    with at_least("datasets", logging.CRITICAL):
         try:
             yield
         finally:
             if had_bars:
                 datasets.enable_progress_bars()
-
-
-@contextmanager
-def _level(logger_name: str, level: int) -> Iterator[None]:
-    """Let only messages of at least ``level`` through a library's logger."""
-    logger = logging.getLogger(logger_name)
-    before = logger.level
-    logger.setLevel(level)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _is_resolved(endpoint: str) -> bool:

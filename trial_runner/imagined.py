@@ -80,9 +80,9 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
     shape = family.read_shape(config)
     kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
     whole, base = model_without_weights(name, kinds[shape.kind] if has_head else "AutoModel", ATTENTION)
-    if source.quantization != "none":
-        imagine_quantized(whole, source.quantization)
     is_half = source.dtype == "bf16"
+    if source.quantization != "none":
+        imagine_quantized(whole, source.quantization, torch.bfloat16 if is_half else torch.float32)
     products = {id(layer) for layer in products_of(whole)} if rounds_products and source.dtype != "fp32" else set()
     made: dict[int, nn.Parameter] = {}
     for module in whole.modules():

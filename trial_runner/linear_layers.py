@@ -14,6 +14,9 @@ from trial_runner.errors import BackboneError
 _INT8_MOST = 127
 _NF4_BLOCK = 64
 """Weights that share a scale; what bitsandbytes and transformers take where nobody says otherwise."""
+INT4_GROUP = 32
+"""Weights of a row that share a scale."""
+_INT4_LEAST = -8
 
 
 def dense_weight(layer: nn.Module) -> Tensor:
@@ -37,8 +40,8 @@ class QuantizedLinear(nn.Module):
     need is made dense again.
 
     Args:
-        codes: ``(D_out, D_in)`` in int8, or two of 4 bits a byte in any shape.
-        scales: In float32: one of each row, or of each 64 numbers.
+        codes: Of int8 ``(D_out, D_in)``; of 4 bits two a byte, of nf4 in any shape.
+        scales: Of int8 one of each row, of nf4 of each 64 numbers, of int4 ``(D_out, D_in / 32)``.
         shape: ``(D_out, D_in)``.
         dtype: Of the dense weights.
         bias: ``(D_out,)``, or None.
@@ -68,6 +71,13 @@ class QuantizedLinear(nn.Module):
         self.bias = bias
 
     @property
+    def kind(self) -> str:
+        """What the codes are, told by their dtype and the form of the scales."""
+        if self.codes.dtype == torch.int8:
+            return "int8"
+        return "int4" if self.scales.dim() == 2 else "nf4"
+
+    @property
     def weight(self) -> Tensor:
         """The dense weights ``(D_out, D_in)``, anew each time; writing to them changes nothing."""
         return self.dense()
@@ -75,8 +85,12 @@ class QuantizedLinear(nn.Module):
     @torch.no_grad()
     def dense(self) -> Tensor:
         """The dense weights, ``(D_out, D_in)``."""
-        if self.codes.dtype == torch.int8:
+        if self.kind == "int8":
             return (self.codes * (self.scales.float() / _INT8_MOST).unsqueeze(1)).to(self.dtype)
+        if self.kind == "int4":
+            codes = torch.stack([self.codes & 15, self.codes >> 4], dim=-1).view(*self.scales.shape, INT4_GROUP)
+            groups = (codes.to(self.dtype) + _INT4_LEAST).mul_(self.scales.to(self.dtype).unsqueeze(-1))
+            return groups.view(self.out_features, self.in_features)
         # in whole blocks: on some processors bitsandbytes gives scales of other blocks to rows that end within one
         numbers, blocks = self.out_features * self.in_features, len(self.scales)
         codes = self.codes.flatten()
@@ -96,7 +110,7 @@ class QuantizedLinear(nn.Module):
 
     def extra_repr(self) -> str:
         """As of any linear layer."""
-        return f"in_features={self.in_features}, out_features={self.out_features}, codes={self.codes.dtype}"
+        return f"in_features={self.in_features}, out_features={self.out_features}, kind={self.kind}"
 
 
 class _Product(torch.autograd.Function):
@@ -113,50 +127,116 @@ class _Product(torch.autograd.Function):
         return gradient @ ctx.layer.dense().to(gradient.dtype), None
 
 
-def imagine_quantized(model: nn.Module, quantization: str) -> None:
-    """Put quantised layers without weights where transformers would quantise, in a model on the device ``meta``."""
+def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
+    """Put quantised layers without weights where transformers would quantise, in a model on the device ``meta``.
+
+    Args:
+        kind: ``nf4``, ``int8`` or ``int4``.
+        dtype: Of weights that are not quantised.
+
+    Raises:
+        BackboneError: If a layer cannot be held so, or none can.
+    """
     from transformers.pytorch_utils import Conv1D
     from transformers.quantizers.base import HfQuantizer
     from transformers.quantizers.quantizers_utils import should_convert_module
 
     some: Any = model
     left = HfQuantizer.get_modules_to_not_convert(some, None, some._keep_in_fp32_modules)
-    found = [(name, one) for name, one in model.named_modules() if type(one) in (nn.Linear, Conv1D)]
+    classes = (nn.Linear,) if kind == "int4" else (nn.Linear, Conv1D)
+    found = [(name, one) for name, one in model.named_modules() if type(one) in classes]
+    found = [(name, one) for name, one in found if should_convert_module(name, left)]
     for name, layer in found:
-        if not should_convert_module(name, left):
-            continue
         columns, rows = dense_weight(layer).shape
-        of_8_bits, numbers = quantization == "int8", rows * columns
-        with torch.device("meta"):
-            codes = torch.empty((rows, columns) if of_8_bits else (-(-numbers // 2), 1), dtype=torch.uint8)
-            scales = torch.empty(rows if of_8_bits else -(-numbers // _NF4_BLOCK), dtype=torch.float32)
+        if kind == "int4" and columns % INT4_GROUP:
+            raise BackboneError(
+                f"layers must read whole groups of {INT4_GROUP} numbers to be held in int4; {name} reads "
+                f"{columns}. Take backbone.quantization: nf4."
+            )
         bias: Any = layer.bias
-        quantized = QuantizedLinear(
-            codes=codes.to(torch.int8) if of_8_bits else codes,
-            scales=scales,
-            shape=(rows, columns),
-            dtype=torch.float32,
-            bias=bias,
+        with torch.device("meta"):
+            codes, scales = _imagined(kind, rows, columns, dtype)
+        model.set_submodule(
+            name,
+            QuantizedLinear(
+                codes=codes,
+                scales=scales,
+                shape=(rows, columns),
+                dtype=torch.float32,
+                bias=bias,
+            ),
         )
-        model.set_submodule(name, quantized)
+    if not found:
+        raise no_layers(kind)
 
 
-def hold_quantized(model: nn.Module) -> dict[str, nn.Module]:
-    """Put a `QuantizedLinear` in the place of every layer of bitsandbytes; codes and scales stay where they are.
+def _imagined(kind: str, rows: int, columns: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Codes and scales of a layer."""
+    numbers = rows * columns
+    if kind == "int8":
+        return torch.empty((rows, columns), dtype=torch.int8), torch.empty(rows)
+    if kind == "nf4":
+        return torch.empty((-(-numbers // 2), 1), dtype=torch.uint8), torch.empty(-(-numbers // _NF4_BLOCK))
+    codes = torch.empty((rows, columns // 2), dtype=torch.uint8)
+    return codes, torch.empty((rows, columns // INT4_GROUP), dtype=dtype)
+
+
+def no_layers(kind: str) -> BackboneError:
+    """What is wrong where nothing is quantised."""
+    return BackboneError(
+        f"a backbone must have linear layers of torch to be held in {kind}; it has none. "
+        "Take backbone.quantization: nf4."
+    )
+
+
+def hold_quantized(model: nn.Module, *, keeps: bool = True) -> dict[str, nn.Module]:
+    """Put a `QuantizedLinear` in the place of every layer of bitsandbytes or torchao.
+
+    Codes and scales stay where they are, but for those of int4, of which torchao has one in a byte.
+
+    Args:
+        keeps: Whether the layers are wanted back; else each is let go before the next.
 
     Returns:
-        The layers of bitsandbytes, each with its name.
+        The layers that stood there, each with its name.
     """
-    from bitsandbytes.nn.modules import Linear4bit, Linear8bitLt
-
-    kinds: dict[type[nn.Module], Callable[[Any], QuantizedLinear]] = {
-        Linear4bit: _of_4_bits,
-        Linear8bitLt: _of_8_bits,
-    }
-    before = {name: one for name, one in model.named_modules() if type(one) in kinds}
-    for name, layer in before.items():
-        model.set_submodule(name, kinds[type(layer)](layer))
+    before: dict[str, nn.Module] = {}
+    for name in [name for name, one in model.named_modules() if _kind_of(one) is not None]:
+        layer = model.get_submodule(name)
+        kind = _kind_of(layer)
+        if keeps:
+            before[name] = layer
+        if kind is not None:
+            model.set_submodule(name, _TAKEN_OVER[kind](layer))
     return before
+
+
+def _kind_of(layer: nn.Module) -> str | None:
+    """Which library's layer it is, told without importing any."""
+    if type(layer) is nn.Linear:
+        return "torchao" if type(layer.weight).__module__.startswith("torchao.") else None
+    is_of_4_or_8 = type(layer).__module__ == "bitsandbytes.nn.modules" and type(layer).__name__ in _TAKEN_OVER
+    return type(layer).__name__ if is_of_4_or_8 else None
+
+
+def _of_integers(layer: Any) -> QuantizedLinear:
+    weight = layer.weight
+    wanted = (torch.int4, (1, INT4_GROUP), None)  # type: ignore[attr-defined]
+    names = ("target_dtype", "block_size", "activation_quantization")
+    got = tuple(getattr(weight, name, None) for name in names)
+    if got != wanted or weight.zero_point.any():
+        raise BackboneError(
+            f"weights of torchao must be int4 in groups of {INT4_GROUP} without zero points; got "
+            f"{type(weight).__name__} of {got[0]}, {got[1]}. Load the model as it was before it was quantised."
+        )
+    codes = (weight.qdata - _INT4_LEAST).to(torch.uint8)
+    return QuantizedLinear(
+        codes=codes[:, ::2] | codes[:, 1::2] << 4,
+        scales=weight.scale,
+        shape=(layer.out_features, layer.in_features),
+        dtype=weight.dtype,
+        bias=layer.bias,
+    )
 
 
 def _of_4_bits(layer: Any) -> QuantizedLinear:
@@ -189,6 +269,13 @@ def _of_8_bits(layer: Any) -> QuantizedLinear:
         bias=layer.bias,
         stood_for=layer.source_cls,
     )
+
+
+_TAKEN_OVER: dict[str, Callable[[Any], QuantizedLinear]] = {
+    "Linear4bit": _of_4_bits,
+    "Linear8bitLt": _of_8_bits,
+    "torchao": _of_integers,
+}
 
 
 def hold_dense(model: nn.Module) -> None:

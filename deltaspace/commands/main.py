@@ -14,6 +14,7 @@ from deltaspace.commands.saying import say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
+from trial_runner.quiet import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
     "init": "Look at data and write a study file for it.",
@@ -100,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exception is a bug and keeps its traceback.
     """
     try:
-        outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
+        with quiet_quantizers():
+            outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         say("deltaspace: interrupted.", err=True)
         return _EXIT_INTERRUPTED

@@ -123,6 +123,10 @@ _HELD = {
     "nf4": (
         'dtype="{dtype}", quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4"{heads})'
     ),
+    "int4": (
+        'dtype="{dtype}", quantization_config=TorchAoConfig('
+        "IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)){heads})"
+    ),
 }
 """How transformers holds weights as trials had them."""
 _PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
@@ -271,7 +275,9 @@ def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, 
     revision = "" if place.revision is None else f", revision={python(place.revision)}"
     if place.backbone == _EMBEDDED and kind != "merged":
         imports += "from trial_runner.backbones import embedded_folder\n"
-    quantizing = ("BitsAndBytesConfig",) if "BitsAndBytesConfig" in place.held and kind != "merged" else ()
+    quantizing = [one for one in ("BitsAndBytesConfig", "TorchAoConfig") if one in place.held and kind != "merged"]
+    if "TorchAoConfig" in quantizing:
+        imports += "from torchao.quantization import IntxWeightOnlyConfig, PerGroup\n"
     listed = sorted({auto_class, "AutoTokenizer", *names, *quantizing})
     return _LOAD[kind].format(
         imports=imports,
@@ -304,8 +310,9 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
     """
     from trial_runner.export.origin import revision_of
 
-    heads = ', llm_int8_skip_modules=["classifier", "score"]' if has_head and kind == "peft" else ""
     name = backbone.name
+    skipped = "modules_to_not_convert" if backbone.quantization == "int4" else "llm_int8_skip_modules"
+    heads = f', {skipped}=["classifier", "score"]' if has_head and kind == "peft" else ""
     held = _HELD[backbone.quantization].format(dtype=_DTYPES[backbone.dtype], heads=heads)
     source = source_of(name)
     if name == EMBEDDED:

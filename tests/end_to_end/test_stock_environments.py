@@ -23,6 +23,8 @@ from torch import Tensor
 
 from deltaspace import load_delta
 from deltaspace.commands.main import main
+from trial_runner.backbones import BackboneSource
+from trial_runner.backbones.backbone import loading_options
 
 DECODERS = ("qwen3", "mistral", "gemma", "gemma3")
 ENCODERS = ("modernbert", "deberta-v2")
@@ -35,17 +37,19 @@ WITHIN = 1e-4
 """Of logits and probabilities below 10, in float32: a hundred times its rounding."""
 LOGITS = f"""
 import torch
-from transformers import BitsAndBytesConfig
+from torchao.quantization import IntxWeightOnlyConfig, PerGroup
+from transformers import BitsAndBytesConfig, TorchAoConfig
 from {{library}} import {{name}}
 
 model = {{name}}.from_pretrained(".", dtype=torch.float32{{held}}).eval()
 with torch.no_grad():
     logits = model(input_ids=torch.tensor({ASKED})).logits
 """
-QUANTIZED = (("qwen3", "nf4"), ("mistral", "int8"), ("gemma", "nf4"), ("qwen3", "int8"))
+QUANTIZED = (("qwen3", "nf4"), ("mistral", "int8"), ("gemma", "nf4"), ("qwen3", "int8"), ("qwen3", "int4"))
 HELD = {
-    "nf4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
-    "int8": {"load_in_8bit": True},
+    "nf4": 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")',
+    "int8": "BitsAndBytesConfig(load_in_8bit=True)",
+    "int4": "TorchAoConfig(IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)))",
 }
 ON_ANY_PROCESSOR = "import bitsandbytes.nn.modules as layers\nlayers.has_avx512bf16 = lambda: False\n"
 """Some have products of nf4 in bf16, which are others."""
@@ -94,8 +98,8 @@ class Taken:
         found: list[tuple[Path, str, tuple[str, ...]]] = []
         for form, name in STOCK.items():
             library, is_held = ("peft" if form == "peft" else "transformers"), form == "peft"
-            options = HELD.get(self.quantization, {}) if is_held else {}
-            held = f", quantization_config=BitsAndBytesConfig(**{options!r})" if options else ""
+            options = HELD.get(self.quantization, "") if is_held else ""
+            held = f", quantization_config={options}" if options else ""
             before = ON_ANY_PROCESSOR if options else ""
             logits = LOGITS.format(library=library, name=name, held=held)
             found.append((self.place / form, before + self.card(form), ("answers",)))
@@ -110,11 +114,10 @@ class Taken:
 
     def logits(self) -> tuple[Tensor, Tensor]:
         """Those of the language model with the trial, and without it."""
-        from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+        from transformers import AutoModelForCausalLM
 
-        held = HELD.get(self.quantization)
-        options = {"quantization_config": BitsAndBytesConfig(**held)} if held else {}
-        model = AutoModelForCausalLM.from_pretrained(self.place / "backbone", dtype=torch.float32, **options).eval()
+        held = loading_options(BackboneSource(name="backbone", quantization=self.quantization))
+        model = AutoModelForCausalLM.from_pretrained(self.place / "backbone", **held).eval()
         delta = load_delta(model, self.place / "deltaspace")
         with torch.no_grad():
             ours = model(input_ids=torch.tensor(ASKED)).logits

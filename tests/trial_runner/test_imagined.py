@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.packing_cases import request_for, sized
+from support.whole_blocks import in_whole_blocks
 
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
@@ -41,12 +42,23 @@ def peak_of(work: Callable[[], object]) -> int:
     return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
 
 
-@pytest.mark.parametrize("held", [{"quantization": "nf4"}, {"quantization": "int8"}, {"dtype": "bf16"}], ids=str)
-@pytest.mark.parametrize("family", ["roberta", "gpt2", "t5"])
+INT4 = {"quantization": "int4"}
+HELD: tuple[dict[str, Any], ...] = ({"quantization": "nf4"}, {"quantization": "int8"}, {"dtype": "bf16"})
+
+
+@pytest.mark.parametrize(
+    ("family", "held"),
+    [
+        *((family, held) for family in ("roberta", "gpt2", "t5") for held in HELD),
+        *(("wide", held) for held in (INT4, {**INT4, "dtype": "bf16"})),
+    ],
+    ids=str,
+)
 def test_weights_are_reckoned_in_their_true_size(
-    family: str, held: dict[str, Any], tiny_backbone: Callable[[str], Path]
+    family: str, held: dict[str, Any], tiny_backbone: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    source = BackboneSource(name=str(tiny_backbone(family)), **held)
+    folder = in_whole_blocks(tiny_backbone("qwen3"), tmp_path) if family == "wide" else tiny_backbone(family)
+    source = BackboneSource(name=str(folder), **held)
     real = load_backbone(source).model
     for layer in products_of(real):
         layer.to(torch.bfloat16)  # as a GPU has it

@@ -6,6 +6,7 @@ Imports torch only when it loads.
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,12 +14,13 @@ from search_space.backbones import Family, family_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
-from trial_runner.backbones.source import BackboneSource
+from trial_runner.backbones.source import BackboneSource, Quantization
 from trial_runner.backbones.tokenizer import load_tokenizer
 from trial_runner.backbones.weight_files import check_folder
 from trial_runner.backbones.weight_hash import files_sha256, loaded_sha256
 from trial_runner.errors import BackboneError
-from trial_runner.huggingface import hub_access, one_line, quiet_bitsandbytes, quiet_transformers
+from trial_runner.huggingface import hub_access, one_line, quiet_transformers
+from trial_runner.quiet import quiet_quantizers
 
 if TYPE_CHECKING:
     import torch
@@ -126,7 +128,7 @@ def load_language_model(
 
     Args:
         source: See `load_backbone`; as are the others.
-        keeps_layers: Whether quantised layers stay those of bitsandbytes, as peft knows them.
+        keeps_layers: Whether quantised layers stay those of transformers, as peft knows them.
 
     Raises:
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
@@ -225,12 +227,13 @@ def check_quantization(source: BackboneSource) -> None:
     """
     if source.quantization == "none":
         return
-    with quiet_bitsandbytes():
+    package = "torchao" if source.quantization == "int4" else "bitsandbytes"
+    with quiet_quantizers():
         try:
-            import bitsandbytes  # noqa: F401 - its operations are known to torch once it is imported
+            import_module(package)  # operations of bitsandbytes are known to torch once it is imported
         except ImportError as error:
             raise BackboneError(
-                f"backbone.quantization: {source.quantization} needs bitsandbytes; {one_line(error)}. "
+                f"backbone.quantization: {source.quantization} needs {package}; {one_line(error)}. "
                 "Run pip install 'deltaspace[quantization]'."
             ) from error
 
@@ -254,14 +257,30 @@ def loading_options(
     if source.quantization == "none":
         return options
     check_quantization(source)
-    from transformers import BitsAndBytesConfig
-
     if options["dtype"] is torch.float64:  # codes are made of no more than 32 bits
         options["dtype"] = torch.float32
-    is_nf4 = source.quantization == "nf4"
+    return {**options, "quantization_config": _quantizer(source.quantization, heads)}
+
+
+def _quantizer(quantization: Quantization, heads: Sequence[str]) -> Any:
+    """What transformers quantises with, but for the heads."""
+    if quantization == "int4":
+        with quiet_quantizers():
+            import torch
+            from torchao.quantization import IntxWeightOnlyConfig, PerGroup
+            from transformers import TorchAoConfig
+
+            from trial_runner.linear_layers import INT4_GROUP
+
+            kind: Any = getattr(torch, quantization)  # torch says it nowhere to checkers of types
+            codes = IntxWeightOnlyConfig(weight_dtype=kind, granularity=PerGroup(INT4_GROUP))
+            return TorchAoConfig(codes, modules_to_not_convert=list(heads) or None)
+    from transformers import BitsAndBytesConfig
+
+    is_nf4 = quantization == "nf4"
     how = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"} if is_nf4 else {"load_in_8bit": True}
     left = {"llm_int8_skip_modules": list(heads)} if heads else {}
-    return {**options, "quantization_config": BitsAndBytesConfig(**how, **left)}
+    return BitsAndBytesConfig(**how, **left)
 
 
 def held_as(model: "torch.nn.Module") -> BackboneSource:
@@ -275,8 +294,15 @@ def held_as(model: "torch.nn.Module") -> BackboneSource:
     return BackboneSource(
         name=str(getattr(model, "name_or_path", "") or type(model).__name__),
         dtype="bf16" if dtypes == {torch.bfloat16} else "auto",
-        quantization="nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none",
+        quantization=_quantization_of(how),
     )
+
+
+def _quantization_of(how: Mapping[str, Any]) -> Quantization:
+    """How the weights of a model are held whose config says this; which codes they are its layers say."""
+    if how.get("quant_method") == "torchao":
+        return "int4"
+    return "nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none"
 
 
 def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch.nn.Module":
@@ -287,7 +313,7 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
     """
     name, place = source.name, source_of(source.name)
     check_quantization(source)
-    with hub_access(place), quiet_transformers(), quiet_bitsandbytes():
+    with hub_access(place), quiet_transformers(), quiet_quantizers():
         import torch
         import transformers
         from safetensors import SafetensorError
@@ -309,6 +335,7 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
                 **options,
             )
         except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
+            _check_layers(source, of_kind)
             raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
     if getattr(model, "_hf_peft_config_loaded", False) or model.name_or_path != place:
         raise BackboneError(
@@ -321,14 +348,27 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
         )
     model_of_any_kind: torch.nn.Module = model
     if source.quantization != "none" and not how.keeps_layers:
-        from trial_runner.linear_layers import hold_quantized
+        from trial_runner.linear_layers import QuantizedLinear, hold_quantized, no_layers
 
-        hold_quantized(model_of_any_kind)
+        hold_quantized(model_of_any_kind, keeps=False)
+        if not any(isinstance(one, QuantizedLinear) for one in model_of_any_kind.modules()):
+            raise no_layers(source.quantization)
         for mark in _MARKS:  # by which transformers knows layers that are not there any more
             vars(model).pop(mark, None)
     if how.precision == "float64":
         model_of_any_kind.to(torch.float64)
     return model_of_any_kind.requires_grad_(False).eval()
+
+
+def _check_layers(source: BackboneSource, of_kind: str) -> None:
+    """Say which layer cannot be held as it is wanted, if one cannot; torchao says it in many lines, elsewhere."""
+    import torch
+
+    from trial_runner.linear_layers import imagine_quantized
+
+    if source.quantization == "int4":
+        model, _ = model_without_weights(source.name, of_kind, "eager")
+        imagine_quantized(model, source.quantization, torch.float32)
 
 
 def _is_stored(model: "torch.nn.Module", name: str) -> bool:

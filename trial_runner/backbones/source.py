@@ -1,22 +1,14 @@
 """Which backbone, and how its weights are held."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text
 
 Dtype = Literal["auto", "fp32", "bf16"]
-Quantization = Literal["none", "nf4", "int8"]
-
-
-def _not_int4(value: object) -> object:
-    if value == "int4":
-        raise ValueError(
-            "must be 'none', 'nf4' or 'int8'; got 'int4', which torchao has for some GPUs alone. Take 'nf4'"
-        )
-    return value
+Quantization = Literal["none", "nf4", "int8", "int4"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", validate_default=True))
@@ -28,13 +20,14 @@ class BackboneSource:
         dtype: Of its weights: ``bf16``, which loads them as such and needs products in bf16; ``fp32``; or ``auto``,
             where linear layers are held as their products are computed, and all else in fp32.
         quantization: Of the weights of its linear layers, without the output layer: ``nf4`` (4 bits, Dettmers et al.
-            2023) or ``int8``, by bitsandbytes. Products are of ``training.precision`` all the same, and what is merged
+            2023) or ``int8``, by bitsandbytes; or ``int4``, integers with a scale for every 32 weights of a row, by
+            torchao. Products are of ``training.precision`` all the same, and what is merged
             is merged into the dense weights. What changes weights themselves needs ``none``.
     """
 
     name: Text
     dtype: Dtype = "auto"
-    quantization: Annotated[Quantization, BeforeValidator(_not_int4)] = "none"
+    quantization: Quantization = "none"
 
     @classmethod
     def of(cls, given: "str | BackboneSource") -> "BackboneSource":

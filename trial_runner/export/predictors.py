@@ -37,7 +37,8 @@ from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merging import merged_tokenizer
 from trial_runner.export.peft_format import HEAD_ON_TOKENS, HEADS, peft_target
 from trial_runner.export.writing import DELTA_FACTS, DELTASPACE
-from trial_runner.huggingface import hub_access, quiet_bitsandbytes, quiet_transformers
+from trial_runner.huggingface import hub_access, quiet_transformers
+from trial_runner.quiet import quiet_quantizers
 from trial_runner.tasks import Batch
 
 MERGED, PEFT = "merged", "peft"
@@ -262,7 +263,7 @@ class OpenedExport:
                 f"{wanted.weights_sha256[:12]}); {self.source} has {found[:12]}. Name that one."
             )
         try:
-            with quiet_bitsandbytes():
+            with quiet_quantizers():
                 from peft import PeftModel
         except ImportError as error:
             raise ExportError(
@@ -282,7 +283,7 @@ def _attachable(source: BackboneSource) -> Backbone:
 def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:
     """A model of transformers, its head without weights."""
     place = source_of(source.name)
-    with hub_access(place), quiet_transformers(), quiet_bitsandbytes():
+    with hub_access(place), quiet_transformers(), quiet_quantizers():
         import transformers
 
         return getattr(transformers, auto_class).from_pretrained(

@@ -16,15 +16,18 @@ from torch import Tensor, nn
 
 from search_space.published import published_method
 from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
-from trial_runner.backbones.backbone import loading_options
+from trial_runner.backbones.backbone import held_as, loading_options
 from trial_runner.errors import AttachError, BackboneError
-from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
-from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense
+from trial_runner.huggingface import quiet_transformers
+from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense, hold_quantized
+from trial_runner.quiet import quiet_quantizers
 
 torch.set_num_threads(1)
 
-KINDS = ("nf4", "int8")
+KINDS = ("nf4", "int8", "int4")
 FAMILIES = ("roberta", "qwen3", "gpt2", "t5")
+HELD = [(family, kind) for kind in KINDS for family in FAMILIES if (family, kind) != ("gpt2", "int4")]
+"""The layers of GPT-2 are not those of torch, which alone torchao knows."""
 WIDEST_GAP = 1 - 0.6961928009986877
 """Between neighbours of the 16 values of nf4 (Dettmers et al. 2023, appendix E)."""
 
@@ -49,12 +52,11 @@ def inputs_of(model: Any) -> dict[str, Tensor]:
     return inputs | ({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "kind"), HELD)
 def test_dense_weights_are_as_near_to_those_of_the_files_as_their_codes_can_be(
-    tiny_backbone: TinyBackbone, family: str, kind: str
+    tiny_backbone: TinyBackbone, tmp_path: Path, family: str, kind: str
 ) -> None:
-    folder = tiny_backbone(family)
+    folder = in_whole_blocks(tiny_backbone(family), tmp_path) if kind == "int4" else tiny_backbone(family)
     plain, held = load(folder).model, load(folder, quantization=kind).model
     layers = quantized(held)
     assert len(layers) >= 2 * (4 if family == "gpt2" else 6)
@@ -62,26 +64,29 @@ def test_dense_weights_are_as_near_to_those_of_the_files_as_their_codes_can_be(
     for name, layer in layers.items():
         weight, dense = dense_weight(plain.get_submodule(name)), dense_weight(layer)
         assert dense.shape == weight.shape
-        blocks = weight.T if kind == "int8" else weight.T.reshape(-1, 64)
+        assert layer.kind == kind
+        blocks = weight.T if kind == "int8" else weight.T.reshape(-1, 32 if kind == "int4" else 64)
         gaps = (dense.T.reshape(blocks.shape) - blocks).abs()
         most = blocks.abs().amax(dim=1, keepdim=True)
         # int8 is made of float16: half a code, and half a unit in the last of 11 places
-        bound = most * (0.5 / 127 + 2**-11) if kind == "int8" else most * WIDEST_GAP / 2
-        assert (gaps <= bound * (1 + 1e-6)).all()
+        bounds = {"int8": 0.5 / 127 + 2**-11, "nf4": WIDEST_GAP / 2, "int4": 0.5 / 7.5}
+        bound = most * bounds[kind]
+        assert (gaps <= bound * (1 + 1e-5)).all()  # of int4 the largest number itself is half a code off
         assert gaps.max() > 0
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_outputs_on_nf4_are_those_of_bitsandbytes(tiny_backbone: TinyBackbone, tmp_path: Path, family: str) -> None:
+@pytest.mark.parametrize(("family", "kind"), [(family, kind) for family, kind in HELD if kind != "int8"])
+def test_outputs_in_4_bits_are_those_of_transformers(
+    tiny_backbone: TinyBackbone, tmp_path: Path, family: str, kind: str
+) -> None:
     folder = in_whole_blocks(tiny_backbone(family), tmp_path)
-    held = load(folder, quantization="nf4").model
-    with quiet_transformers(), quiet_bitsandbytes():
-        from transformers import AutoModel, BitsAndBytesConfig
+    held = load(folder, quantization=kind).model
+    with quiet_transformers():
+        from transformers import AutoModel
 
-        how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
-        stock = AutoModel.from_pretrained(
-            folder, quantization_config=how, dtype=torch.float32, attn_implementation="eager"
-        ).eval()
+        options = loading_options(BackboneSource(name=str(folder), quantization=kind))
+        stock = AutoModel.from_pretrained(folder, attn_implementation="eager", **options).eval()
+    assert held_as(stock).quantization == kind
     for one in stock.modules():
         one.support_avx512bf16_for_cpu = False  # type: ignore[assignment] # its products are of other precision there
     inputs = inputs_of(held)
@@ -92,12 +97,11 @@ def test_outputs_on_nf4_are_those_of_bitsandbytes(tiny_backbone: TinyBackbone, t
     assert (plain - wanted).abs().max() > 10 * bound, "codes are not the weights"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", ["gpt2", "qwen3"])
+@pytest.mark.parametrize(("family", "kind"), [one for one in HELD if one[0] in ("gpt2", "qwen3")])
 def test_products_and_gradients_are_those_of_the_dense_weights(
-    tiny_backbone: TinyBackbone, family: str, kind: str
+    tiny_backbone: TinyBackbone, tmp_path: Path, family: str, kind: str
 ) -> None:
-    folder = tiny_backbone(family)
+    folder = in_whole_blocks(tiny_backbone(family), tmp_path)
     held = load(folder, quantization=kind, precision="float64").model
     dense = load(folder, quantization=kind, precision="float64").model
     hold_dense(dense)
@@ -122,16 +126,40 @@ def test_the_output_layer_of_a_language_model_keeps_its_weights(tiny_backbone: T
     assert quantized(model)
 
 
-def test_a_head_that_labels_tokens_keeps_its_weights(tiny_backbone: TinyBackbone) -> None:
+@pytest.mark.parametrize(("kind", "codes"), [("nf4", "Params4bit"), ("int4", "IntxUnpackedToInt8Tensor")])
+def test_a_head_that_labels_tokens_keeps_its_weights(
+    tiny_backbone: TinyBackbone, tmp_path: Path, kind: str, codes: str
+) -> None:
     from transformers import AutoModelForTokenClassification
 
-    folder = tiny_backbone("roberta")
-    options = loading_options(BackboneSource(name=str(folder), quantization="nf4"), heads=("classifier",))
-    with quiet_transformers(), quiet_bitsandbytes():
+    folder = in_whole_blocks(tiny_backbone("roberta"), tmp_path)
+    options = loading_options(BackboneSource(name=str(folder), quantization=kind), heads=("classifier",))
+    with quiet_transformers(), quiet_quantizers():
         model = AutoModelForTokenClassification.from_pretrained(folder, **options)
-    assert type(model.classifier) is nn.Linear
-    kinds = {type(one).__name__ for one in model.roberta.modules() if isinstance(one, nn.Linear)}
-    assert kinds == {"Linear4bit"}
+    assert type(model.classifier.weight) is nn.Parameter
+    kinds = {type(one.weight).__name__ for one in model.roberta.modules() if isinstance(one, nn.Linear)}
+    assert kinds == {codes}
+
+
+def test_what_int4_cannot_hold_is_refused_in_one_line(tiny_backbone: TinyBackbone) -> None:
+    for family, why in (("qwen3", r"whole groups of 32 numbers.*q_proj reads 16"), ("gpt2", "it has none")):
+        with pytest.raises(BackboneError, match=rf"{why}\. Take backbone.quantization: nf4") as told:
+            load(tiny_backbone(family), quantization="int4")
+        assert "\n" not in str(told.value)
+
+
+def test_other_weights_of_torchao_are_not_taken_for_int4() -> None:
+    with quiet_quantizers():
+        from torchao.quantization import Int8WeightOnlyConfig, IntxWeightOnlyConfig, MappingType, PerGroup, quantize_
+
+        kind: Any = torch.int4  # type: ignore[attr-defined]
+        wide = IntxWeightOnlyConfig(weight_dtype=kind, granularity=PerGroup(64))
+        shifted = IntxWeightOnlyConfig(weight_dtype=kind, granularity=PerGroup(32), mapping_type=MappingType.ASYMMETRIC)
+        for config in (Int8WeightOnlyConfig(), wide, shifted):
+            model = nn.Sequential(nn.Linear(64, 8))
+            quantize_(model, config)
+            with pytest.raises(BackboneError, match="must be int4 in groups of 32 without zero points"):
+                hold_quantized(model)
 
 
 def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backbone: TinyBackbone) -> None:
@@ -144,21 +172,23 @@ def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backb
     assert {one.dtype for one in half.model.parameters()} == {torch.bfloat16}
 
 
-def test_without_bitsandbytes_one_line_says_what_to_install(
-    tiny_backbone: TinyBackbone, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kind", "package"), [("nf4", "bitsandbytes"), ("int4", "torchao")])
+def test_without_the_package_one_line_says_what_to_install(
+    tiny_backbone: TinyBackbone, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
-    with pytest.raises(BackboneError, match=r"nf4 needs bitsandbytes.*pip install 'deltaspace\[quant") as told:
-        load(tiny_backbone("qwen3"), quantization="nf4")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(BackboneError, match=rf"{kind} needs {package}.*pip install 'deltaspace\[quant") as told:
+        load(tiny_backbone("qwen3"), quantization=kind)
     assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", ["roberta", "qwen3"])
 def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
-    tiny_backbone: TinyBackbone, family: str, kind: str
+    tiny_backbone: TinyBackbone, tmp_path: Path, family: str, kind: str
 ) -> None:
-    runner = runner_of(tiny_backbone(family), quantization=kind)
+    folder = in_whole_blocks(tiny_backbone(family), tmp_path) if kind == "int4" else tiny_backbone(family)
+    runner = runner_of(folder, quantization=kind)
     shape = runner.backbone.shape
     structures = [published_method(name).structure(shape) for name in ("lora_qv", "mam_adapter", "houlsby_adapter")]
     requests = [request_for(sized(one, number), number, steps=4) for number, one in enumerate(structures)]

@@ -27,11 +27,13 @@ from search_space.edit import Edit
 from search_space.forms import LowRank
 from search_space.gates import Add
 from trial_runner.backbones import BackboneSource
+from trial_runner.backbones.backbone import loading_options
 from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import BackboneFacts, load_delta, new_folder, open_delta, write_delta, write_merged, write_peft
-from trial_runner.huggingface import quiet_bitsandbytes, quiet_transformers
+from trial_runner.huggingface import quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear
+from trial_runner.quiet import quiet_quantizers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 
@@ -42,7 +44,7 @@ LORA = tuple(
 PRODUCTS = 2 * 8
 """One after another, attention's own among them."""
 
-KINDS = ("nf4", "int8")
+KINDS = ("nf4", "int8", "int4")
 
 
 @pytest.fixture
@@ -67,14 +69,11 @@ def exported(rig: Rig, trial: Trial, place: Path) -> Path:
 
 def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
     """A model as its users load it."""
-    with quiet_transformers(), quiet_bitsandbytes():
+    with quiet_transformers(), quiet_quantizers():
         import transformers
 
-        four = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
-        how = transformers.BitsAndBytesConfig(**(four if kind == "nf4" else {"load_in_8bit": True}))
-        model: Any = getattr(transformers, auto_class).from_pretrained(
-            folder, dtype=torch.float32, quantization_config=how, **options
-        )
+        held = loading_options(BackboneSource(name=str(folder), quantization=kind))
+        model: Any = getattr(transformers, auto_class).from_pretrained(folder, **held, **options)
     for one in model.modules():
         one.support_avx512bf16_for_cpu = False  # its products are of other precision there
     return model.eval()
@@ -132,7 +131,7 @@ def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(folder: Path, tm
     with new_folder(tmp_path / "adapter") as place:
         trained = replace(trained_of(rig, trial), head=None)
         write_peft(place, trained, family=rig.backbone.family, shape=rig.backbone.shape, backbone=facts_on(rig))
-    with quiet_bitsandbytes():
+    with quiet_quantizers():
         from peft import PeftModel
     model = PeftModel.from_pretrained(stock(folder, "AutoModelForCausalLM", kind), tmp_path / "adapter").eval()
     mask = torch.from_numpy(TEXTS.attention_mask)
