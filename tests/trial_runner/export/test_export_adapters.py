@@ -12,14 +12,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from support.export_cases import LABELS, TEXTS, facts_of, logits_of, rig_in_training, trained_of, trial_of
+from support.export_cases import LABELS, TEXTS, facts_of, logits_of, trained_of, trial_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -66,20 +66,6 @@ CASES: dict[str, tuple[Edit, ...]] = {
     "mam": (PREFIX, PARALLEL),
     "everything": (Q, V, PREFIX, PARALLEL, edit(Port.O, Port.O, Bottleneck(width=2))),
 }
-
-
-@pytest.fixture(scope="module")
-def rig_named(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Rig]]:
-    made: dict[str, Rig] = {}
-
-    def make(name: str) -> Rig:
-        if name not in made:
-            made[name] = rig_in_training(tiny_backbone(name))
-        return made[name]
-
-    yield make
-    for rig in made.values():
-        rig.attachment.detach()
 
 
 def exported(rig: Rig, folder: Path, *edits: Edit) -> Tensor:

@@ -93,21 +93,6 @@ def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]
 RigMaker = Callable[..., Rig]
 
 
-@pytest.fixture(scope="module")
-def rig_named(tiny_backbone: Callable[[str], Path]) -> Iterator[RigMaker]:
-    """Makes the rig of a family in float64, or in another precision."""
-    made: dict[tuple[str, str], Rig] = {}
-
-    def make(name: str, precision: str = "float64") -> Rig:
-        if (name, precision) not in made:
-            made[name, precision] = rig_in_training(tiny_backbone(name), precision)
-        return made[name, precision]
-
-    yield make
-    for rig in made.values():
-        rig.attachment.detach()
-
-
 def merged(rig: Rig, deltas: DeltaSet) -> Any:
     """A copy of the backbone without hooks, with the deltas in its weights."""
     model = rig_copy(rig)

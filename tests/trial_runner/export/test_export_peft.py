@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from support.export_cases import (
     facts_of,
     hidden_of,
     logits_of,
-    rig_in_training,
     trained_of,
     trial_of,
 )
@@ -94,20 +93,6 @@ PROMPTS = {
         site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=EncodedPrompt(width=3, hidden=5), gate=Prepend()
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def rig_named(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Rig]]:
-    made: dict[str, Rig] = {}
-
-    def make(name: str) -> Rig:
-        if name not in made:
-            made[name] = rig_in_training(tiny_backbone(name))
-        return made[name]
-
-    yield make
-    for rig in made.values():
-        rig.attachment.detach()
 
 
 def exported(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, Tensor, Tensor]:
