@@ -220,7 +220,7 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
 
 def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     seen: list[Progress] = []
-    study = specification(tmp_path, trials=20, fleet={"time_budget": 30})
+    study = specification(tmp_path, trials=20, fleet={"time_budget": 600})
     launch(
         study,
         storage_url=f"sqlite:///{tmp_path / 'ledger.db'}",
@@ -230,7 +230,7 @@ def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     assert 3 <= len(seen) <= 3 + 2 * seen[-1].seconds_elapsed
     assert [one.ended for one in seen] == sorted(one.ended for one in seen)
     assert seen[-1].ended == 20
-    assert all(one.seconds_left is not None and one.seconds_left <= 30 for one in seen)
+    assert all(one.seconds_left is not None and one.seconds_left <= 600 for one in seen)
     assert any(one.running for one in seen)
     assert seen[-1].best is not None
 
