@@ -16,11 +16,13 @@ from studies.exports.model_card import model_card
 from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
+from studies.launching.beginning import check_table
 from studies.specification.recorded import recorded_specification
 from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
 from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
+from trial_runner.contract.proving import make_known
 from trial_runner.requests import Reading
 
 if TYPE_CHECKING:
@@ -128,20 +130,23 @@ def write_export(source: Source, folder: Path, *, kind: ExportKind = "deltaspace
 
 
 def _source(ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None) -> Source:
+    make_known(study.backbone)
+    config = config_of(study.backbone)
+    family = family_of(config)
+    shape = family.read_shape(config)
+    check_table(study, shape)
     readings: Sequence[Reading] = ledger.readings(study.id, trial.number)
     if anew is None:
         snapshot = _snapshot(ledger, study, trial)
     else:
         readings, snapshot = retrain(recorded_specification(study), trial, anew)
-    config = config_of(study.backbone)
-    family = family_of(config)
     return Source(
         study=study,
         trial=trial,
         readings=readings,
         snapshot=snapshot,
         family=family,
-        shape=family.read_shape(config),
+        shape=shape,
         competitors=sum(one.last_score is not None for one in ledger.trials(study.id)),
         confirmation=_confirmation(ledger, study, trial.number),
     )

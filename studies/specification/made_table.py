@@ -39,9 +39,9 @@ class MadeTable:
         """
         if _sha256(shape) != self.sha256:
             raise StudyChangedError(
-                f"study '{study}' must go on with the table of ports that was made of its {shape.family} backbone when "
-                f"it was begun, with transformers {self.transformers}; {version(_TRANSFORMERS)} gives another. Install "
-                "that release, or choose another name."
+                f"study '{study}' must keep the table of ports that was made of its {shape.family} backbone when it "
+                f"was begun, with transformers {self.transformers}; {version(_TRANSFORMERS)} gives another. Install "
+                "that release, or begin another study."
             )
 
 

@@ -81,7 +81,7 @@ class Search(SpaceOptions):
         lessons: What was learned, which the launch that begins the study writes; continuing it changes nothing in it,
             whatever has become of the earlier studies.
         made_table: Which table of ports was made of a backbone of no family, which the launch that begins the study
-            writes; continued or confirmed with another it is refused.
+            writes; with another it is neither continued, nor confirmed, nor exported.
     """
 
     objectives: Annotated[tuple[Objective, ...], AfterValidator(score_first)] = (Objective.SCORE,)

@@ -13,6 +13,7 @@ from search_space.backbones.declared import declaration
 from studies.confirming.request import ConfirmationRequest
 from studies.confirming.running import confirm
 from studies.errors import StudyChangedError
+from studies.exports.exporting import Export, export_trial
 from studies.launching.launch import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.recorded import recorded_specification
@@ -53,7 +54,12 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return make
 
 
-def test_with_another_table_a_study_is_neither_continued_nor_confirmed(study: Make, tmp_path: Path) -> None:
+def export_of(url: str, folder: Path) -> Export:
+    with Ledger.open(url, read_only=True) as ledger:
+        return export_trial(ledger, "trivial", 0, folder)
+
+
+def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study: Make, tmp_path: Path) -> None:
     url, request = f"sqlite:///{tmp_path / 'ledger.db'}", ConfirmationRequest(study="trivial", top=1, seeds=2)
     more = {"trials": 6}
     assert launch(study("encoder.layer.{layer}"), storage_url=url, factory=TrivialFactory()).finished
@@ -64,6 +70,7 @@ def test_with_another_table_a_study_is_neither_continued_nor_confirmed(study: Ma
     for go_on in (
         lambda: launch(other, storage_url=url, factory=TrivialFactory()),
         lambda: confirm(request, storage_url=url, factory=TrivialFactory()),
+        lambda: export_of(url, tmp_path / "away"),
     ):
         with pytest.raises(StudyChangedError, match=r"of its nobodys backbone .* with transformers [0-9.]+; ") as no:
             go_on()
