@@ -103,10 +103,20 @@ class QuantizedLinear(nn.Module):
 
     def forward(self, given: Tensor) -> Tensor:
         """``(..., D_in)`` to ``(..., D_out)``, in the dtype of autocast, else of what is given."""
+        found = self.product(given)
+        return found if self.bias is None else found + self.bias.to(found.dtype)
+
+    def product(self, given: Tensor, outputs: slice = slice(None)) -> Tensor:
+        """The same without the bias.
+
+        Args:
+            given: ``(..., D_in)``.
+            outputs: Which of the numbers out are wanted.
+        """
         kind = given.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else given.dtype
-        found: Tensor = _Product.apply(given.to(dtype), self)  # type: ignore[no-untyped-call]
-        return found if self.bias is None else found + self.bias.to(dtype)
+        found: Tensor = _Product.apply(given.to(dtype), self, outputs)  # type: ignore[no-untyped-call]
+        return found
 
     def extra_repr(self) -> str:
         """As of any linear layer."""
@@ -116,15 +126,20 @@ class QuantizedLinear(nn.Module):
 class _Product(torch.autograd.Function):
     """``x W'`` without keeping the dense weights for the gradient."""
 
-    @staticmethod
-    def forward(ctx: Any, given: Tensor, layer: QuantizedLinear) -> Tensor:
-        ctx.layer = layer
-        return nn.functional.linear(given, layer.dense().to(given.dtype))
+    generate_vmap_rule = True
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
+    def forward(given: Tensor, layer: QuantizedLinear, outputs: slice) -> Tensor:
+        return nn.functional.linear(given, layer.dense()[outputs].to(given.dtype))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, ctx.layer, ctx.outputs = inputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
         (gradient,) = gradients
-        return gradient @ ctx.layer.dense().to(gradient.dtype), None
+        return gradient @ ctx.layer.dense()[ctx.outputs].to(gradient.dtype), None, None
 
 
 def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
@@ -294,6 +309,12 @@ def hold_dense(model: nn.Module) -> None:
     config: Any = getattr(model, "config", None)
     if found and hasattr(config, "quantization_config"):
         del config.quantization_config
+
+
+def frozen_weights(model: nn.Module) -> dict[str, Tensor | QuantizedLinear]:
+    """The parameters of a model by name, and for those that are quantised the layers that hold them."""
+    layers = {f"{name}.weight": one for name, one in model.named_modules() if isinstance(one, QuantizedLinear)}
+    return {**dict(model.named_parameters()), **layers}
 
 
 def products_of(model: nn.Module) -> Iterator[nn.Linear]:

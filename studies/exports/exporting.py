@@ -193,8 +193,9 @@ def _backbone(source: Source, kind: ExportKind) -> "Backbone | None":
 
 def _trained(source: Source, backbone: "Backbone | None") -> "TrainedDelta":
     from trial_runner.export import trained_delta
+    from trial_runner.linear_layers import frozen_weights
 
-    frozen = None if backbone is None else dict(backbone.model.named_parameters())
+    frozen = None if backbone is None else frozen_weights(backbone.model)
     return trained_delta(source.snapshot, source.shape, frozen=frozen)
 
 

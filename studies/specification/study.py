@@ -10,7 +10,6 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 
 from search_space.checked import Name, Whole
 from search_space.counting.budget import ParameterBudget
-from search_space.forms import FORMS
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
 from studies.specification.fields import LARGEST, Budget, Section, Source
@@ -81,18 +80,6 @@ class Specification(Section):
                 "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; "
                 "got fp32"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_forms(self) -> Self:
-        quantization = self.backbone.quantization
-        for key in ("attention_forms", "ffn_forms"):
-            named = [name for name in getattr(self.search, key) if FORMS[name].needs_weights]
-            if quantization != "none" and named:
-                raise ValueError(
-                    f"search.{key}: must leave out what changes weights themselves where backbone.quantization is "
-                    f"{quantization}; got {named[0]}"
-                )
         return self
 
     @property

@@ -22,7 +22,7 @@ class BackboneSource:
         quantization: Of the weights of its linear layers, without the output layer: ``nf4`` (4 bits, Dettmers et al.
             2023) or ``int8``, by bitsandbytes; or ``int4``, integers with a scale for every 32 weights of a row, by
             torchao. Products are of ``training.precision`` all the same, and what is merged
-            is merged into the dense weights. What changes weights themselves needs ``none``.
+            is merged into the dense weights. What changes weights themselves, as full fine-tuning, needs ``none``.
     """
 
     name: Text

@@ -13,6 +13,7 @@ from search_space.dimensions import Site, StackKind
 from trial_runner.attachment.attach import Attachment
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.linear_layers import QuantizedLinear, frozen_weights
 
 _BATCH, _TOKENS, _ANSWER = 2, 5, 4
 _LENGTHS = (5, 3)
@@ -50,9 +51,9 @@ class Rig:
         """Whether there is a decoder alone."""
         return self.backbone.shape.kind is StackKind.DECODER
 
-    def weights(self) -> dict[str, Tensor]:
-        """The parameters that a change of the whole model starts from."""
-        return dict(self.backbone.model.named_parameters())
+    def weights(self) -> dict[str, Tensor | QuantizedLinear]:
+        """What changes of the weights start from."""
+        return frozen_weights(self.backbone.model)
 
     def outputs(self, deltas: DeltaSet | None = None, inputs: Inputs | None = None) -> Tensor:
         """The last hidden states of the real tokens, ``(tokens, D)``, row after row."""

@@ -1,6 +1,6 @@
 """The trainable modules of one configuration, and what they do at each sublayer."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -12,7 +12,7 @@ from search_space.counting.counts import count, count_edits, widths
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
 from trial_runner.deltas import DELTAS, FormDelta, SharedDelta, build_form, build_shared, build_whole
-from trial_runner.deltas.frozen_matrix import frozen_matrix
+from trial_runner.deltas.frozen_matrix import Frozen, frozen_matrix
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.whole_model import WholeModelDelta
@@ -62,7 +62,7 @@ class DeltaSet(nn.Module):
     Args:
         seed: Of the initial values, which do not depend on device or precision.
         device: Where the parameters live.
-        frozen: Parameters of the base model by name; needed by forms that are computed of them.
+        frozen: Weights of the base model by name; needed by forms that are computed of them.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
@@ -77,7 +77,7 @@ class DeltaSet(nn.Module):
         seed: int,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        frozen: Mapping[str, Tensor] | None = None,
+        frozen: Frozen | None = None,
     ) -> None:
         """Build, initialise and count."""
         super().__init__()
@@ -114,7 +114,7 @@ class DeltaSet(nn.Module):
         edit: Edit,
         shape: BackboneShape,
         generator: torch.Generator,
-        frozen: Mapping[str, Tensor] | None,
+        frozen: Frozen | None,
     ) -> Iterator[tuple[str, nn.Module]]:
         kind = DELTAS[edit.form.name]
         if issubclass(kind, FormDelta):
@@ -122,7 +122,13 @@ class DeltaSet(nn.Module):
         elif issubclass(kind, WholeModelDelta):
             if frozen is None:
                 raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
-            self._outside["whole"] = build_whole(edit.form, frozen, generator)
+            numbers = {name: one for name, one in frozen.items() if isinstance(one, Tensor)}
+            if len(numbers) < len(frozen):
+                raise AttachError(
+                    f"weights that are changed themselves must not be quantised; {edit.form.name} changes those of a "
+                    "backbone in codes. Take backbone.quantization: none, or another form."
+                )
+            self._outside["whole"] = build_whole(edit.form, numbers, generator)
             yield f"{index}_whole", self._outside["whole"]
         else:
             self._outside["prompt"] = PromptDelta.build(edit.form, shape.width, generator)
@@ -134,7 +140,7 @@ class DeltaSet(nn.Module):
         edit: Edit,
         shape: BackboneShape,
         generator: torch.Generator,
-        frozen: Mapping[str, Tensor] | None,
+        frozen: Frozen | None,
     ) -> Iterator[tuple[str, nn.Module]]:
         sublayers = _sublayers(edit, shape)
         kind = _shared_kind(edit)

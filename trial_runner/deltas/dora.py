@@ -33,8 +33,8 @@ class DoraDelta(FormDelta):
     def __init__(self, frozen: FrozenMatrix, width: int, generator: torch.Generator) -> None:
         """Draw A."""
         super().__init__()
-        self.frozen, self._matrix = frozen, frozen.matrix
-        rows, columns = self._matrix.shape
+        self.frozen = frozen
+        rows, columns = frozen.matrix.shape
         norms = frozen.norms[frozen.columns]
         self.a = nn.Parameter(uniform((rows, width), rows**-0.5, generator))
         self.b = nn.Parameter(torch.zeros((width, columns), dtype=torch.float64))
@@ -52,7 +52,7 @@ class DoraDelta(FormDelta):
     def _share(self, scale: Tensor | None) -> Tensor:
         """What each column is multiplied with, ``(D_out,)``."""
         with torch.no_grad(), torch.autocast(self.a.device.type, enabled=False):
-            frozen = self._matrix.to(self.a.dtype)
+            frozen = self.frozen.matrix.to(self.a.dtype)
             b = self.b if scale is None else self.b * scale.to(self.b.dtype)
             crossed = ((frozen.T @ self.a) * b.T).sum(dim=-1)
             squared = ((self.a.T @ self.a) @ b * b).sum(dim=0)
@@ -71,7 +71,7 @@ class DoraDelta(FormDelta):
         share = self._share(weight)
         change = product(product(z, self.a), self.b)
         change = change if weight is None else change * weight.to(change.dtype)
-        return product(z, self._matrix) * (share - 1).to(change.dtype) + change * share.to(change.dtype)
+        return self.frozen.product(z) * (share - 1).to(change.dtype) + change * share.to(change.dtype)
 
     def direction(self, factor: Tensor) -> Affine:
         """``s A B``."""
@@ -79,7 +79,7 @@ class DoraDelta(FormDelta):
 
     def affine_under(self, factor: Tensor) -> Affine:
         """See `FormDelta`; the factor is the scale s."""
-        frozen = self._matrix.double()
+        frozen = self.frozen.matrix.double()
         changed = frozen + factor.to(frozen.device) * (self.a.detach().double() @ self.b.detach().double())
         share = self.magnitude.detach().double() / torch.linalg.vector_norm(changed, dim=0)
         return Affine(whole=changed * share - frozen)

@@ -1,15 +1,14 @@
 """What remains of a delta set when training is over: networks that only served training are folded away."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from trial_runner.deltas import DELTAS, DeltaModule
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.frozen_matrix import Frozen
 
 
 def folded_configuration(configuration: Configuration) -> Configuration:
@@ -19,14 +18,14 @@ def folded_configuration(configuration: Configuration) -> Configuration:
 
 
 @torch.no_grad()
-def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Mapping[str, Tensor] | None = None) -> DeltaSet:
+def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Frozen | None = None) -> DeltaSet:
     """The same function with the tables that the networks produce in place of the networks.
 
     A prefix's reparameterization and a prompt's encoder are gone; all other parameters are copied.
 
     Args:
         deltas: A trained delta set.
-        frozen: Parameters of the base model by name; needed by forms that are computed of them.
+        frozen: Weights of the base model by name; needed by forms that are computed of them.
     """
     some = next(deltas.parameters(), None)
     kept = DeltaSet(

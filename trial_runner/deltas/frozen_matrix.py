@@ -9,7 +9,12 @@ from torch import Tensor
 from search_space.backbones import family_of_shape
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.edit import Edit
+from trial_runner.deltas.blocks import product
 from trial_runner.errors import AttachError
+from trial_runner.linear_layers import QuantizedLinear
+
+Frozen = Mapping[str, Tensor | QuantizedLinear]
+"""Weights of a base model by name; see `trial_runner.linear_layers.frozen_weights`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -17,16 +22,21 @@ class FrozenMatrix:
     """The weight of a frozen linear layer, and which of its columns write a port.
 
     Attributes:
-        layer: ``(D_in, all columns)``; a view of the backbone's weight.
+        held: ``(D_in, all columns)``, a view of the backbone's weight; or the layer that holds it quantised.
         columns: Those of the port.
     """
 
-    layer: Tensor
+    held: Tensor | QuantizedLinear
     columns: slice
 
     @property
+    def layer(self) -> Tensor:
+        """``(D_in, all columns)``; of a quantised layer made anew, so keep it no longer than it is needed."""
+        return self.held.dense().T if isinstance(self.held, QuantizedLinear) else self.held
+
+    @property
     def matrix(self) -> Tensor:
-        """``(D_in, D_out)``, as a view."""
+        """``(D_in, D_out)``, as `layer` has it."""
         return self.layer[:, self.columns]
 
     @property
@@ -35,14 +45,18 @@ class FrozenMatrix:
         norms: Tensor = torch.linalg.vector_norm(self.layer, dim=0, dtype=torch.float64)
         return norms.cpu()
 
+    def product(self, z: Tensor) -> Tensor:
+        """``z W``, ``(..., D_in)`` to ``(..., D_out)``; gradients keep no dense weights of a quantised layer."""
+        if isinstance(self.held, QuantizedLinear):
+            return self.held.product(z, self.columns)
+        return product(z, self.matrix)
 
-def frozen_matrix(
-    frozen: Mapping[str, Tensor] | None, shape: BackboneShape, sublayer: Sublayer, edit: Edit
-) -> FrozenMatrix:
+
+def frozen_matrix(frozen: Frozen | None, shape: BackboneShape, sublayer: Sublayer, edit: Edit) -> FrozenMatrix:
     """The matrix of the linear layer that writes the port of an edit.
 
     Args:
-        frozen: Parameters of the base model by name.
+        frozen: Weights of the base model by name.
         shape: Of the backbone.
 
     Raises:
@@ -55,8 +69,10 @@ def frozen_matrix(
     location = table.ports[sublayer.stack, sublayer.site, edit.write]
     name = f"{table.layers[sublayer.stack].format(layer=sublayer.layer)}.{location.module}.weight"
     weight = frozen.get(name)
+    if isinstance(weight, QuantizedLinear):
+        return FrozenMatrix(held=weight, columns=location.columns(weight.out_features))
     if weight is None or weight.dim() != 2 or not weight.is_floating_point():
         got = f"no {name}" if weight is None else f"{name} of {weight.dtype}, {tuple(weight.shape)}"
         raise AttachError(f"{what}; got {got}. Use lowrank.")
     layer = weight.detach() if table.is_transposed else weight.detach().T
-    return FrozenMatrix(layer=layer, columns=location.columns(layer.shape[1]))
+    return FrozenMatrix(held=layer, columns=location.columns(layer.shape[1]))

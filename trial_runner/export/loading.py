@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -31,7 +31,7 @@ from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
 from trial_runner.export.writing import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
-from trial_runner.linear_layers import hold_quantized
+from trial_runner.linear_layers import QuantizedLinear, frozen_weights, hold_quantized
 from trial_runner.tasks import Batch
 
 _BESIDE_THE_BASE = ("pooler.", "lm_head.")
@@ -128,7 +128,7 @@ class _Export:
         dtype = next((one.dtype for name, one in self.tensors.items() if _is_trained(name, one)), torch.float32)
         check_fits(self.configuration, shape, self.tensors)
         some = next(base.parameters())
-        frozen = base_tensors(dict(base.named_parameters()))
+        frozen = base_tensors(frozen_weights(base))
         deltas = DeltaSet(self.configuration, shape, seed=0, dtype=dtype, device=some.device, frozen=frozen)
         load_tensors(deltas, self.tensors)
         return deltas.requires_grad_(False).eval()
@@ -148,7 +148,10 @@ def _is_trained(name: str, tensor: Tensor) -> bool:
     return name.startswith(PREFIX) and tensor.is_floating_point()
 
 
-def base_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+_Weight = TypeVar("_Weight", Tensor, "Tensor | QuantizedLinear")
+
+
+def base_tensors(tensors: Mapping[str, _Weight]) -> dict[str, _Weight]:
     """Those of the base model."""
     return {name: tensor for name, tensor in tensors.items() if not name.startswith(_BESIDE_THE_BASE)}
 

@@ -14,6 +14,7 @@ from search_space.counting.counts import Counts, count
 from search_space.errors import CodecError
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.fold import fold
+from trial_runner.deltas.frozen_matrix import Frozen
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import number_stored, stored_tensors
@@ -72,15 +73,13 @@ class TrainedDelta:
         return tensors
 
 
-def trained_delta(
-    snapshot: Snapshot, shape: BackboneShape, *, frozen: Mapping[str, Tensor] | None = None
-) -> TrainedDelta:
+def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | None = None) -> TrainedDelta:
     """Take what must be kept out of a snapshot.
 
     Args:
         snapshot: Of the trial's last step.
         shape: The backbone it was trained on.
-        frozen: Parameters of the base model by name; needed by forms that are computed of them.
+        frozen: Weights of the base model by name; needed by forms that are computed of them.
 
     Raises:
         SnapshotError: If the snapshot lacks something.
@@ -125,7 +124,7 @@ def _deltas(
     shape: BackboneShape,
     tensors: Mapping[str, Tensor],
     seed: int,
-    frozen: Mapping[str, Tensor] | None,
+    frozen: Frozen | None,
 ) -> DeltaSet:
     """The trained deltas, folded."""
     dtype = next((one.dtype for name, one in tensors.items() if name.startswith(_DELTAS)), torch.float32)

@@ -20,6 +20,7 @@ from search_space.structure import structures
 from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.linear_layers import frozen_weights
 from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import Measured
 from trial_runner.objectives.robust import has_robust_prefix
@@ -132,13 +133,7 @@ class TrialPack:
         return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
     def _deltas(self, request: TrialRequest) -> DeltaSet:
-        device, quantization = self._frozen.device, self._frozen.source.quantization
-        changed = [edit.form.name for edit in request.configuration.edits if edit.form.needs_weights]
-        if quantization != "none" and changed:
-            raise AttachError(
-                f"weights that are changed themselves must not be quantised; trial {request.trial} has {changed[0]} on "
-                f"a backbone in {quantization}. Take backbone.quantization: none, or another form."
-            )
+        device = self._frozen.device
         try:
             return DeltaSet(
                 request.configuration,
@@ -146,7 +141,7 @@ class TrialPack:
                 seed=derived_seed(request.seed, "deltas"),
                 device=device.device,
                 dtype=device.dtype,
-                frozen=dict(self._frozen.model.named_parameters()),
+                frozen=frozen_weights(self._frozen.model),
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error

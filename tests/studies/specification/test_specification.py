@@ -78,10 +78,6 @@ def test_what_cannot_hold_weights_is_refused() -> None:
     assert problems(of(quantization="fp4")) == [
         "backbone.quantization: must be 'none', 'nf4', 'int8' or 'int4'; got 'fp4'"
     ]
-    assert problems({**of(quantization="nf4"), "search": {"attention_forms": ["lowrank", "dora"]}}) == [
-        "search.attention_forms: must leave out what changes weights themselves where backbone.quantization is nf4; "
-        "got dora"
-    ]
     assert problems(of(dtype="fp16")) == ["backbone.dtype: must be 'auto', 'fp32' or 'bf16'; got 'fp16'"]
     assert problems(of(type="bf16")) == ["backbone.type: unknown key; did you mean 'dtype'?"]
     assert problems({"backbone": {"dtype": "bf16"}}) == ["backbone.name: must be given"]

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from search_space.published import published_method
 from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
 from trial_runner.backbones.backbone import held_as, loading_options
+from trial_runner.deltas.dora import DoraDelta
+from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense, hold_quantized
@@ -190,25 +192,53 @@ def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
     folder = in_whole_blocks(tiny_backbone(family), tmp_path) if kind == "int4" else tiny_backbone(family)
     runner = runner_of(folder, quantization=kind)
     shape = runner.backbone.shape
-    structures = [published_method(name).structure(shape) for name in ("lora_qv", "mam_adapter", "houlsby_adapter")]
+    names = ("lora_qv", "mam_adapter", "dora", "dora")
+    structures = [published_method(name).structure(shape) for name in names]
     requests = [request_for(sized(one, number), number, steps=4) for number, one in enumerate(structures)]
-    packed = train(runner.open_pack(3), requests)
+    packed = train(runner.open_pack(len(names)), requests)
     references = [alone(runner, request) for request in requests]
     assert worst(packed, references, requests).share <= 1e-9
     checkpointed = [
         request_for(sized(one, number), number, steps=4, plan=replace(requests[number].plan, checkpointing=True))
         for number, one in enumerate(structures)
     ]
-    again = train(runner.open_pack(3), checkpointed)
+    again = train(runner.open_pack(len(names)), checkpointed)
     assert worst(again, references, requests).share <= 1e-9
     runner.close()
 
 
-@pytest.mark.parametrize("method", ["full_finetuning", "dora"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_dora_on_codes_is_that_on_the_dense_weights_and_keeps_none_of_them(
+    tiny_backbone: TinyBackbone, tmp_path: Path, kind: str
+) -> None:
+    """Of some columns of a layer, in float64, as are the gradients of what it reads and of all that it has."""
+    folder = in_whole_blocks(tiny_backbone("qwen3"), tmp_path)
+    layer = next(iter(quantized(load(folder, quantization=kind, precision="float64").model).values()))
+    z = torch.randn(2, 3, layer.in_features, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    kept, found = [], []
+    for held in (layer, layer.dense().double().T):
+        matrix = FrozenMatrix(held=held, columns=slice(8, 56))
+        dora = DoraDelta(matrix, 2, torch.Generator().manual_seed(0)).double()
+        with torch.no_grad():
+            dora.b += torch.linspace(-1, 1, dora.b.numel(), dtype=torch.float64).view_as(dora.b)
+            dora.magnitude += 1
+        read = z.clone().requires_grad_()
+        sizes: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda one, to=sizes: to.append(one.numel()) or one, lambda x: x):  # type: ignore[func-returns-value, misc]
+            out = dora(read, torch.tensor(0.5, dtype=torch.float64))
+        kept.append(max(sizes))
+        found.append([out, *torch.autograd.grad(out.square().sum(), [read, *dora.parameters()])])
+    for ours, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-12, atol=1e-12)
+    whole = layer.in_features * 48
+    assert kept[0] < whole <= kept[1]
+
+
+@pytest.mark.parametrize("method", ["full_finetuning", "diff_pruning"])
 def test_a_change_of_weights_themselves_is_refused_on_codes(tiny_backbone: TinyBackbone, method: str) -> None:
     runner = runner_of(tiny_backbone("roberta"), quantization="nf4", precision="fp32")
     request = request_for(published_method(method).structure(runner.backbone.shape), 0, steps=2)
-    with pytest.raises(AttachError, match="must not be quantised; trial 0 has") as told:
+    with pytest.raises(AttachError, match=r"must not be quantised; .* changes those") as told:
         runner.open_pack(1).admit(request)
     assert "\n" not in str(told.value)
     runner.close()
