@@ -12,6 +12,7 @@ from accelerate.utils import is_bf16_available
 from torch import nn
 
 from search_space.backbones import shape_of
+from search_space.backbones.declared import declared_of, table_sha256
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
@@ -81,7 +82,11 @@ class TorchRunner:
     @property
     def identity(self) -> Mapping[str, str]:
         """See `PackRunner`."""
-        return {"backbone": self.backbone.weights_sha256[:_TOLD_DIGITS], "data": self.task.fingerprint[:_TOLD_DIGITS]}
+        known = {"backbone": self.backbone.weights_sha256, "data": self.task.fingerprint}
+        shape = self.backbone.shape
+        if declared_of(shape) is not None:
+            known["table of ports"] = table_sha256(shape, self.backbone.family.ports(shape))
+        return {name: value[:_TOLD_DIGITS] for name, value in known.items()}
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None, uses_graphs: bool = True) -> TrialPack:
         """An empty pack.

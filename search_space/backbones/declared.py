@@ -3,6 +3,8 @@
 They travel within the entries of the backbone's config, under `ENTRY`, as JSON.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -46,6 +48,13 @@ def declaration(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
     for name in ("biased_ports", "lacks"):
         sizes[name] = sorted([site.value, port.value] for site, port in getattr(shape, name))
     return {"shape": sizes, "table": table_to_json(table)}
+
+
+def table_sha256(shape: BackboneShape, table: PortTable) -> str:
+    """Of what `declaration` says: equal where edits would be at the same places."""
+    content = declaration(shape, table)
+    content["table"]["ports"].sort()
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _shape_from_json(sizes: Mapping[str, Any]) -> BackboneShape:

@@ -98,7 +98,7 @@ class KeeperActor:
             if (other := identity.get(name)) != value:
                 raise LaunchError(
                     f"every node must have the same {name}; node {first} has {value} and node {node} has {other}. "
-                    "Share one folder, or one cache by HF_HOME, set before 'ray start'."
+                    "Share one folder, or one cache by HF_HOME, set before 'ray start', and install the same releases."
                 )
 
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]

@@ -1,13 +1,11 @@
 """The table of ports that was made of a backbone of no family: a study goes on with the one that it was begun with."""
 
-import hashlib
-import json
 from importlib.metadata import version
 
 from pydantic.dataclasses import dataclass
 
 from search_space.backbones import family_of_shape
-from search_space.backbones.declared import declaration, declared_of
+from search_space.backbones.declared import declared_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from studies.errors import StudyChangedError
 
@@ -46,6 +44,4 @@ class MadeTable:
 
 
 def _sha256(shape: BackboneShape) -> str:
-    content = declaration(shape, family_of_shape(shape).ports(shape))
-    content["table"]["ports"].sort()
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return table_sha256(shape, family_of_shape(shape).ports(shape))

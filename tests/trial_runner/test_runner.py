@@ -1,8 +1,14 @@
-"""What a runner computes in, where nobody says."""
+"""What a runner computes in, where nobody says, and what others must have as it has."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from support.packing_cases import runner_of
 
+from search_space.backbones.declared import _OF_SHAPES, table_sha256
 from trial_runner import runner
 from trial_runner.errors import RequestError
 from trial_runner.runner import AUTO_PRECISION, chosen_precision
@@ -27,3 +33,18 @@ def test_an_unknown_word_in_the_environment_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setenv(AUTO_PRECISION, "fp64")
     with pytest.raises(RequestError, match="DELTASPACE_AUTO_PRECISION must be fp32 or bf16; got 'fp64'"):
         chosen_precision("auto", CPU)
+
+
+def test_nodes_must_agree_on_a_table_that_was_made(
+    tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runner_of(tiny_backbone("bert"))
+    shape = made.backbone.shape
+    assert made.identity.keys() == {"backbone", "data"}
+    table = made.backbone.family.ports(shape)
+    monkeypatch.setitem(_OF_SHAPES, shape, made.backbone.family)
+    assert made.identity["table of ports"] == table_sha256(shape, table)[:12]
+    again = replace(table, ports=dict(reversed(table.ports.items())))
+    ports = {key: replace(place, module=f"{place.module}.inner") for key, place in table.ports.items()}
+    assert table_sha256(shape, again) == table_sha256(shape, table) != table_sha256(shape, replace(table, ports=ports))
+    made.close()
