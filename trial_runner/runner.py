@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import PartialState
@@ -14,6 +14,7 @@ from torch import nn
 from search_space.backbones import shape_of
 from search_space.backbones.declared import declared_of, table_sha256
 from search_space.published import published_method
+from trial_runner.attachment.attach import stacks_of
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import (
@@ -27,7 +28,7 @@ from trial_runner.backbones import (
     tokenizer_id,
 )
 from trial_runner.contract.proving import make_known
-from trial_runner.errors import RequestError
+from trial_runner.errors import BackboneError, RequestError
 from trial_runner.linear_layers import products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, Recorder
@@ -37,6 +38,11 @@ from trial_runner.packs.running_out import available_bytes, keep_freed
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from trial_runner.sharding.blocks import ShardedBlocks
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
@@ -61,9 +67,20 @@ class TorchRunner:
         task: What its trials learn.
         precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
             needs a backbone loaded in float64.
+        mesh: The ranks that hold a part of the backbone's blocks each; None for all of them here.
+
+    Attributes:
+        blocks: Those that are shared out; None where all of them are here.
     """
 
-    def __init__(self, model: Backbone | LanguageModel, task: Prepared, *, precision: str = "auto") -> None:
+    def __init__(
+        self,
+        model: Backbone | LanguageModel,
+        task: Prepared,
+        *,
+        precision: str = "auto",
+        mesh: "DeviceMesh | None" = None,
+    ) -> None:
         """Move the backbone to the device and put the hooks on."""
         backbone = model if isinstance(model, Backbone) else model.backbone
         self.backbone = backbone
@@ -71,11 +88,15 @@ class TorchRunner:
         place = PartialState().device
         chosen = chosen_precision(precision, place, backbone.source)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
-        model.model.to(place)
+        if mesh is None:
+            model.model.to(place)
         if chosen == "bf16" and backbone.source.dtype != "fp32":
             _round_products(model.model)
+        self.blocks = None if mesh is None else _shared_out(backbone, mesh)
+        if mesh is not None:  # a GPU never holds the whole of it
+            model.model.to(place)
         device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
-        self._frozen = FrozenModel.of(backbone, device)
+        self._frozen = FrozenModel.of(backbone, device, is_sharded=mesh is not None)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
         self.precision = chosen
 
@@ -164,7 +185,12 @@ class TorchRunner:
 
 
 def open_runner(
-    *, backbone: str | BackboneSource, task: Task, precision: str = "auto", threads: int = 1
+    *,
+    backbone: str | BackboneSource,
+    task: Task,
+    precision: str = "auto",
+    threads: int = 1,
+    mesh: "DeviceMesh | None" = None,
 ) -> TorchRunner:
     """Load a backbone and a task for a worker.
 
@@ -173,6 +199,7 @@ def open_runner(
         task: Where the texts come from; tokenised once and cached on disk.
         precision: One of `PRECISIONS`.
         threads: Compute threads, from the cores that the worker was given.
+        mesh: See `TorchRunner`.
 
     Raises:
         BackboneError: If the backbone cannot be had.
@@ -188,11 +215,16 @@ def open_runner(
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
-    return runner_of(prepared, backbone=source, precision=precision, threads=threads)
+    return runner_of(prepared, backbone=source, precision=precision, threads=threads, mesh=mesh)
 
 
 def runner_of(
-    prepared: Prepared, *, backbone: str | BackboneSource, precision: str = "auto", threads: int = 1
+    prepared: Prepared,
+    *,
+    backbone: str | BackboneSource,
+    precision: str = "auto",
+    threads: int = 1,
+    mesh: "DeviceMesh | None" = None,
 ) -> TorchRunner:
     """Load a backbone for a task that is prepared; see `open_runner`.
 
@@ -206,10 +238,9 @@ def runner_of(
     weights: Precision = "float64" if precision == "fp64" else "float32"
     source = BackboneSource.of(backbone)
     make_known(source.name)
-    model = OBJECTIVES[prepared.objective].load(
-        source, precision=weights, attn_implementation=ATTENTION, device=PartialState().device
-    )
-    return TorchRunner(model, prepared, precision=precision)
+    place = PartialState().device if mesh is None else None  # what is shared out is read to the host
+    model = OBJECTIVES[prepared.objective].load(source, precision=weights, attn_implementation=ATTENTION, device=place)
+    return TorchRunner(model, prepared, precision=precision, mesh=mesh)
 
 
 def chosen_precision(precision: str, place: torch.device, source: BackboneSource | None = None) -> str:
@@ -238,6 +269,18 @@ def _has_fast_bf16(place: torch.device) -> bool:
     if place.type == "cpu":
         return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
     return bool(is_bf16_available())
+
+
+def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":
+    from trial_runner.sharding.blocks import ShardedBlocks
+
+    if backbone.source.quantization != "none":
+        raise BackboneError(
+            f"blocks of {backbone.source} cannot be sharded: codes are none of what PyTorch shares out. "
+            "Take backbone.dtype: bf16, or fleet.shards: 1."
+        )
+    stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
+    return ShardedBlocks(stacks, mesh)
 
 
 def _autocast(precision: str, place: torch.device) -> Callable[[], AbstractContextManager[Any]]:

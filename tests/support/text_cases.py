@@ -47,13 +47,16 @@ def write_task(folder: Path) -> Path:
     return folder
 
 
-def text_runner(backbone: Path, folder: Path, *, precision: str = "fp64", **options: Any) -> TorchRunner:
+def text_runner(
+    backbone: Path, folder: Path, *, precision: str = "fp64", mesh: Any = None, **options: Any
+) -> TorchRunner:
     """A runner over a tiny backbone and the task of `write_task`.
 
     Args:
         backbone: Folder of the backbone.
         folder: Of the task.
         precision: Of the runner.
+        mesh: Of the ranks that share the backbone's blocks out; None for none.
         options: Of the task.
     """
     torch.set_num_threads(1)
@@ -73,7 +76,7 @@ def text_runner(backbone: Path, folder: Path, *, precision: str = "fp64", **opti
     model = load_language_model(str(backbone), precision=weights, attn_implementation=ATTENTION)
     tokenizer = model.backbone.load_tokenizer()
     prepared = prepare_task(task, tokenizer, tokenizer_id(tokenizer), stack=model.backbone.shape.kind)
-    return TorchRunner(model, prepared, precision=precision)
+    return TorchRunner(model, prepared, precision=precision, mesh=mesh)
 
 
 def objective_of(runner: TorchRunner) -> LanguageModelObjective:

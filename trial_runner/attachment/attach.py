@@ -190,8 +190,7 @@ class Attachment:
 
     def blocks(self) -> list[nn.Module]:
         """Of all stacks, from the input to the output."""
-        places = {(one.stack, one.layer): None for one in self._shape.sublayers(Site.FFN)}
-        return [self._model.get_submodule(self._table.layers[stack].format(layer=layer)) for stack, layer in places]
+        return [block for stack in stacks_of(self._model, self._table, self._shape) for block in stack]
 
     def detach(self) -> None:
         """Take every hook off; the model is as it was before."""
@@ -206,6 +205,15 @@ class Attachment:
         self._tapped.clear()
         self._taps.clear()
         self.active = None
+
+
+def stacks_of(model: nn.Module, table: PortTable, shape: BackboneShape) -> list[list[nn.Module]]:
+    """The blocks of every stack of a base model, from the input to the output."""
+    found: dict[str, dict[int, nn.Module]] = {}
+    for one in shape.sublayers(Site.FFN):
+        path = table.layers[one.stack].format(layer=one.layer)
+        found.setdefault(one.stack, {})[one.layer] = model.get_submodule(path)
+    return [list(stack.values()) for stack in found.values()]
 
 
 def _by_module(table: PortTable, sublayer: Sublayer) -> dict[Location, dict[PortLocation, tuple[Port, ...]]]:

@@ -108,21 +108,23 @@ class FrozenModel(Backbone):
         evaluation: How much of it without gradients.
         micro_batch: How much of it with gradients.
         recomputation: Whether backward passes compute its blocks again.
+        is_sharded: Whether only a part of its blocks is here between passes.
     """
 
     attachment: Attachment
     device: Device
     recomputation: Recomputation
+    is_sharded: bool = False
     evaluation: Evaluation = field(default_factory=Evaluation)
     micro_batch: MicroBatch = field(default_factory=MicroBatch)
 
     @classmethod
-    def of(cls, backbone: Backbone, device: Device) -> "FrozenModel":
+    def of(cls, backbone: Backbone, device: Device, *, is_sharded: bool = False) -> "FrozenModel":
         """Put hooks on a backbone that is on its device."""
         own = {field.name: getattr(backbone, field.name) for field in fields(backbone)}
         attachment = Attachment(backbone.model, backbone.family, backbone.shape)
         recomputation = Recomputation(attachment, attachment.blocks())
-        return cls(**own, attachment=attachment, device=device, recomputation=recomputation)
+        return cls(**own, attachment=attachment, device=device, recomputation=recomputation, is_sharded=is_sharded)
 
     @property
     def has_dropout(self) -> bool:
