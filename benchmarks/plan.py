@@ -2,6 +2,7 @@
 
     python benchmarks/plan.py            about half a minute of one core
     python benchmarks/plan.py --held     the same in bf16, in 8 and in 4 bits: how many trials fit; two minutes
+    python benchmarks/plan.py --shards 4 the same in bf16, its blocks shared out among so many GPUs
 
 Nothing is downloaded: the config is written by hand.
 """
@@ -39,7 +40,7 @@ HELD = (
 )
 
 
-def study_of(folder: str, **held: str) -> Specification:
+def study_of(folder: str, fleet: dict[str, int] | None = None, **held: str) -> Specification:
     (Path(folder) / "config.json").write_text(json.dumps(CONFIG))
     return specification_from_mapping(
         {
@@ -49,6 +50,7 @@ def study_of(folder: str, **held: str) -> Specification:
             "budget": "0.1%",
             "trials": 40,
             "training": {"steps": 500, "batch_size": 8},
+            "fleet": fleet or {},
         }
     )
 
@@ -56,8 +58,15 @@ def study_of(folder: str, **held: str) -> Specification:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held", action="store_true")
-    if parser.parse_args().held:
+    parser.add_argument("--shards", type=int, default=1)
+    asked = parser.parse_args()
+    if asked.held:
         of_all_ways()
+        return
+    if asked.shards > 1:
+        with tempfile.TemporaryDirectory() as folder:
+            study = study_of(folder, {"shards": asked.shards, "pack": 1}, dtype="bf16")
+            Console(width=100).print(plan_renderable(plan(study, GPUS, Wanted())))
         return
     with tempfile.TemporaryDirectory() as folder:
         found = plan(study_of(folder), GPUS, Wanted(slots=4))
@@ -70,7 +79,7 @@ def of_all_ways() -> None:
     for held in HELD:
         with tempfile.TemporaryDirectory() as folder:
             found = plan(study_of(folder, **held), (GPUS[0], GPUS[2]), Wanted())
-        print(f"{', '.join(held.values()) or 'as products are'}: {found.weights_bytes / 1e9:.1f} GB of weights")
+        print(f"{', '.join(held.values()) or 'as products are'}: {found.weights.all_bytes / 1e9:.1f} GB of weights")
         for one in found.devices:
             at_a_time = "" if one.micro_batch is None else f", {one.micro_batch} texts at a time"
             fits = f"{one.slots} trials, {one.used_bytes / 1e9:.1f} GB{at_a_time}" if one.fits else "does not fit"

@@ -56,7 +56,8 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
 
     Args:
         specification: The study.
-        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory.
+        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory; none are of a
+            backbone that is sharded, since it may be too large for one process.
 
     Raises:
         RunnerError: If the backbone or the task cannot be had.
@@ -72,6 +73,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     machine = this_machine(specification.fleet)
     if cluster is not None:
         machine = on_cluster(machine, specification.fleet, cluster)
+    takes_steps = takes_steps and specification.fleet.shards == 1
     speed = measured_speed(specification, task, space, machine) if takes_steps else None
     work = Workload(
         trials=specification.trials,

@@ -34,6 +34,7 @@ class ImaginedPack(TrialPack):
 
     Attributes:
         weights_bytes: What the backbone would take on a GPU.
+        blocks_bytes: The same of each of its blocks.
         tokens: Of every example.
     """
 
@@ -67,6 +68,7 @@ class ImaginedPack(TrialPack):
         frozen = FrozenModel.of(own, device)
         frozen.evaluation.examples = evaluated
         objective = OBJECTIVES[prepared.objective].make(prepared, frozen, model)
+        self.blocks_bytes = tuple(held_bytes(block) for block in frozen.attachment.blocks())
         self.tokens = int(objective.lengths("train")[0])
         super().__init__(frozen, objective, slots=slots)
 

@@ -42,7 +42,7 @@ from trial_runner.tasks import Prepared, Task, prepare_task
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
-    from trial_runner.sharding.blocks import ShardedBlocks
+    from trial_runner.attachment.sharded_blocks import ShardedBlocks
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
@@ -272,7 +272,7 @@ def _has_fast_bf16(place: torch.device) -> bool:
 
 
 def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":
-    from trial_runner.sharding.blocks import ShardedBlocks
+    from trial_runner.attachment.sharded_blocks import ShardedBlocks
 
     if backbone.source.quantization != "none":
         raise BackboneError(

@@ -31,7 +31,7 @@ def plan_renderable(found: Plan) -> RenderableType:
     heads = (
         Text(f"{study.name} on {study.backbone}", style="bold"),
         Text(
-            f"{bytes_text(found.weights_bytes)} of weights; "
+            f"{bytes_text(found.weights.all_bytes)} of weights; "
             f"{training.examples_of(found.tokens)} texts of {found.tokens} tokens a step; "
             f"{study.trials:,} trials of {training.steps:,} steps"
         ),
@@ -46,7 +46,7 @@ def plan_renderable(found: Plan) -> RenderableType:
         cost = one.cost(found.wanted.price)
         table.add_row(
             one.gpu.name,
-            f"{one.slots}{'' if one.fits else ' !'}",
+            f"{'' if one.shards == 1 else f'{one.shards} x '}{one.slots}{'' if one.fits else ' !'}",
             bytes_text(one.used_bytes),
             bytes_text(one.trial_bytes),
             f"{one.steps_per_second:.3g}",
@@ -67,4 +67,10 @@ def _notes(found: Plan) -> Iterator[str]:
     for one in found.devices:
         if not one.fits:
             yield f"! It does not fit {one.gpu.name}. {'; '.join(found.advice(one))}."
+    weights = found.weights
+    if weights.shards > 1:
+        yield (
+            f"Each of {weights.shards} GPUs has {bytes_text(weights.held_bytes)} of weights and a pack of its own; "
+            f"{bytes_text(weights.gathered_bytes)} of blocks come to it in a pass forth and back, not timed above."
+        )
     yield "Memory is planned, times are a roofline of the device; pruning makes a study shorter."

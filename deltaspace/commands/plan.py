@@ -68,7 +68,9 @@ def command(  # noqa: PLR0913 - one for each option
         {
             "study": found.specification.name,
             "backbone": found.specification.backbone.as_json(),
-            "weights_bytes": found.weights_bytes,
+            "weights_bytes": found.weights.all_bytes,
+            "shards": found.weights.shards,
+            "weights_bytes_of_each": found.weights.held_bytes,
             "tokens": found.tokens,
             "devices": [
                 {

@@ -30,11 +30,13 @@ class FleetOptions:
 
     Attributes:
         workers: How many workers; None is one per GPU, else one per core.
-        pack: Trials that a worker trains in one pass; None is as many as its memory holds, see `pack_size`.
+        pack: Trials that a worker, or each of its shards, trains in one pass; None is as many as its memory holds, see
+            `pack_size`.
         time_budget_seconds: After so long the running trials are laid aside; None for no limit.
-        gpus: Of each worker, 0 or 1; None is one where the machines have any.
+        gpus: Of each worker, or of each of its shards, 0 or 1; None is one where the machines have any.
         cpus: Cores of each worker; None is as many as every worker can have.
         accelerator: The kind of its GPU, as Ray names it; None for any.
+        shards: GPUs of a worker that share one backbone.
         snapshot_seconds: Between two measurements trials are snapshot so often.
     """
 
@@ -44,6 +46,7 @@ class FleetOptions:
     gpus: int | None = None
     cpus: int | None = None
     accelerator: str | None = None
+    shards: int = 1
     snapshot_seconds: float = math.inf
 
 
@@ -56,6 +59,7 @@ def options_of(fleet: Fleet) -> FleetOptions:
         gpus=None if fleet.gpus == "auto" else int(fleet.gpus),
         cpus=None if fleet.cpus == "auto" else int(fleet.cpus),
         accelerator=fleet.accelerator,
+        shards=fleet.shards,
         snapshot_seconds=fleet.snapshot_every or math.inf,
     )
 
@@ -67,7 +71,7 @@ def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int
     has shown; so it takes a quarter of the worker's share of the trials at most.
     """
     if options.pack is not None:
-        return options.pack, None
+        return options.pack * options.shards, None
     return most_slots(plan.target_trials, workers), plan.training
 
 

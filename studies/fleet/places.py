@@ -35,7 +35,7 @@ class Share:
 
     Attributes:
         cores: Of each; 0 where a node has GPUs and no cores to give.
-        gpus: Of each: one, or none.
+        gpus: Of each: one for every shard of its backbone, or none.
         accelerator: The kind of its GPU, as Ray names it; None for any.
     """
 
@@ -54,7 +54,8 @@ class Share:
     def words(self) -> str:
         """The same for people."""
         kind = "" if self.accelerator is None else f" ({self.accelerator})"
-        gpu = f"a GPU{kind} and " if self.gpus else ""
+        count = "a GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
+        gpu = f"{count}{kind} and " if self.gpus else ""
         return f"{gpu}{self.cores} core{'' if self.cores == 1 else 's'}"
 
     def room(self, nodes: Sequence[Node]) -> int:
@@ -71,24 +72,33 @@ class Share:
 def share_of(nodes: Sequence[Node], options: FleetOptions, *, is_own: bool) -> Share:
     """What every worker of a launch is given: a GPU where there is one, and as many cores as any node can give to all.
 
+    Of a backbone that is sharded each shard has a GPU, all of one node, and where there is none a core.
+
     Args:
         is_own: Whether nobody can add a node: what is not there now will never be.
 
     Raises:
-        LaunchError: If there are fewer GPUs than workers, and always will be.
+        LaunchError: If there are fewer GPUs than workers, or than shards on a node, and always will be.
     """
     found = sum(node.gpus for node in nodes)
-    gpus = min(1, found) if options.gpus is None else options.gpus
-    if gpus and options.workers is not None and options.workers > found and (is_own or options.gpus is None):
+    gpus = options.shards * (min(1, found) if options.gpus is None else options.gpus)
+    most = max((node.gpus for node in nodes), default=0)
+    if gpus > 1 and most < gpus and (is_own or options.gpus is None):
         raise LaunchError(
-            f"every worker has a GPU of its own; got {options.workers} workers and {found} GPUs. Ask for fewer."
+            f"the shards of a backbone have a GPU each, on one node; got fleet.shards: {gpus} and {most} "
+            f"GPU{'' if most == 1 else 's'}. Take fewer."
         )
+    places = sum(node.gpus // gpus for node in nodes) if gpus else 0
+    if gpus and options.workers is not None and options.workers > places and (is_own or options.gpus is None):
+        own = "a GPU of its own" if gpus == 1 else f"{gpus} GPUs of its own, on one node"
+        raise LaunchError(f"every worker has {own}; got {options.workers} workers and {found} GPUs. Ask for fewer.")
     if options.cpus is not None:
         return Share(cores=options.cpus, gpus=gpus, accelerator=options.accelerator)
     bare = Share(cores=0, gpus=gpus, accelerator=options.accelerator)
-    least = replace(bare, cores=1)
+    largest = max((node.cpus for node in nodes), default=1)
+    least = replace(bare, cores=1 if gpus else max(1, min(options.shards, largest)))
     if gpus and bare.room(nodes) > least.room(nodes):
         return bare
     there = least.room(nodes) if options.workers is None else min(options.workers, least.room(nodes))
-    sizes = (replace(bare, cores=cores) for cores in range(max((node.cpus for node in nodes), default=1), 1, -1))
+    sizes = (replace(bare, cores=cores) for cores in range(largest, least.cores, -1))
     return next((share for share in sizes if share.room(nodes) >= max(1, there)), least)

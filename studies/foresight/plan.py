@@ -68,18 +68,20 @@ class OnGpu:
 
     Attributes:
         slots: Trials of a pack.
+        shards: GPUs that share the backbone, with a pack each.
         fits: Whether it fits.
         checkpointing: Whether its backward passes compute blocks again.
         micro_batch: Examples of each trial that are computed at a time; None for all of a step.
         batch_size: Examples of a step at which one trial would fit; None where it does not at one.
-        used_bytes: The most that is in use: weights and trials.
+        used_bytes: The most that is in use of each: weights and trials.
         trial_bytes: Of it, what one more trial takes.
-        steps_per_second: Of all trials of a pack together.
-        forecast: Of the study, on one such GPU.
+        steps_per_second: Of all trials of its packs together.
+        forecast: Of the study, on one such GPU, or so many as share the backbone.
     """
 
     gpu: "Gpu"
     slots: int
+    shards: int
     fits: bool
     checkpointing: bool
     micro_batch: int | None
@@ -90,8 +92,36 @@ class OnGpu:
     forecast: Forecast
 
     def cost(self, price: float | None) -> float | None:
-        """Of the whole study, at a price of an hour."""
-        return None if price is None else price * self.forecast.most_seconds / 3600
+        """Of the whole study, at a price of an hour of one GPU."""
+        return None if price is None else price * self.shards * self.forecast.most_seconds / 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What a backbone takes.
+
+    Attributes:
+        all_bytes: Of its weights.
+        blocks_bytes: Of each of its blocks; they are what GPUs share out among each other.
+        shards: So many GPUs.
+    """
+
+    all_bytes: int
+    blocks_bytes: tuple[int, ...]
+    shards: int
+
+    @property
+    def held_bytes(self) -> int:
+        """On each GPU: its part of every block, all that is in none, and twice the block that is put together."""
+        if self.shards == 1:
+            return self.all_bytes
+        blocks = sum(self.blocks_bytes)
+        return self.all_bytes - blocks + blocks // self.shards + 2 * max(self.blocks_bytes, default=0)
+
+    @property
+    def gathered_bytes(self) -> int:
+        """That come to each GPU in a step, forth and back."""
+        return 2 * sum(self.blocks_bytes) * (self.shards - 1) // self.shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +129,14 @@ class Plan:
     """What a study would take.
 
     Attributes:
-        weights_bytes: Of the backbone.
+        weights: Of the backbone.
         tokens: Of every text.
         devices: On each kind of GPU.
     """
 
     specification: Specification
     wanted: Wanted
-    weights_bytes: int
+    weights: "Weights"
     tokens: int
     devices: tuple[OnGpu, ...]
 
@@ -117,7 +147,7 @@ class Plan:
         study, lines = self.specification, []
         if study.training.checkpointing is False:
             lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
-        if study.backbone.quantization == "none":
+        if study.backbone.quantization == "none" and found.shards == 1:
             lines.append("backbone.quantization: nf4 holds linear layers in 4 bits")
         if self.wanted.slots is not None and self.wanted.slots > 1:
             lines.append("a smaller pack: fleet.pack: auto takes what fits")
@@ -127,6 +157,8 @@ class Plan:
             is_bound = texts < study.training.batch_size
             lines.append(by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits")
         lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
+        if self.weights.all_bytes > found.gpu.memory_bytes // 2 and study.backbone.quantization == "none":
+            lines.append(f"fleet.shards: {2 * found.shards} shares the weights out among as many GPUs")
         larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
         if larger:
             lines.append(f"it fits {larger[0]}")
@@ -160,12 +192,13 @@ def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) 
         )
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
+    weights = Weights(all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.shards)
     return Plan(
         specification=specification,
         wanted=wanted,
-        weights_bytes=whole.weights_bytes,
+        weights=weights,
         tokens=whole.tokens,
-        devices=tuple(_on(gpu, specification, wanted, whole.weights_bytes, ways) for gpu in gpus),
+        devices=tuple(_on(gpu, specification, wanted, weights, ways) for gpu in gpus),
     )
 
 
@@ -271,11 +304,11 @@ def _along(first: "MemoryPlan", second: "MemoryPlan", times: float) -> "MemoryPl
     )
 
 
-def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, ways: _Ways) -> OnGpu:
+def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: Weights, ways: _Ways) -> OnGpu:
     from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
-    free = int(USABLE * max(0, gpu.memory_bytes - weights - _CONTEXT_BYTES))
-    most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, 1))
+    free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
+    most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
     least = wanted.slots or 1
     alone = False
     for way in ways:
@@ -296,17 +329,18 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: int, 
     )
     more = two.slot_bytes - one.slot_bytes
     steps = _per_slot(measured, slots, lambda each: each.step.seconds(gpu)) * slots
-    speed = _speed(gpu, measured, slots, weights, steps, specification)
+    speed = _speed(gpu, measured, slots, weights.all_bytes, steps, specification)
     return OnGpu(
         gpu=gpu,
         slots=slots,
+        shards=weights.shards,
         fits=fits,
         checkpointing=checkpointing,
         micro_batch=size,
         batch_size=_batch_that_fits(measured.one, free, ways.examples) if size is None else None,
-        used_bytes=weights + one.slot_bytes + (slots - 1) * more,
+        used_bytes=weights.held_bytes + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
-        steps_per_second=slots / steps,
+        steps_per_second=weights.shards * slots / steps,
         forecast=forecast(_workload(specification, wanted), speed),
     )
 
@@ -354,7 +388,7 @@ def _workload(specification: Specification, wanted: Wanted) -> Workload:
         rungs=len(specification.rung_steps) - 1,
         examples=specification.task.validation_examples or wanted.examples,
         rung_examples=specification.rung_examples,
-        workers=1,
+        workers=specification.fleet.shards,
         parameters=specification.parameter_budget().parameters(shape),
     )
 

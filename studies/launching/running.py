@@ -98,6 +98,7 @@ def _run(
         backbone=specification.backbone,
         task=specification.task,
         precision=specification.training.precision,
+        shards=specification.fleet.shards,
     )
     options = options_of(fleet)
     backend = BACKENDS[fleet.backend]

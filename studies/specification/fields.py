@@ -74,6 +74,14 @@ def auto_or_count(value: object) -> object:
     return count
 
 
+def count_from_one(value: object) -> object:
+    """A whole number from 1."""
+    try:
+        return auto_or_count(None if value == "auto" else value)
+    except ValueError as error:
+        raise ValueError(f"must be a whole number from 1 to {LARGEST:,}") from error
+
+
 def auto_all_or_count(value: object) -> object:
     """``"auto"``, ``"all"`` or a whole number from 1."""
     if value == "all":
@@ -85,12 +93,12 @@ def auto_all_or_count(value: object) -> object:
 
 
 def auto_or_one_gpu(value: object) -> object:
-    """``"auto"``, 0 or 1: models are not split over GPUs."""
+    """``"auto"``, 0 or 1."""
     if value == "auto":
         return value
     if value in (0, 1, "0", "1") and not isinstance(value, bool):
         return int(str(value))
-    raise ValueError("must be auto, 0 or 1, since a worker has one GPU at most")
+    raise ValueError("must be auto, 0 or 1, since a worker, or a shard of it, has one GPU at most")
 
 
 def auto_count_or_none(value: object) -> object:

@@ -23,6 +23,7 @@ from studies.specification.fields import (
     auto_count_or_zero,
     auto_or_count,
     auto_or_one_gpu,
+    count_from_one,
     score_first,
 )
 from studies.specification.made_table import MadeTable
@@ -149,10 +150,12 @@ class Fleet(Section):
         workers: ``auto`` is one per GPU, else one per core.
         pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
-        gpus: Of each worker, 0 or 1; ``auto`` is one where the machines have any. On a cluster that grows by what is
-            asked for, 1 asks for nodes with GPUs that are not there yet.
+        gpus: Of each worker, or of each of its shards, 0 or 1; ``auto`` is one where the machines have any. On a
+            cluster that grows by what is asked for, 1 asks for nodes with GPUs that are not there yet.
         cpus: Cores of each worker; ``auto`` is as many as every worker can have.
         accelerator: The kind of GPU that workers are placed on, as Ray names it (``ray status -v``); null for any.
+        shards: GPUs of a worker that share one backbone, which may be too large for each alone: a part of every block
+            is held by each, and the block put together while it computes. Each has a ``pack`` of its own, a number.
         snapshot_every: Seconds between two measurements after which trials are snapshot, so that no more is lost with
             a machine; null for at measurements only.
         stuck_after: Seconds without any progress after which a worker is replaced, such as those in which a backbone is
@@ -167,6 +170,7 @@ class Fleet(Section):
     gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
     cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     accelerator: Text | None = None
+    shards: Annotated[int, BeforeValidator(count_from_one)] = 1
     snapshot_every: Duration = 600.0
     stuck_after: Duration = 3600.0
     artefacts: Text | None = None

@@ -10,6 +10,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 
 from search_space.checked import Name, Whole
 from search_space.counting.budget import ParameterBudget
+from search_space.forms import FORMS
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
 from studies.specification.fields import LARGEST, Budget, Section, Source
@@ -80,6 +81,30 @@ class Specification(Section):
                 "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; "
                 "got fp32"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_shards(self) -> Self:
+        fleet, quantization = self.fleet, self.backbone.quantization
+        if fleet.shards == 1:
+            return self
+        if fleet.pack == "auto":
+            raise ValueError(
+                f"fleet.pack: must be a number where fleet.shards is {fleet.shards}, of the trials of each; got auto. "
+                "deltaspace plan says how many fit"
+            )
+        if quantization != "none":
+            raise ValueError(
+                f"fleet.shards: must be 1 where backbone.quantization is {quantization}, whose codes are not shared "
+                f"out; got {fleet.shards}"
+            )
+        for key in ("attention_forms", "ffn_forms"):
+            named = [name for name in getattr(self.search, key) if FORMS[name].needs_weights]
+            if named:
+                raise ValueError(
+                    f"search.{key}: must leave out what is computed of whole weights where fleet.shards is "
+                    f"{fleet.shards}; got {named[0]}"
+                )
         return self
 
     @property

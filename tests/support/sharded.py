@@ -3,12 +3,14 @@
 import os
 import signal
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from support.text_cases import text_runner
 
+from studies.fleet.runners import TorchRunnerFactory
 from trial_runner.attachment.attach import stacks_of
 from trial_runner.runner import TorchRunner
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 120.0
 """Of tests, in which nothing may hang for long."""
+
+FIRST_PASSES = 12
+"""In which no rank dies, so that there is something to lose."""
 
 FORTH, BACK, DEATH = "no memory forth", "no memory back", "death"
 
@@ -36,28 +41,48 @@ class OfTexts:
     trouble: Path
 
     def __call__(self, *, threads: int = 1, mesh: "DeviceMesh | None" = None) -> TorchRunner:
-        runner = text_runner(self.backbone, self.task, mesh=mesh)
-        backbone = runner.backbone
-        stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
-        *_, last = (one for one in stacks[-1][0].modules() if hasattr(one, "weight"))
-        last.register_forward_hook(self._meet)
-        return runner
+        return troubled(text_runner(self.backbone, self.task, mesh=mesh), self.trouble)
 
-    def _meet(self, module: torch.nn.Module, given: Any, returned: torch.Tensor) -> None:
-        if self._is_due(DEATH):
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self._is_due(FORTH):
-            raise torch.OutOfMemoryError("no memory for this test")
-        if torch.is_grad_enabled() and returned.requires_grad:
-            returned.register_hook(self._meet_back)  # type: ignore[no-untyped-call]
 
-    def _meet_back(self, gradient: torch.Tensor) -> None:
-        if self._is_due(BACK):
-            raise torch.OutOfMemoryError("no memory for this test")
+@dataclass(frozen=True, kw_only=True)
+class Mortal(TorchRunnerFactory):
+    """Ranks of a study, as a launch orders them, one of which dies within a pass if there is a file for that.
 
-    def _is_due(self, name: str) -> bool:
+    Attributes:
+        trouble: The folder of the file.
+    """
+
+    trouble: Path
+
+    def open(self, *, threads: int, mesh: "DeviceMesh | None" = None) -> TorchRunner:
+        return troubled(super().open(threads=threads, mesh=mesh), self.trouble)
+
+
+def troubled(runner: TorchRunner, folder: Path) -> TorchRunner:
+    """The runner, whose passes look for trouble in a folder."""
+    backbone = runner.backbone
+    stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
+    *_, last = (one for one in stacks[-1][0].modules() if hasattr(one, "weight"))
+    passes = count(1)
+
+    def is_due(name: str) -> bool:
         try:
-            (self.trouble / name).unlink()
+            (folder / name).unlink()
         except FileNotFoundError:
             return False
         return True
+
+    def meet(module: torch.nn.Module, given: Any, returned: torch.Tensor) -> None:
+        if next(passes) > FIRST_PASSES and is_due(DEATH):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if is_due(FORTH):
+            raise torch.OutOfMemoryError("no memory for this test")
+        if torch.is_grad_enabled() and returned.requires_grad:
+            returned.register_hook(meet_back)  # type: ignore[no-untyped-call]
+
+    def meet_back(gradient: torch.Tensor) -> None:
+        if is_due(BACK):
+            raise torch.OutOfMemoryError("no memory for this test")
+
+    last.register_forward_hook(meet)
+    return runner

@@ -137,8 +137,8 @@ class TrialPack:
         whole = [edit.form.name for edit in request.configuration.edits if edit.form.needs_weights]
         if self._frozen.is_sharded and whole:
             raise AttachError(
-                f"forms that are computed of weights need whole ones, which shards do not have; trial {request.trial} has "
-                f"{whole[0]}. Take fleet.shards: 1, or another form."
+                f"forms that are computed of weights need whole ones, which shards do not have; trial {request.trial} "
+                f"has {whole[0]}. Take fleet.shards: 1, or another form."
             )
         try:
             return DeltaSet(

@@ -1,7 +1,6 @@
 """One frozen backbone over several GPUs: each holds a part of its blocks, and trains a pack of its own trials.
 
 ===========  =================================================================
-``blocks``   blocks that every rank holds a part of, gathered when any computes
 ``messages`` what they say to each other
 ``rank``     the process of a GPU: a part of the blocks, and a pack
 ``ranks``    the processes as their owner has them

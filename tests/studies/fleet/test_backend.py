@@ -3,13 +3,15 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
-from studies.fleet.backend import asked_threads
+from studies.fleet.backend import FleetOptions, asked_threads, options_of, pack_size
 from studies.launching.launch import launch
+from studies.specification.sections import Fleet
 from trial_runner.requests import PackRunner
 
 TESTS = Path(__file__).parents[2]
@@ -37,6 +39,12 @@ def test_the_most_threads_are_what_the_user_says(
     if text is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", text)
     assert asked_threads() == asked
+
+
+def test_a_pack_is_of_each_shard() -> None:
+    plan: Any = "nobody looks at it where the number of trials is given"
+    assert pack_size(FleetOptions(pack=3), plan, 1) == (3, None)
+    assert pack_size(options_of(Fleet(pack=3, shards=4)), plan, 1) == (12, None)
 
 
 @pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])

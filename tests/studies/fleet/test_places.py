@@ -34,6 +34,11 @@ def share(nodes: list[Node], *, is_own: bool = False, **options: object) -> Shar
         ([node(8, 1), node(8, 1, KINDS)], {"accelerator": "H200"}, 8, 1, 1),
         ([node(8, 1)], {"workers": 64, "gpus": 1}, 8, 1, 1),  # 63 more are asked for
         ([node(8)], {"cpus": 3}, 3, 0, 2),
+        ([node(16), node(8, 5)], {"shards": 2}, 4, 2, 2),  # the fifth GPU has none to share with
+        ([node(8)], {"shards": 4}, 4, 0, 2),
+        ([node(1)], {"shards": 4}, 1, 0, 1),
+        ([node(8)], {"shards": 4, "gpus": 1}, 1, 4, 0),  # a node with as many is to come
+        ([node(8, 4)], {"shards": 4, "gpus": 0, "workers": 1}, 8, 0, 1),
     ],
 )
 def test_every_worker_has_a_share_that_its_node_can_give(nodes, options, cores, gpus, room):
@@ -47,6 +52,14 @@ def test_more_workers_than_gpus_are_refused_unless_gpus_may_come():
     with pytest.raises(LaunchError, match="got 3 workers and 2 GPUs"):
         share([node(8, 2)], workers=3, gpus=1, is_own=True)
     assert share([node(8, 2)], workers=3, gpus=1).gpus == 1
+
+
+def test_shards_that_no_node_has_gpus_for_are_refused_unless_such_a_node_may_come():
+    with pytest.raises(LaunchError, match=r"a GPU each, on one node; got fleet\.shards: 4 and 2 GPUs\. Take"):
+        share([node(8, 2), node(8, 2)], shards=4)
+    with pytest.raises(LaunchError, match="every worker has 2 GPUs of its own, on one node; got 3 workers and 5 GPUs"):
+        share([node(8, 5)], shards=2, workers=3)
+    assert share([node(8, 2)], shards=4, gpus=1).words == "4 GPUs and 1 core"
 
 
 def test_what_is_asked_of_ray_names_the_kind_of_gpu_and_no_zeros():

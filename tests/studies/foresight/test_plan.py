@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support import rotation
 
+from dashboards.terminal.plans import PlanView
 from studies.errors import SpecificationError
 from studies.foresight import plan as planning
 from studies.foresight.plan import Wanted, gpus_of, plan
@@ -18,7 +19,9 @@ from trial_runner.packs.work import GPUS
 SMALL = replace(GPUS[0], memory_bytes=620_000_000)
 
 
-def study_of(folder: Path, config: dict[str, Any], **training: Any) -> Specification:
+def study_of(
+    folder: Path, config: dict[str, Any], *, fleet: dict[str, int] | None = None, **training: Any
+) -> Specification:
     (folder / "config.json").write_text(json.dumps(config))
     return specification_from_mapping(
         {
@@ -28,6 +31,7 @@ def study_of(folder: Path, config: dict[str, Any], **training: Any) -> Specifica
             "budget": "2%",
             "trials": 16,
             "training": {"steps": 10, "batch_size": 4, **training},
+            "fleet": fleet or {},
         }
     )
 
@@ -80,6 +84,27 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     advice = " ".join(bound.advice(same))
     assert f"training.batch_tokens: {small.batch_size * found.tokens:,} fits" in advice
     assert "training.batch_size" not in advice
+
+
+def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
+    wanted = Wanted(slots=2, price=2.0)
+    whole = plan(study_of(tmp_path, config), (GPUS[-1],), wanted)
+    shared = plan(study_of(tmp_path, config, fleet={"shards": 4, "pack": 2}), (GPUS[-1],), wanted)
+    blocks, every = sum(whole.weights.blocks_bytes), whole.weights.all_bytes
+    assert whole.weights.held_bytes == every
+    assert 0 < blocks < every
+    assert shared.weights.held_bytes == every - blocks + blocks // 4 + 2 * (blocks // 2)
+    assert shared.weights.gathered_bytes == 2 * blocks * 3 // 4
+    (alone,), (each,) = whole.devices, shared.devices
+    assert each.used_bytes - alone.used_bytes == shared.weights.held_bytes - every
+    assert each.steps_per_second == pytest.approx(4 * alone.steps_per_second)
+    assert each.forecast.most_seconds == pytest.approx(alone.forecast.most_seconds / 4)
+    assert each.cost(2.0) == pytest.approx(alone.cost(2.0))
+    assert "4 x 2" in str(PlanView(shared))
+    assert "Each of 4 GPUs has" in str(PlanView(shared))
 
 
 @pytest.mark.slow

@@ -78,6 +78,18 @@ def test_what_cannot_hold_weights_is_refused() -> None:
     assert problems(of(quantization="fp4")) == [
         "backbone.quantization: must be 'none', 'nf4', 'int8' or 'int4'; got 'fp4'"
     ]
+    shards = {"fleet": {"shards": 2, "pack": 1}}
+    assert problems({**of(quantization="nf4"), **shards}) == [
+        "fleet.shards: must be 1 where backbone.quantization is nf4, whose codes are not shared out; got 2"
+    ]
+    assert problems({**shards, "search": {"attention_forms": ["lowrank", "dora"]}}) == [
+        "search.attention_forms: must leave out what is computed of whole weights where fleet.shards is 2; got dora"
+    ]
+    assert problems({"fleet": {"shards": 2}}) == [
+        "fleet.pack: must be a number where fleet.shards is 2, of the trials of each; got auto. "
+        "deltaspace plan says how many fit"
+    ]
+    assert problems({"fleet": {"shards": 0}}) == ["fleet.shards: must be a whole number from 1 to 1,000,000; got 0"]
     assert problems(of(dtype="fp16")) == ["backbone.dtype: must be 'auto', 'fp32' or 'bf16'; got 'fp16'"]
     assert problems(of(type="bf16")) == ["backbone.type: unknown key; did you mean 'dtype'?"]
     assert problems({"backbone": {"dtype": "bf16"}}) == ["backbone.name: must be given"]
@@ -217,7 +229,7 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         ({"steps": 3}, "steps: unknown key; did you mean 'training.steps'?"),
         (
             {"fleet": {"zzz": 3}},
-            "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, gpus, cpus, accelerator, "
+            "fleet.zzz: unknown key; known here: backend, workers, pack, time_budget, gpus, cpus, accelerator, shards, "
             "snapshot_every, stuck_after, artefacts",
         ),
         ({3: "x"}, "the file: keys must be text; got 3"),

@@ -60,7 +60,7 @@ def requests_on(runner: TorchRunner) -> list[TrialRequest]:
     names = ("mam_adapter", "lora_qv", "houlsby_adapter", "lora_qv", "prefix_tuning")
     found = [published_method(name).structure(shape) for name in names]
     found[3] = Configuration(edits=tuple(replace(edit, layers=LayerRange(first=1, last=1)) for edit in found[3].edits))
-    trials = [request_for(one, trial, steps=(4, 6, 12)[trial % 3]) for trial, one in enumerate(found)]
+    trials = [request_for(one, trial, steps=(4, 6, 8)[trial % 3]) for trial, one in enumerate(found)]
     split = replace(trials[2].plan, micro_batch=2, checkpointing=True)
     return [replace(one, plan=split) if number == 2 else one for number, one in enumerate(trials)]
 

@@ -1,0 +1,78 @@
+"""A study on a backbone that two processes share is the study on a whole one, also when one of them is killed."""
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import rotation
+from support.sharded import DEATH, Mortal
+
+from studies.fleet.backend import RunnerFactory
+from studies.fleet.runners import TorchRunnerFactory
+from studies.launching.launch import launch
+from studies.specification import specification_from_mapping
+from studies.store.ledger import Ledger
+from studies.store.records import AttemptRecord, TrialRecord, TrialState
+from studies.verifying import verify
+
+TESTS = Path(__file__).parents[1]
+TRIALS, STEPS = 8, 6
+
+
+def write_letters(folder: Path) -> None:
+    """Texts in which one of two letters is more frequent."""
+    draw = random.Random(0)
+    folder.mkdir()
+    for name, size in (("train", 32), ("validation", 20), ("test", 6)):
+        rows = []
+        for index in range(size):
+            label, other = ("a", "b") if index % 2 else ("b", "a")
+            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", rotation.parts(("inline", "ray")))
+def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
+    backend: str, tiny_backbone: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
+    write_letters(tmp_path / "letters")
+    study = {
+        "name": "letters",
+        "backbone": str(tiny_backbone("roberta", 0.1)),
+        "task": {"folder": str(tmp_path / "letters"), "text": "text", "label": "label", "max_tokens": 8},
+        "budget": 300,
+        "trials": TRIALS,
+        "seed": 3,
+        "training": {"steps": STEPS, "batch_size": 8, "head_learning_rate": 0.05},
+        "pruning": {"first_rung_steps": None},
+        "search": {"sampler": "random", "published": ["lora_qv", "mam_adapter"]},
+    }
+
+    def launched(name: str, factory: RunnerFactory, **fleet: object) -> tuple[list[TrialRecord], list[AttemptRecord]]:
+        given = {"workers": 1, "snapshot_every": 0.001, "artefacts": str(tmp_path / name), **fleet}
+        specification = specification_from_mapping({**study, "fleet": given})
+        url = f"sqlite:///{tmp_path / name}.db"
+        assert launch(specification, storage_url=url, factory=factory, lease_seconds=30).finished
+        with Ledger.open(url, read_only=True) as ledger:
+            assert verify(ledger, "letters") == []
+            key = ledger.study("letters").id
+            return ledger.trials(key), ledger.attempts(key)
+
+    specification = specification_from_mapping(study)
+    order = {"backbone": specification.backbone, "task": specification.task, "precision": "fp64"}
+    (tmp_path / DEATH).touch()
+    sharded, attempts = launched(
+        "sharded", Mortal(**order, shards=2, trouble=tmp_path), backend=backend, shards=2, pack=2
+    )
+    assert not (tmp_path / DEATH).exists()
+    assert max(one.attempt for one in attempts) == 2
+    whole, _ = launched("whole", TorchRunnerFactory(**order), backend="inline", pack=4)
+    assert {trial.state for trial in whole} == {TrialState.COMPLETE}
+    told = [[(one.number, one.fingerprint, one.seed, one.state) for one in table] for table in (sharded, whole)]
+    assert told[0] == told[1]
+    assert [one.score for one in sharded] == pytest.approx([one.score for one in whole], abs=1e-12)
