@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trial_runner.backbones import BackboneSource
+from trial_runner.loading import loading
 from trial_runner.requests import PackRunner
 from trial_runner.tasks.task import Task
 
@@ -43,6 +44,9 @@ class TorchRunnerFactory:
 
     def open(self, *, threads: int, mesh: "DeviceMesh | None" = None) -> "TorchRunner":
         """Load backbone and task in this process; see `trial_runner.runner.open_runner`."""
-        from trial_runner.runner import open_runner
+        with loading():
+            from trial_runner.runner import open_runner
 
-        return open_runner(backbone=self.backbone, task=self.task, precision=self.precision, threads=threads, mesh=mesh)
+            return open_runner(
+                backbone=self.backbone, task=self.task, precision=self.precision, threads=threads, mesh=mesh
+            )

@@ -47,6 +47,13 @@ def settings(folder: Path, address: str | None) -> dict[str, str]:
     return _environment(order)
 
 
+def test_workers_have_memory_in_large_pages_unless_the_user_says_what_their_c_library_is_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    assert settings(tmp_path, "10.0.0.1:6379")["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")
+    assert "GLIBC_TUNABLES" not in settings(tmp_path, "10.0.0.1:6379"), "theirs stands"
+
+
 def test_a_ray_of_its_own_asks_for_a_token_that_only_this_user_can_read(tmp_path, monkeypatch):
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,190 @@
+"""What a training step takes on a CPU, and what it would take without what makes it quick.
+
+    python benchmarks/steps.py                     the shipped example's steps, about two minutes
+    python benchmarks/steps.py --beside ../older   and those of another checkout
+
+Every arm is a process with one thread that trains the same pack of four searched trials, in turns of a few steps, every
+other time backwards: a machine's speed changes within minutes. Milliseconds are those of the processor, so that others
+may use the machine; of an arm the median of its turns, and the median of what it took in a turn to what the first arm
+took in it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from unittest.mock import PropertyMock, patch
+
+from pack_arms.wire import MARK, say, wait
+
+from studies.fleet.tune import LARGE_PAGES
+
+ROOT = Path(__file__).parents[1]
+TURNS, STEPS, WARM_STEPS, PACK = 12, 10, 10, 4
+ENDLESS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to compute the same steps.
+
+    Attributes:
+        wide: Whether a pass is as wide as what its products compute, and not as in fp32.
+        keeps: Whether freed memory is kept.
+        has_large_pages: Whether memory comes in large pages.
+        folder: Checkout whose code it runs.
+    """
+
+    wide: bool = True
+    keeps: bool = True
+    has_large_pages: bool = True
+    folder: Path = ROOT
+
+
+def arms(beside: Path | None) -> dict[str, Arm]:
+    """All of them, by what is printed; the first is what ships."""
+    found = {
+        "as it is": Arm(),
+        "passes as wide as in fp32": Arm(wide=False),
+        "freed memory given back": Arm(keeps=False),
+        "memory in small pages": Arm(has_large_pages=False),
+        "all three": Arm(wide=False, keeps=False, has_large_pages=False),
+    }
+    return found if beside is None else {**found, f"{beside}": Arm(folder=beside.resolve())}
+
+
+@contextmanager
+def slowed(arm: Arm) -> Iterator[None]:
+    """Compute without what an arm has not."""
+    import torch
+
+    with ExitStack() as stack:
+        if not arm.wide:
+            width = PropertyMock(return_value=torch.float32.itemsize)
+            stack.enter_context(patch("trial_runner.attachment.frozen_model.Device.product_bytes", new=width))
+        if not arm.keeps:
+            stack.enter_context(patch("trial_runner.runner.keep_freed"))
+        yield
+
+
+def new_pack() -> Callable[[int], object]:
+    """Trains a pack of proposals of the shipped example by some steps."""
+    from search_space.backbones import shape_of
+    from search_space.space.space import SearchSpace
+    from studies.search.candidates import new_trial, trial_request
+    from studies.search.proposer import Proposer
+    from studies.specification import read_specification
+    from studies.specification.shipped import study_file
+    from trial_runner.backbones import config_of
+    from trial_runner.runner import open_runner
+
+    study = read_specification(study_file("docstrings"))
+    shape = shape_of(config_of(study.backbone.name))
+    budget = study.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=study.search)
+    proposer = Proposer(space, sampler="random", seed=0)
+    plan = replace(study.training_plan(), steps=ENDLESS, evaluate_at_steps=(ENDLESS,))
+    runner = open_runner(backbone=study.backbone, task=study.task, threads=1)
+    pack = runner.open_pack(PACK)
+    for _ in range(PACK):
+        trial = new_trial(proposer.propose(), shape, study_seed=0, head_parameters=0)
+        pack.admit(trial_request(trial, attempt=1, plan=plan))
+    return pack.advance
+
+
+def work(name: str, beside: Path | None, turns: int) -> None:
+    """Be an arm: train some steps whenever told to, and say what they took."""
+    with slowed(arms(beside)[name]):
+        advance = new_pack()
+        advance(WARM_STEPS)
+        say("ready", {})
+        for _ in range(turns):
+            wait()
+            began_at = time.process_time()
+            advance(STEPS)
+            say("took", {"ms": 1000 * (time.process_time() - began_at) / STEPS})
+
+
+class Process:
+    """An arm at work."""
+
+    def __init__(self, name: str, arm: Arm, beside: Path | None, turns: int) -> None:
+        """Start it, and wait until it has warmed up."""
+        own = [str(arm.folder), str(Path(__file__).parent)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}
+        environment |= LARGE_PAGES if arm.has_large_pages else {}
+        command = [sys.executable, __file__, "--work", name, "--turns", str(turns)]
+        command += [] if beside is None else ["--beside", str(beside)]
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._hear()
+
+    def turn(self) -> float:
+        """Milliseconds of a step in one more turn."""
+        if self._process.stdin is not None:
+            self._process.stdin.write("go\n")
+            self._process.stdin.flush()
+        return float(self._hear()["ms"])
+
+    def _hear(self) -> dict[str, float]:
+        for line in self._process.stdout or ():
+            if line.startswith(MARK):
+                said: dict[str, float] = json.loads(line.removeprefix(MARK))
+                return said
+        raise RuntimeError("an arm must answer; it ended.")
+
+    def end(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+
+def measured(beside: Path | None, turns: int) -> dict[str, list[float]]:
+    """Milliseconds of a step of each arm in each turn."""
+    found: dict[str, list[float]] = {name: [] for name in arms(beside)}
+    processes: dict[str, Process] = {}
+    try:
+        for name, arm in arms(beside).items():
+            processes[name] = Process(name, arm, beside, turns)
+        for turn in range(turns):
+            for name in list(processes) if turn % 2 == 0 else reversed(processes):
+                found[name].append(processes[name].turn())
+    finally:
+        for process in processes.values():
+            process.end()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, whose steps are measured too")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"of every arm (default {TURNS})")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(arguments.work, arguments.beside, arguments.turns)
+        return
+    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"{os.cpu_count()} cores, load {load}; a step of {PACK} trials of the shipped example")
+    found = measured(arguments.beside, arguments.turns)
+    first = next(iter(found.values()))
+    for name, each in found.items():
+        ratio = statistics.median(one / other for one, other in zip(each, first, strict=True))
+        print(f"{name:<28}{statistics.median(each):8.1f} ms  {ratio:6.3f} of the first")
+
+
+if __name__ == "__main__":
+    main()
