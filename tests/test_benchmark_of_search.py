@@ -300,6 +300,79 @@ def test_a_wider_margin_lets_more_through_and_spends_more(arms: Any, space: Sear
     assert pruning.least_steps(tasks, plan.steps, 2.2, has_losses=True).steps < least.steps
 
 
+def test_thresholds_of_what_tells_all_stop_all_others_at_the_first_rung(arms: Any) -> None:
+    foresight = arms("foresight")
+    better = np.arange(40) < 10
+    told = foresight.least_by(np.where(better, 1.0, 0.0)[:, None] * [1.0, 1.0], better, (50, 100))
+    # 10 whole trials and 30 of a quarter
+    assert (told.survive, told.steps) == (1.0, pytest.approx((10 + 30 / 4) / 40))
+    untold = foresight.least_by(np.zeros((40, 2)), better, (50, 100))
+    assert (untold.survive, untold.steps) == (1.0, 1.0)
+
+
+def test_losses_are_blurred_as_is_said(arms: Any) -> None:
+    readings = arms("readings")
+    shares, truth, noise = (0.25, 0.375, 0.5, 1.0), 46.0, 2.2
+    measurements = readings.Measurements(0, noise=noise, steps=200)
+    points = [
+        [readings.points_of_loss(measurements.read(0, f"trial {n}", truth, round(200 * x)).loss) for x in shares]
+        for n in range(4000)
+    ]
+    left = np.array(points) - [readings.expected_points(truth, share) for share in shares]
+    told = readings.blur_of_losses(shares, noise)
+    # a covariance of 4,000 is off by sqrt((c11 c22 + c12^2) / 4000), and a binomial error is no more than said
+    error = np.sqrt((np.outer(np.diag(told), np.diag(told)) + told**2) / len(left))
+    assert (np.abs(np.cov(left.T) - told) < 4.5 * error + 0.02 * told).all()
+
+
+def test_a_forecast_stops_what_is_behind_by_more_than_trials_gain(arms: Any) -> None:
+    foresight = arms("foresight")
+
+    def stops(
+        own: float, *, margin: float = 1.0, ahead: float = 0.25, gains: tuple[float, ...] = (0.0, 2.0, 4.0)
+    ) -> Any:
+        board = foresight._Board(foresight.Forecast(steps=(50,), margins=(margin,), ahead=ahead))
+        for number, value in enumerate((10.0, 10.0, 10.0, 4.0, own)):
+            board.read[0][number], board.errors[0][number] = value, 1.0
+        board.ends.update({number: 10.0 + gain for number, gain in enumerate(gains)})
+        return board.stops(4, 0)
+
+    # usual 2, of weight 4, and squares that sum to 8: sqrt((4 * 2 + 8) / (4 + 3 - 1)) = 1.633
+    assert stops(10 - 1.64)
+    assert not stops(10 - 1.63)
+    assert not stops(10 - 1.64, margin=1.01)
+    # while fewer than two are complete, that of two readings: sqrt(2)
+    assert stops(10 - 1.42, gains=())
+    assert not stops(10 - 1.41, gains=())
+    # 4 of 5 must be ahead, and 3 are
+    assert stops(5.0, ahead=0.6)
+    assert not stops(5.0, ahead=0.61)
+
+
+def test_a_forecast_is_told_from_one_that_asks_for_more_and_from_what_is_known_afterwards(
+    arms: Any, space: SearchSpace
+) -> None:
+    foresight = arms("foresight")
+    tasks = [arms("drawn").drawn_task(setting_of(arms, space, trials=50), seed) for seed in range(3)]
+    rungs = (50, 75, 100)
+    soon, late = (
+        foresight.outcome_by_forecast(tasks, foresight.Forecast(steps=rungs, margins=(margin,) * 3), 2.2)
+        for margin in (0.8, 1.8)
+    )
+    assert soon.steps < late.steps - 0.1
+    assert sum(soon.survived) < sum(late.survived)
+    least = foresight.least_steps_by_chance(tasks, rungs, 2.2)
+    assert sum(least.survived) >= 0.9 * len(late.survived) == 0.9 * len(least.survived)
+    assert least.steps < late.steps
+    values, better = foresight.chances(tasks, rungs, 2.2)
+    assert ((values >= 0) & (values <= 1)).all()
+    # chances are what comes true: in the mean, and more so the later
+    spread = [float(np.sqrt((column * (1 - column)).mean() / len(column))) for column in values.T]
+    assert all(abs(column.mean() - better.mean()) < 4 * error for column, error in zip(values.T, spread, strict=True))
+    behind = [-float(np.log(np.where(better, column, 1 - column) + 1e-9).mean()) for column in values.T]
+    assert behind == sorted(behind, reverse=True)
+
+
 def test_times_are_of_every_sampler_after_every_number_of_trials(arms: Any, space: SearchSpace) -> None:
     lines = list(arms("timing").time_lines(space, (12, 20)))
     assert [line.split()[:2] for line in lines[1:-1]] == [

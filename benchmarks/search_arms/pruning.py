@@ -3,24 +3,22 @@
 The trials are published methods and draws uniform over structures, each with all its readings. Rules differ in which of
 them they stop; nothing else does. Beside the rules stands what nobody could do better who sees scores, or losses:
 thresholds for each rung that were chosen afterwards, on readings less that of a trial as good as the best published
-method on the same task.
+method on the same task. `search_arms.foresight` has the least by losses and more rungs, and a forecast of the end.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from search_arms.arms import RANKED, SIGNIFICANT
+from search_arms.drawn import SURVIVE, Drawn, Outcome, Task, drawn_task
+from search_arms.foresight import Forecast, least_steps_by_chance, outcome_by_forecast
 from search_arms.readings import Measurements, expected_points, points_of_loss
-from search_arms.simulation import OPENING, STEPS, Setting
+from search_arms.simulation import STEPS, Setting
 from search_arms.statistics import Interval, share
-from search_arms.truth import PlantedTruth
-from studies.search.proposer import Proposer
 from studies.search.rungs import RungBoard, RungPlan
-from studies.search.samplers import SAMPLERS
-from studies.store.records import TrialState
 
 RULES: Mapping[str, RungPlan] = {
     "ranks": RANKED,
@@ -42,68 +40,22 @@ PAIRED_RULES: Mapping[str, RungPlan] = {
 }
 """The same where losses are stored example by example; 1.28 is what is done now."""
 
-SURVIVE = 0.9
-"""Share of the better trials that are to survive."""
+_THREE_RUNGS = STEPS // 4, STEPS * 3 // 8, STEPS // 2
+
+FORECASTS: Mapping[str, Forecast] = {
+    f"forecast, {'/'.join(map(str, margins))} spreads": Forecast(steps=_THREE_RUNGS, margins=margins)
+    for margins in ((1.4, 1.1, 0.8), (1.6, 1.3, 0.9), (1.9, 1.5, 1.1))
+}
+"""By how much trials gain to their end; margins were chosen on other tasks, those of the seeds from 50 on."""
+
+LEAST: Mapping[str, tuple[int, ...]] = {
+    "the least, at 1/4 and 1/2": (STEPS // 4, STEPS // 2),
+    "the least, at 1/4, 3/8, 1/2": _THREE_RUNGS,
+    "the least, at all eighths": tuple(STEPS * eighth // 8 for eighth in range(1, 8)),
+}
+"""Rungs at which somebody decides who knows how good the best published method is."""
 
 _THRESHOLDS = np.arange(-9.0, 2.01, 0.25)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """A trial before it is trained.
-
-    Attributes:
-        fingerprint: Of what was drawn.
-        method: The published method; None for draws.
-        truth: True score, in points.
-    """
-
-    fingerprint: str
-    method: str | None
-    truth: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """The trials of a task.
-
-    Attributes:
-        seed: Of the task.
-        trials: In the order in which they come.
-    """
-
-    seed: int
-    trials: Sequence[Drawn]
-
-    @property
-    def best_published(self) -> float:
-        """True score of the best published method, as tried."""
-        return max(one.truth for one in self.trials if one.method is not None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a rule did.
-
-    Attributes:
-        survived: Of every draw that is truly better than every published method, whether it was trained to its end.
-        steps: Spent, as a share of those of all trials at full length.
-    """
-
-    survived: Sequence[bool]
-    steps: float
-
-
-def drawn_task(setting: Setting, seed: int) -> Task:
-    """Published methods and draws."""
-    truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
-    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=OPENING, over_structures=True)
-    trials = []
-    for number in range(setting.trials):
-        candidate = proposer.propose().candidate
-        proposer.close(number, TrialState.PRUNED)
-        trials.append(Drawn(fingerprint=candidate.fingerprint, method=candidate.method, truth=truth.score(candidate)))
-    return Task(seed=seed, trials=trials)
 
 
 def outcome(tasks: Sequence[Task], plan: RungPlan, noise: float, *, has_losses: bool = False) -> Outcome:
@@ -178,10 +130,14 @@ def pruning_lines(setting: Setting, seeds: Sequence[int], noises: Sequence[float
             yield _line(name, [outcome(tasks, plan, noise, has_losses=has_losses) for noise in noises])
         least = [least_steps(tasks, SIGNIFICANT.steps, noise, has_losses=has_losses) for noise in noises]
         yield _line(f"the least by {'losses' if has_losses else 'scores'}, in hindsight", least)
+    for name, rule in FORECASTS.items():
+        yield _line(name, [outcome_by_forecast(tasks, rule, noise) for noise in noises])
+    for name, rungs in LEAST.items():
+        yield _line(name, [least_steps_by_chance(tasks, rungs, noise) for noise in noises])
 
 
 def _line(name: str, outcomes: Sequence[Outcome]) -> str:
-    cells = (f"{_words(share(one.survived)):>24}{one.steps:>10.0%}" for one in outcomes)
+    cells = (f"{_words(share(one.survived)):>24}{one.steps:>10.1%}" for one in outcomes)
     return f"{name:<32}" + "".join(cells)
 
 
