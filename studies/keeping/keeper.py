@@ -119,6 +119,7 @@ class StudyKeeper:
                 rung_examples=plan.rungs.rung_examples,
                 goal=plan.goal,
                 hears_losses=plan.hears_losses,
+                priors=plan.priors,
             ),
         )
         self.proposer.replay(trials, by_trial)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_space.space.space import SearchSpace
+from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
@@ -34,6 +35,7 @@ class StudyPlan:
         goal: What is to be small, beside a high score; None for nothing.
         constant_score: Score of a constant prediction; None where that means nothing.
         hears_losses: Whether the search is told losses beside scores.
+        priors: Which priors the model of the search has.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
         has_joined: Whether another launch runs it, and this one has joined.
@@ -57,6 +59,7 @@ class StudyPlan:
     goal: SizeGoal | None = None
     constant_score: float | None = None
     hears_losses: bool = False
+    priors: PriorsOf = PriorsOf.THREE_TASKS
     lease_seconds: float = 60.0
     launch: str = ""
     has_joined: bool = False

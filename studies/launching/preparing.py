@@ -89,6 +89,7 @@ def plan_of(
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.search.goal(study.budget_parameters),
         hears_losses=specification.search.hears_losses,
+        priors=specification.search.priors,
         stuck_seconds=specification.fleet.stuck_after or math.inf,
         replicates=replicate_count(specification.search.replicates, specification.trials),
         replicates_rival=specification.search.replicates_rival,

@@ -20,6 +20,7 @@ from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.from_ledger import ErrorOf, decoded, observations, share_error
+from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
@@ -158,6 +159,13 @@ def recorded_hearing(study: StudyRecord) -> bool:
     return isinstance(search, Mapping) and bool(search.get("hears_losses", False))
 
 
+def recorded_priors(study: StudyRecord) -> Priors:
+    """The priors of the model of a study."""
+    search = study.specification.get("search")
+    named = search.get("priors") if isinstance(search, Mapping) else None
+    return PRIORS[PriorsOf.ONE_TASK if named is None else PriorsOf(named)]
+
+
 def estimated(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
@@ -202,7 +210,7 @@ class _Model:
         # Of a large study the model keeps a few trials: only theirs, and those that are asked about, are decoded.
         self._history = history_of(study, trials, readings, standard_error, lambda trial: _UNREAD)
         views = RecordedViews(study, trials)
-        self._believer = Believer(views, places=recorded_places(study, views.ranges))
+        self._believer = Believer(views, places=recorded_places(study, views.ranges), priors=recorded_priors(study))
         self._belief = self._believer.belief(self._history)
 
     def read(self, *, complete: bool) -> list[int]:

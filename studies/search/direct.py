@@ -11,6 +11,7 @@ from typing import Protocol
 
 from search_space.space.space import Candidate
 from studies.search.factored.from_ledger import loss_of, observations, share_error
+from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.factored.observation import Measured, Observation
 from studies.search.objectives import SizeGoal
 from studies.store.records import ReadingRecord, TrialRecord, TrialState
@@ -29,6 +30,7 @@ class Course:
         rung_examples: The same before the last step; None for as many.
         goal: What of it is to be small, beside a high score; None for nothing.
         hears_losses: Whether a search is told losses beside scores.
+        priors: Which priors its model has.
     """
 
     steps: int = 1
@@ -36,6 +38,7 @@ class Course:
     rung_examples: int | None = None
     goal: SizeGoal | None = None
     hears_losses: bool = False
+    priors: PriorsOf = PriorsOf.THREE_TASKS
 
     def measured(self, step: int, score: float, loss: float | None = None, *, time: float) -> Measured:
         """A reading as a search is told of it."""

@@ -101,7 +101,7 @@ class Proposer:
         self._goal = course.goal
         search = self._sampler.search
         lessons = opening.lessons
-        self._direct = None if search is None else DirectSearch(search(space, seed, lessons, course.goal), course)
+        self._direct = None if search is None else DirectSearch(search(space, seed, lessons, course), course)
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():

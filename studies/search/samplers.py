@@ -24,13 +24,13 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
-from studies.search.direct import AskedSearch
+from studies.search.direct import AskedSearch, Course
+from studies.search.factored.hyperparameters import PRIORS
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
 from studies.search.generations import NSGAIISampler
 from studies.search.lessons import Lessons
-from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 from studies.search.window import Window
@@ -142,7 +142,7 @@ class Sampler:
             shown all of them, whatever the two above say.
         population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
         search: What is asked in place of Optuna, for a space, the seed of a study, what it learned from earlier ones
-            and what is to be small; None if Optuna is asked.
+            and the course of its trials; None if Optuna is asked.
     """
 
     make: Callable[[Turn], BaseSampler]
@@ -150,7 +150,7 @@ class Sampler:
     sees_whole_paths: bool = True
     knows_published: bool = False
     population: int | None = None
-    search: Callable[[SearchSpace, int, Lessons, SizeGoal | None], AskedSearch] | None = None
+    search: Callable[[SearchSpace, int, Lessons, Course], AskedSearch] | None = None
 
 
 def _random(turn: Turn) -> BaseSampler:
@@ -201,9 +201,10 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
-def _factored_search(space: SearchSpace, seed: int, lessons: Lessons, goal: SizeGoal | None) -> AskedSearch:
-    settings = FactoredSettings(places=lessons.places(space.options.learning_rates))
-    return FactoredSearch(space, seed=seed, settings=settings, goal=goal)
+def _factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> AskedSearch:
+    places = lessons.places(space.options.learning_rates)
+    settings = FactoredSettings(places=places, priors=PRIORS[course.priors])
+    return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
 
 
 def _factored(turn: Turn) -> BaseSampler:

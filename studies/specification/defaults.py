@@ -12,6 +12,7 @@ EARLIER: Mapping[str, Any] = {
         "replicates_rival": False,
         "first_rates": "drawn",
         "hears_losses": False,
+        "priors": "one_task",
         "learn_from": "none",
         "lessons": None,
         "learning_rates_of": "weights",

@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
+from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.lessons import Lessons
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
 from studies.search.opening import Opening
@@ -75,6 +76,8 @@ class Search(SpaceOptions):
             for how much better a discovery is can be no surer than what it is compared with.
         hears_losses: Whether the model of the sampler ``factored``, and with it every estimate, hears the validation
             loss beside the score: it is less noisy, and of two trials it tells better which will be right more often.
+        priors: What the model expects before anything was tried: what trials of ``one_task`` showed, or of
+            ``three_tasks``, which foretells held-out trials better and tells luck that a loss shares with its score.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
@@ -90,6 +93,7 @@ class Search(SpaceOptions):
     draws: Literal["decisions", "structures"] = "structures"
     first_rates: Literal["expected", "drawn"] = "expected"
     hears_losses: bool = True
+    priors: PriorsOf = PriorsOf.THREE_TASKS
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
     made_table: MadeTable | None = None

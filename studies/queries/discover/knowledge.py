@@ -21,6 +21,7 @@ from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell
 from studies.search.factored.genes import Genes, SideGenes
 from studies.search.factored.genome import Genome
+from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.standard import LOWEST
@@ -121,7 +122,9 @@ class Knowledge:
         self._best = best
         self.genome = Genome(space)
         self.measure = Measure(self.genome, seed)
-        self._believer = Believer(self.genome, trusts_papers=False, fits_to=OPENING)
+        # what the views say was proved under these priors
+        priors = PRIORS[PriorsOf.ONE_TASK]
+        self._believer = Believer(self.genome, trusts_papers=False, fits_to=OPENING, priors=priors)
         self._belief = self._believer.belief(self.history)
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.search.factored.distances import Array, Indices, Structures
 from studies.search.factored.history import LARGEST, Heard, Listener, thinned, with_losses
-from studies.search.factored.hyperparameters import Hyperparameters
+from studies.search.factored.hyperparameters import PRIORS, Hyperparameters, Priors, PriorsOf
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.process import Process, Readings, fitted
@@ -82,7 +82,13 @@ class Believer:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
     def __init__(
-        self, viewer: Viewer, *, trusts_papers: bool = True, places: Places = NO_PLACES, fits_to: int | None = None
+        self,
+        viewer: Viewer,
+        *,
+        trusts_papers: bool = True,
+        places: Places = NO_PLACES,
+        fits_to: int | None = None,
+        priors: Priors = PRIORS[PriorsOf.THREE_TASKS],
     ) -> None:
         """Begin with nothing remembered.
 
@@ -92,7 +98,9 @@ class Believer:
             places: Where the rates of some forms are expected to be best.
             fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
                 is one of a spread, so what is heard later is measured by the same. None for as many as there are.
+            priors: Of the hyper-parameters.
         """
+        self._priors = priors
         self._fits_to = fits_to
         self._trusts_papers = trusts_papers
         self._places = places
@@ -146,13 +154,13 @@ class Believer:
         count = heard.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
-            return _Fit(values=Hyperparameters.usual(), units=Units())
+            return _Fit(values=self._priors.medians, units=Units())
         early = heard.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
         if self._fitted is None or self._fitted[:2] != (at, key):
             readings, scores, losses = self._readings(early, history, Units())
             units = Units(scores=scores.units, losses=losses.units)
-            self._fitted = at, key, _Fit(values=fitted(readings, self._structures), units=units)
+            self._fitted = at, key, _Fit(values=fitted(readings, self._structures, self._priors), units=units)
         return self._fitted[2]
 
     def _readings(
@@ -173,7 +181,7 @@ class Believer:
             trials=heard.trials[rows],
             rungs=heard.rungs[rows],
             scores=np.concatenate([standard.scores[scored], losses.scores[np.searchsorted(known, lossy)]]),
-            errors=np.concatenate([standard.errors[scored], np.zeros(len(lossy))]),
+            errors=np.concatenate([standard.errors[scored], standard.errors[lossy]]),
             are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard, losses

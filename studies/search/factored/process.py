@@ -2,8 +2,9 @@
 
 A score of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with the mean of its trends and the covariance
 ``k decay^|r-r'|``, the rung's mean m_r and the trial's own t_i with normal priors, the noise of known standard error
-and a nugget. A loss, negative and standardised, is ``m'_r + g (f(x_i) + t_i) + q d(x_i)`` and noise of its own nugget,
-where d is another function like f that has nothing to do with scores.
+and a nugget. A loss, negative and standardised, is ``m'_r + g (f(x_i) + t_i) + q d(x_i) + l e_i`` and noise of its own
+nugget, where d is another function like f that has nothing to do with scores, and e_i is the noise of known standard
+error of the score that was read with it: the same examples were asked.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular  # type: ignore
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 from studies.search.factored.distances import Array, Indices, Structures
-from studies.search.factored.hyperparameters import CENTRES, DEVIATIONS, TRENDS, Hyperparameters, place
+from studies.search.factored.hyperparameters import TRENDS, Hyperparameters, Priors, place
 from studies.search.factored.kernel import Pairs, Points, variance
 
 RUNG_VARIANCE = 1.0
@@ -35,7 +36,7 @@ class Readings:
         trials: Numbers that tell trials apart.
         rungs: Base-2 logarithms of the fractions of a whole trial.
         scores: Standardised.
-        errors: Their standard errors.
+        errors: Their standard errors; of a loss that of the score that was read with it, 0 where it is not known.
         are_losses: Which are negative losses, and no scores.
     """
 
@@ -74,7 +75,10 @@ class _Blocks:
         lossy = readings.are_losses
         is_one_kind = lossy[:, None] == lossy[None, :]
         self.losses_of_two = lossy[:, None].astype(np.float64) + lossy[None, :]
-        self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(readings.errors**2 + _JITTER)
+        noise = np.where(lossy, 0.0, readings.errors**2)
+        self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(noise + _JITTER)
+        is_one_reading = (self.apart == 0) * self.same_trial
+        self.luck = is_one_reading * (self.losses_of_two > 0) * np.outer(readings.errors, readings.errors)
 
     def kernel(self, of_trials: Array) -> Array:
         """Of readings, (N, N), from that of trials, (T, T)."""
@@ -97,10 +101,15 @@ class _Blocks:
     def covariance(self, values: Hyperparameters, of_trials: Array) -> Array:
         total = self.kernel(of_trials) * self.faded(values)
         total += self.fixed + values["trial"] ** 2 * self.gains(values) * self.same_trial
+        total += self.shared_luck(values)
         total[np.diag_indices_from(total)] += _nuggets(self.readings, values)
         return np.asarray(total)
 
-    def loss(self, logarithms: Array) -> tuple[float, Array]:
+    def shared_luck(self, values: Hyperparameters) -> Array:
+        """What the luck of the examples that were asked adds to losses, and to a loss and the score read with it."""
+        return np.asarray(self.luck * values["loss.luck"] ** self.losses_of_two)
+
+    def loss(self, logarithms: Array, priors: Priors) -> tuple[float, Array]:
         """Negative log posterior of the hyper-parameters, and its derivatives."""
         values = Hyperparameters(logarithms)
         of_trials = self.pairs.kernel(values)
@@ -109,13 +118,13 @@ class _Blocks:
         expected = self.readings.points.trends * values.trends * _gain(self.readings, values)[:, None]
         left = self.readings.scores - expected.sum(axis=1)
         solved = cho_solve(factor, left, check_finite=False)
-        standard = (logarithms - CENTRES) / DEVIATIONS
+        standard = (logarithms - priors.centres) / priors.deviations
         loss = 0.5 * float(left @ solved) + float(np.log(np.diag(factor[0])).sum())
         adjoint = cho_solve(factor, np.eye(len(solved)), check_finite=False) - np.outer(solved, solved)
         slopes = 0.5 * self._slopes(values, adjoint, self.kernel(of_trials))
         slopes[TRENDS] = -expected.T @ solved
         slopes[place("loss.gain")] -= (expected.sum(axis=1) * self.readings.are_losses) @ solved
-        return loss + 0.5 * float(standard @ standard), slopes + standard / DEVIATIONS
+        return loss + 0.5 * float(standard @ standard), slopes + standard / priors.deviations
 
     def _slopes(self, values: Hyperparameters, adjoint: Array, kernel: Array) -> Array:
         faded, gains = self.faded(values), self.gains(values)
@@ -131,6 +140,7 @@ class _Blocks:
             slopes[place("loss.gain")] = (through * self.losses_of_two).sum()
             both = adjoint * kernel * fading * (self.losses_of_two == 2)
             slopes[place("loss.own")] = 2 * values["loss.own"] ** 2 * both.sum()
+            slopes[place("loss.luck")] = (adjoint * self.shared_luck(values) * self.losses_of_two).sum()
             slopes[place("loss.nugget")] = 2 * values["loss.nugget"] ** 2 * diagonal[lossy].sum()
         return slopes
 
@@ -145,18 +155,25 @@ def _nuggets(readings: Readings, values: Hyperparameters) -> Array:
     return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2)
 
 
-def log_loss(readings: Readings, structures: Structures, values: Hyperparameters) -> tuple[float, Array]:
+def log_loss(
+    readings: Readings, structures: Structures, values: Hyperparameters, priors: Priors
+) -> tuple[float, Array]:
     """Negative log posterior density of hyper-parameters, a constant aside, and its derivatives by their logarithms."""
-    return _Blocks(readings, structures).loss(values.logarithms)
+    return _Blocks(readings, structures).loss(values.logarithms, priors)
 
 
-def fitted(readings: Readings, structures: Structures) -> Hyperparameters:
+def fitted(readings: Readings, structures: Structures, priors: Priors) -> Hyperparameters:
     """The most probable hyper-parameters, from the medians of their priors on."""
     blocks = _Blocks(readings, structures)
-    reach = _WIDEST * DEVIATIONS
-    bounds = list(zip(CENTRES - reach, CENTRES + reach, strict=True))
-    options = {"maxiter": _STEPS}
-    found = minimize(blocks.loss, CENTRES.copy(), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(
+        blocks.loss,
+        priors.centres.copy(),
+        args=(priors,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=priors.logarithms(_WIDEST),
+        options={"maxiter": _STEPS},
+    )
     return Hyperparameters(np.asarray(found.x, dtype=np.float64))
 
 

@@ -74,7 +74,10 @@ class FactoredSearch:
         self._drawer = Drawer(self._genome, self._settings.places)
         self._mover = Mover(self._genome, self._drawer, self._settings.moves)
         self._believer = Believer(
-            self._genome, trusts_papers=self._settings.trusts_papers, places=self._settings.places
+            self._genome,
+            trusts_papers=self._settings.trusts_papers,
+            places=self._settings.places,
+            priors=self._settings.priors,
         )
         self._genes: dict[str, Genes | None] = {}
         self._sizing = Sizing(self._genome, goal)

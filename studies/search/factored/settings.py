@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
 from studies.search.factored.moves import Moves
 from studies.search.factored.trends import Places
 
@@ -24,6 +25,7 @@ class FactoredSettings:
         trusts_papers: Whether configurations that the papers would bet on are expected to be better, until trials tell.
         moves: How candidates are made.
         places: Where the rates of some forms are expected to be best, from earlier studies.
+        priors: Of the model's hyper-parameters.
     """
 
     startup: int = 10
@@ -36,6 +38,7 @@ class FactoredSettings:
     trusts_papers: bool = True
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
+    priors: Priors = PRIORS[PriorsOf.THREE_TASKS]
 
     def untried_at(self, trials: int) -> float:
         """The share of proposals of a structure never tried after some trials."""

@@ -8,11 +8,11 @@ from sklearn.gaussian_process.kernels import Matern
 
 from search_space.edit import Edit
 from studies.search.factored.distances import DIMENSIONS, Structures
-from studies.search.factored.hyperparameters import Hyperparameters
+from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Pairs, Points, matern, variance
 from studies.search.factored.view import SideStructure, TrainedSide, View
 
-VALUES = Hyperparameters.usual()
+VALUES = PRIORS[PriorsOf.THREE_TASKS].medians
 
 
 def structure(**changes: object) -> SideStructure:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from studies.search.factored.distances import Structures
-from studies.search.factored.hyperparameters import CENTRES, NAMES, Hyperparameters
+from studies.search.factored.hyperparameters import NAMES, PRIORS, Hyperparameters, PriorsOf
 from studies.search.factored.kernel import Pairs, Points, variance
 from studies.search.factored.process import RUNG_VARIANCE, Process, Readings, fitted, log_loss
 
-VALUES = Hyperparameters.usual()
+USUAL = PRIORS[PriorsOf.THREE_TASKS]
+CENTRES, VALUES = USUAL.centres, USUAL.medians
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def heard_twice(scores: Readings) -> Readings:
         trials=scores.trials[rows],
         rungs=scores.rungs[rows],
         scores=scores.scores[rows] + luck * are_losses,
-        errors=scores.errors[rows] * ~are_losses,
+        errors=scores.errors[rows],
         are_losses=are_losses,
     )
 
@@ -72,7 +73,10 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
     is_same_trial = readings.trials[:, None] == readings.trials[None, :]
     noisy += values["trial"] ** 2 * np.outer(gain, gain) * is_same_trial
-    noisy += np.diag(readings.errors**2 + np.where(lossy, values["loss.nugget"], values["nugget"]) ** 2 + 1e-8)
+    luck = np.outer(readings.errors * np.where(lossy, values["loss.luck"], 1.0), readings.errors)
+    luck *= np.where(lossy, values["loss.luck"], 1.0)[None, :]
+    noisy += luck * is_same_trial * (apart == 0)
+    noisy += np.diag(np.where(lossy, values["loss.nugget"], values["nugget"]) ** 2 + 1e-8)
     apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
     alike, of_rungs = covariance(readings.points, asked, apart, lossy[:, None] == of_scores[None, :])
     shared = alike * gain[:, None] + of_rungs
@@ -106,15 +110,15 @@ def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
     shift = np.zeros(len(NAMES))
     shift[place] = step
     here = CENTRES + 0.1
-    above, below = (log_loss(readings, known, Hyperparameters(here + sign * shift))[0] for sign in (1, -1))
-    slope = log_loss(readings, known, Hyperparameters(here))[1][place]
+    above, below = (log_loss(readings, known, Hyperparameters(here + sign * shift), USUAL)[0] for sign in (1, -1))
+    slope = log_loss(readings, known, Hyperparameters(here), USUAL)[1][place]
     assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
 
 
 def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
-    found = fitted(readings, known)
-    assert log_loss(readings, known, found)[0] < log_loss(readings, known, VALUES)[0]
-    assert np.abs(log_loss(readings, known, found)[1]).max() < 0.05
+    found = fitted(readings, known, USUAL)
+    assert log_loss(readings, known, found, USUAL)[0] < log_loss(readings, known, VALUES, USUAL)[0]
+    assert np.abs(log_loss(readings, known, found, USUAL)[1]).max() < 0.05
 
 
 def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_learn(readings, asked, known):
@@ -143,7 +147,7 @@ def test_scores_of_other_trials_predict_nothing(genome, history, known):
 
     def foreseen(scores: np.ndarray) -> float:
         told = replace(readings, scores=scores)
-        means = Process(told, known, fitted(told, known)).mean(held.points)
+        means = Process(told, known, fitted(told, known, USUAL)).mean(held.points)
         return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
 
     draw = np.random.default_rng(0)
@@ -162,8 +166,33 @@ def test_losses_tell_more_of_scores_than_noisy_scores_do_and_losses_of_others_te
     is_full = held.rungs == 0
 
     def foreseen(told: Readings) -> float:
-        means = Process(told, known, fitted(told, known)).mean(held.points)
+        means = Process(told, known, fitted(told, known, USUAL)).mean(held.points)
         return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
 
     assert foreseen(heard) > foreseen(noisy) + 0.1
     assert foreseen(replace(heard, scores=others)) < foreseen(noisy)
+
+
+def test_luck_that_a_loss_shares_with_its_score_is_told_from_what_is_good(genome, history, known):
+    """A score and a loss that were lucky together say less than two that were lucky apart."""
+    readings = heard_twice(readings_of(history(30), genome, known))
+
+    def left(luck: float, errors: float) -> float:
+        values = Hyperparameters(VALUES.logarithms.copy())
+        values.logarithms[NAMES.index("loss.luck")] = np.log(luck)
+        noisy = replace(readings, errors=np.full(len(readings), errors))
+        return float(Process(noisy, known, values).predict(readings.points)[1].mean())
+
+    assert left(1e-9, 0.6) < left(0.5, 0.6) < left(1.0, 0.6)
+    assert left(1e-9, 1e-9) == pytest.approx(left(1.0, 1e-9), rel=1e-9)
+
+
+def test_priors_of_one_task_know_of_no_luck(readings, known):
+    """Studies that were begun with them go on as they were: the errors of losses play no part."""
+    earlier = PRIORS[PriorsOf.ONE_TASK]
+    assert earlier.medians["loss.luck"] == 0.0
+    without = replace(readings, errors=readings.errors * ~readings.are_losses)
+    found = fitted(readings, known, earlier)
+    assert found["loss.luck"] == 0.0
+    np.testing.assert_array_equal(found.logarithms, fitted(without, known, earlier).logarithms)
+    assert fitted(readings, known, USUAL)["loss.luck"] > 0.0
