@@ -24,8 +24,6 @@ from unittest.mock import PropertyMock, patch
 
 from pack_arms.wire import MARK, say, wait
 
-from studies.fleet.tune import LARGE_PAGES
-
 ROOT = Path(__file__).parents[1]
 TURNS, STEPS, WARM_STEPS, PACK = 12, 10, 10, 4
 ENDLESS = 1_000_000
@@ -117,6 +115,8 @@ class Process:
 
     def __init__(self, name: str, arm: Arm, beside: Path | None, turns: int) -> None:
         """Start it, and wait until it has warmed up."""
+        from studies.fleet.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
+
         own = [str(arm.folder), str(Path(__file__).parent)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}
         environment |= LARGE_PAGES if arm.has_large_pages else {}
