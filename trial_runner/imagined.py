@@ -20,7 +20,7 @@ from trial_runner.backbones.locate import padding_token
 from trial_runner.linear_layers import held_bytes, imagine_quantized, products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.pack import TrialPack
-from trial_runner.tasks import Decoding, Prepared, PreparedTask, PreparedTextTask, Split, Task, TextSplit
+from trial_runner.tasks import TASK_KINDS, Prepared, PreparedTask, PreparedTextTask, Split, Task, TextSplit
 from trial_runner.tasks.token_rows import TokenRows
 
 _EXAMPLES = 256
@@ -133,28 +133,34 @@ def _task(task: Task, backbone: Backbone) -> Prepared:
     else:
         written = task.max_target_tokens
         read = max(1, min(longest, most - written)) if is_decoder else longest
-    texts = TextSplit(
+    learned = _texts(backbone, read, written)
+    new = task.most_new_tokens
+    asked = learned if task.kind not in _ALL_IS_LEARNED else _texts(backbone, max(1, min(longest, most - new)), 1)
+    return PreparedTextTask(
+        name="imagined",
+        task_kind=task.kind,
+        stack=backbone.shape.kind,
+        metric=task.metric,
+        metrics=task.metrics or TASK_KINDS[task.kind].metrics,
+        early_metric=task.early_metric,
+        decoding=task.decoding,
+        max_new_tokens=new,
+        label_smoothing=0.0,
+        start_token_id=None,
+        eos_token_id=0,
+        splits={"train": learned, "validation": learned, "test": asked},
+        notes=(),
+        fingerprint="",
+    )
+
+
+def _texts(backbone: Backbone, read: int, written: int) -> TextSplit:
+    return TextSplit(
         stack=backbone.shape.kind,
         sources=_rows(read),
         targets=_rows(written),
         references=(),
         groups=("",) * _EXAMPLES,
-    )
-    return PreparedTextTask(
-        name="imagined",
-        task_kind=task.kind,
-        stack=backbone.shape.kind,
-        metric="loss",
-        metrics=("loss",),
-        early_metric="loss",
-        decoding=Decoding(),
-        max_new_tokens=task.most_new_tokens,
-        label_smoothing=0.0,
-        start_token_id=None,
-        eos_token_id=0,
-        splits=dict.fromkeys(("train", "validation", "test"), texts),
-        notes=(),
-        fingerprint="",
     )
 
 

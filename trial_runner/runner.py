@@ -54,6 +54,9 @@ _LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
 """Far more than a trial takes: times the widest activation of each layer, for texts of up to so many tokens, whose
 attention is wider beyond; and times the backbone's weights."""
 
+_TOKENS_WRITTEN = 8
+"""The same of a token that is read or written when texts are written: keys and values, and what one layer computes."""
+
 _MOST_ON_CPU = 4
 """As `MOST_ON_GPU`."""
 
@@ -133,7 +136,9 @@ class TorchRunner:
         widest = self._frozen.widest_bytes(slots * plan.examples_of(tokens), max(tokens, tokens**2 // _TOKENS_A_LAYER))
         layers = self._frozen.shape.encoder_layers + self._frozen.shape.decoder_layers
         weights = self._frozen.shape.parameters * self._frozen.device.dtype.itemsize
-        return widest > 0 and _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights < free_bytes
+        written = self._frozen.widest_bytes(self._objective.written_tokens(slots), _TOKENS_WRITTEN)
+        most = _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
+        return widest > 0 and most < free_bytes
 
     def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
@@ -147,8 +152,11 @@ class TorchRunner:
                 break
             one, two = self._planned(pack, plan)
         found = fit(free_bytes, wanted, one, two)
+        evaluation = self._frozen.evaluation
+        if found.halvings:  # of as many as were planned for
+            evaluation.examples = min(evaluation.examples, len(self._objective.lengths("validation")))
         for _ in range(found.halvings):
-            self._frozen.evaluation.halve()
+            evaluation.halve()
         return found.slots
 
     def _planned(self, pack: TrialPack, plan: TrainingPlan) -> tuple[MemoryPlan, MemoryPlan]:

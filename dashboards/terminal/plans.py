@@ -64,6 +64,9 @@ def _notes(found: Plan) -> Iterator[str]:
     for one in found.devices:
         if one.fits and one.micro_batch is not None:
             yield f"{one.micro_batch} texts of a trial are computed at a time (training.micro_batch) on {one.gpu.name}."
+    for count in dict.fromkeys(one.evaluated for one in found.devices if one.fits):
+        names = [one.gpu.name for one in found.devices if one.fits and one.evaluated == count]
+        yield f"{count} examples of a trial are measured at a time, texts written included, on {', '.join(names)}."
     for one in found.devices:
         if not one.fits:
             yield f"! It does not fit {one.gpu.name}. {'; '.join(found.advice(one))}."

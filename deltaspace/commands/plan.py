@@ -80,6 +80,7 @@ def command(  # noqa: PLR0913 - one for each option
                     "pack": one.slots,
                     "checkpointing": one.checkpointing,
                     "micro_batch": one.micro_batch,
+                    "evaluated": one.evaluated,
                     "used_bytes": one.used_bytes,
                     "trial_bytes": one.trial_bytes,
                     "steps_per_second": one.steps_per_second,

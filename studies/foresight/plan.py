@@ -73,6 +73,7 @@ class OnGpu:
         checkpointing: Whether its backward passes compute blocks again.
         micro_batch: Examples of each trial that are computed at a time; None for all of a step.
         batch_size: Examples of a step at which one trial would fit; None where it does not at one.
+        evaluated: Examples of each trial that are measured at a time, or whose texts are written.
         used_bytes: The most that is in use of each: weights and trials.
         trial_bytes: Of it, what one more trial takes.
         steps_per_second: Of all trials of its packs together.
@@ -86,6 +87,7 @@ class OnGpu:
     checkpointing: bool
     micro_batch: int | None
     batch_size: int | None
+    evaluated: int
     used_bytes: int
     trial_bytes: int
     steps_per_second: float
@@ -338,6 +340,7 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: Weigh
         checkpointing=checkpointing,
         micro_batch=size,
         batch_size=_batch_that_fits(measured.one, free, ways.examples) if size is None else None,
+        evaluated=max(1, measured.one.evaluated >> found.halvings),
         used_bytes=weights.held_bytes + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
         steps_per_second=weights.shards * slots / steps,

@@ -25,7 +25,16 @@ from trial_runner.tasks import Task
 
 STEPS, WITHIN = 2, 0.15
 CLASSES = Task(kind="classification", folder="data", text=("text",), label="label", max_tokens=48)
-TEXTS = Task(kind="summarisation", folder="data", source="source", target="target", max_tokens=40, max_target_tokens=8)
+TEXTS = Task(
+    kind="summarisation",
+    folder="data",
+    source="source",
+    target="target",
+    max_tokens=40,
+    max_target_tokens=8,
+    metric="loss",
+    metrics=("loss",),
+)
 
 
 def requests_for(pack: TrialPack) -> list[TrialRequest]:

@@ -140,6 +140,13 @@ class ClassificationObjective:
         some = self._task.splits[split].some(most)
         return self.evaluate(some, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
+    def rehearse(self, together: Pass, split: str) -> None:
+        """See `Objective`; logits are computed with losses."""
+
+    def written_tokens(self, slots: int) -> int:
+        """See `Objective`."""
+        return 0
+
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """See `Objective`."""
         predictor = RobustPredictor(

@@ -196,6 +196,34 @@ class LanguageModelObjective:
             each |= measured_texts | same_prediction(texts)
         return measured
 
+    def rehearse(self, together: Pass, split: str) -> None:
+        """See `Objective`: the longest sources, whose answers are as long as they may be."""
+        if not self._is_written:
+            return
+        rows = min(len(self._task.splits[split]), self._written_together(together.slots))
+        with together.applied(), self._head.tied():
+            self._writer.rehearse(rows * together.slots, self._longest_source(), self._frozen.device.device)
+
+    def written_tokens(self, slots: int) -> int:
+        """See `Objective`."""
+        if not self._is_written:
+            return 0
+        rows = min(max(map(len, self._task.splits.values())), self._written_together(slots))
+        return rows * slots * self._task.decoding.beams * (self._longest_source() + self._task.max_new_tokens)
+
+    @property
+    def _is_written(self) -> bool:
+        """Whether a measurement after the last step needs texts."""
+        return any(name not in compute_loss(self._task.metrics, 0.0) for name in self._task.metrics)
+
+    def _longest_source(self) -> int:
+        longest = max(int(split.sources.lengths.max(initial=1)) for split in self._task.splits.values())
+        return -(-longest // self._multiple_of) * self._multiple_of
+
+    def _written_together(self, slots: int) -> int:
+        """Examples of each slot; texts are written a token at a time, so that is what a cache must hold of each."""
+        return self._frozen.evaluated_together(slots * self._task.decoding.beams, tokens=1)
+
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """See `Objective`; `check` refuses robust prefixes."""
         raise AttachError("a robust prefix must not write texts. This is a bug in trial_runner/objectives.")
@@ -206,9 +234,7 @@ class LanguageModelObjective:
 
     def _written(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
         texts = [[""] * len(examples) for _ in range(together.slots)]
-        # texts are written a token at a time, so that is what a cache must hold of each
-        size = self._frozen.evaluated_together(together.slots * self._task.decoding.beams, tokens=1)
-        for rows in _by_length(examples.sources.lengths, size):
+        for rows in _by_length(examples.sources.lengths, self._written_together(together.slots)):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
             with together.applied(), self._head.tied():
                 written = self._writer.write(prompts, copies=together.slots, device=self._frozen.device.device)

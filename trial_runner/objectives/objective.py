@@ -107,6 +107,22 @@ class Objective(Protocol):
         """
         ...
 
+    def rehearse(self, together: Pass, split: str) -> None:
+        """What a measurement after the last step computes beside losses, of tensors that have no memory, at its widest.
+
+        Args:
+            split: Where slots are measured.
+        """
+        ...
+
+    def written_tokens(self, slots: int) -> int:
+        """Of what is read and written in one pass of a measurement, all rows together; 0 where nothing is written.
+
+        Args:
+            slots: K.
+        """
+        ...
+
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
         """The same of one slot, whose robust prefixes are tuned for every batch.
 

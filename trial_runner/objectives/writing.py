@@ -4,12 +4,19 @@ Shapes: `K` slots, `M` sources that all of them get.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from search_space.dimensions import StackKind
 from trial_runner.backbones import LanguageModel
@@ -72,6 +79,35 @@ def generation_config(written: Written, *, pad_token_id: int, start_token_id: in
     return GenerationConfig(**options)
 
 
+_REHEARSED = 3
+"""Tokens: two when texts begin, one when they end."""
+
+
+class _Rehearsed(Exception):  # noqa: N818 - nothing went wrong
+    """Ends a rehearsal of a text, which never learns that it is over: no token of it has a value."""
+
+
+class _Enough(StoppingCriteria):  # type: ignore[misc]
+    """Ends what writes a second token; a beam search ends by itself after the first."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """Not over, or enough."""
+        self._calls += 1
+        if self._calls > 1:
+            raise _Rehearsed
+        return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+
+
+def _grow(layer: Any, tokens: int) -> None:
+    """Let a layer's cache know so many tokens."""
+    missing = tokens - layer.get_seq_length()
+    shapes = [(*one.shape[:-2], missing, one.shape[-1]) for one in (layer.keys, layer.values)]
+    layer.update(*(one.new_empty(shape) for one, shape in zip((layer.keys, layer.values), shapes, strict=True)))
+
+
 class Writer:
     """Writes the answers of a task.
 
@@ -125,6 +161,64 @@ class Writer:
         texts = [self.text(tokens) for tokens in new]
         each = len(texts) // copies
         return [texts[start : start + each] for start in range(0, len(texts), each)]
+
+    @torch.no_grad()
+    def rehearse(self, rows: int, tokens: int, device: torch.device) -> None:
+        """Write the first tokens and the last ones of texts, computed with tensors without memory.
+
+        Keys and values of all that lies between are there as if they had been computed.
+
+        Args:
+            rows: K times M; a beam search has as many of each as beams.
+            tokens: Of each source.
+            device: Where the model is.
+        """
+        cache = self._cache()
+        read = {
+            name: torch.ones((rows, tokens), dtype=torch.long, device=device)
+            for name in ("input_ids", "attention_mask")
+        }
+        self._begin(read, cache)
+        written = self._config.max_new_tokens - _REHEARSED
+        if written <= 0:
+            return
+        own = cache if self._continues else cache.self_attention_cache
+        known = own.get_seq_length() + written
+        for layer in own.layers:
+            _grow(layer, known)
+        if self._continues:
+            all_of_it = torch.ones((rows, known + 1), dtype=torch.long, device=device)
+            self._begin({"input_ids": all_of_it, "attention_mask": all_of_it.clone()}, cache)
+            return
+        from transformers.modeling_outputs import BaseModelOutput
+
+        width = self._backbone.shape.width
+        hidden = torch.empty((rows, tokens, width), dtype=self._model.dtype, device=device)
+        self._begin(
+            {
+                "attention_mask": read["attention_mask"],
+                "encoder_outputs": BaseModelOutput(last_hidden_state=hidden),
+                "decoder_input_ids": torch.ones((rows, 1), dtype=torch.long, device=device),
+            },
+            cache,
+        )
+
+    def _begin(self, inputs: dict[str, Any], cache: Any) -> None:
+        """Write one token, or two, of each text."""
+        with quiet_transformers(), suppress(_Rehearsed):
+            self._model.generate(
+                **inputs,
+                generation_config=self._config,
+                past_key_values=cache,
+                stopping_criteria=StoppingCriteriaList([_Enough()]),
+            )
+
+    def _cache(self) -> Any:
+        """Of no tokens yet."""
+        config = self._model.config.get_text_config(decoder=True)
+        if self._continues:
+            return DynamicCache(config=config)
+        return EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
 
     def text(self, tokens: Sequence[int]) -> str:
         """Tokens up to the end of the text, without special ones."""

@@ -50,10 +50,10 @@ class MemoryPlan:
     Attributes:
         held_bytes: Between steps: deltas, heads, gradients, moments and copies of the trials' own.
         step_bytes: The most that a training step takes beside these.
-        evaluation_bytes: The most that an evaluation takes beside them.
+        evaluation_bytes: The most that an evaluation takes beside them, texts that are written included.
         is_recorded: Whether steps are recorded; recordings share memory among each other, and with nothing else.
         step: What a training step computes.
-        evaluation: What a pass of an evaluation computes.
+        evaluation: What a pass of an evaluation computes, but for texts.
         evaluated: Examples of each slot in that pass.
     """
 
@@ -166,6 +166,8 @@ def planned_memory(
         longest = _Longest(lengths, rows).examples(0)
         with torch.no_grad():
             objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
+            measured = counted.work(passes=1)
+            objective.rehearse(lane.together, "validation")
         evaluation = counted.peak_bytes - held
     return MemoryPlan(
         held_bytes=held,
@@ -173,7 +175,7 @@ def planned_memory(
         evaluation_bytes=evaluation,
         is_recorded=is_recorded,
         step=work,
-        evaluation=counted.work(passes=1),
+        evaluation=measured,
         evaluated=rows,
     )
 

@@ -1,0 +1,76 @@
+"""Texts that are written are planned as training steps are: keys and values, beams, and trials of a pack."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.text_cases import objective_of, plain_pass, requests, text_runner, write_task
+
+from trial_runner.packs.lane import Lane
+from trial_runner.packs.memory import USABLE
+from trial_runner.runner import TorchRunner
+from trial_runner.tasks import Decoding
+
+WITHIN = 0.1
+NEW = 24
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    results: Any = profile.profiler
+    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
+    return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
+
+
+def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:
+    """Its answers are all as long as they may be."""
+    decoding = Decoding(max_new_tokens=NEW, min_new_tokens=NEW, beams=beams)
+    return text_runner(backbone, write_task(folder), precision="fp32", decoding=decoding)
+
+
+@pytest.mark.parametrize(
+    ("family", "beams"), [("qwen3", 3), ("t5", 3), pytest.param("qwen3", 1, marks=pytest.mark.slow)]
+)
+def test_what_is_planned_for_texts_is_what_the_allocator_gives(
+    family: str, beams: int, tiny_backbone: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = task_runner(tiny_backbone(family), tmp_path, beams=beams)
+    wanted = requests(runner, ("mam_adapter", "lora_qv"))
+    pack, objective = runner.open_pack(2), objective_of(runner)
+    with monkeypatch.context() as patched:  # of texts alone
+        patched.setattr(type(objective), "losses", lambda *_: None)
+        patched.setattr(Lane, "rehearse", lambda *_: None)
+        alone, planned = (pack.memory_of(*wanted[:count]).evaluation_bytes for count in (1, 2))
+    for request in wanted:
+        pack.admit(request)
+    together = plain_pass(runner, pack, (0, 1))
+    peak = peak_of(lambda: objective.predictions(together, "validation"))
+    assert abs(planned / peak - 1) <= WITHIN
+    assert 1.5 <= planned / alone <= 2.5
+    assert objective.written_tokens(2) == 2 * beams * 20 * (objective._longest_source() + NEW)
+    runner.close()
+
+
+@pytest.mark.slow
+def test_fewer_texts_are_written_at_a_time_where_memory_is_short(
+    tiny_backbone: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = task_runner(tiny_backbone("qwen3"), tmp_path, beams=3)
+    (request,) = requests(runner, ("lora_qv",))
+    whole = runner.open_pack(1).memory_of(request)
+    free = int(1.02 * whole.of_training.slot_bytes)
+    assert free < whole.slot_bytes
+    monkeypatch.setattr("trial_runner.runner.available_bytes", lambda _: int(free / USABLE))
+    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    pack = runner.open_pack(2, fitting=request.plan)
+    (admitted,) = requests(runner, ("lora_qv",))
+    assert 1 <= runner._frozen.evaluation.examples < 11
+    assert pack.memory_of(admitted).slot_bytes <= free
+    slot = pack.admit(admitted)
+    together = plain_pass(runner, pack, (slot,))
+    assert peak_of(lambda: objective_of(runner).predictions(together, "validation")) <= free
+    runner.close()
