@@ -76,8 +76,9 @@ class Search(SpaceOptions):
             for how much better a discovery is can be no surer than what it is compared with.
         hears_losses: Whether the model of the sampler ``factored``, and with it every estimate, hears the validation
             loss beside the score: it is less noisy, and of two trials it tells better which will be right more often.
-        priors: What the model expects before anything was tried: what trials of ``one_task`` showed, or of
-            ``three_tasks``, which foretells held-out trials better and tells luck that a loss shares with its score.
+        priors: By which trials was set what the model expects before anything was tried: of ``one_task`` or of
+            ``three_tasks``. The latter foretell held-out trials better, and know the luck that a loss shares with the
+            score that is read with it.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
