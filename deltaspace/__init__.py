@@ -88,7 +88,10 @@ def __getattr__(name: str) -> object:
     if name == "errors":
         return importlib.import_module("deltaspace.errors")
     if name in _PLACES:
-        value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
+        from trial_runner.quiet import quiet_quantizers
+
+        with quiet_quantizers():
+            value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
 
