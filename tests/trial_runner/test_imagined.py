@@ -74,7 +74,11 @@ def test_weights_are_reckoned_in_their_true_size(
     assert ImaginedPack(source, CLASSES, slots=1).weights_bytes == held_bytes(real)
 
 
-@pytest.mark.parametrize(("family", "task"), [("roberta", CLASSES), ("qwen3", TEXTS)], ids=["roberta", "qwen3"])
+@pytest.mark.parametrize(
+    ("family", "task"),
+    [("roberta", CLASSES), ("qwen3", TEXTS), ("qwen3_moe", TEXTS)],
+    ids=["roberta", "qwen3", "qwen3_moe"],
+)
 def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(
     family: str, task: Task, tiny_backbone: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
+from transformers.integrations import moe
 
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
@@ -276,6 +277,25 @@ def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @contextmanager
+def _one_expert() -> Iterator[None]:
+    """Have all rows multiplied by the first expert, which takes and keeps what it does to go to several.
+
+    PyTorch's product with several says what it would return for bf16 alone, and not for weights that are one number.
+    """
+
+    def product(rows: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
+        with torch.autocast(rows.device.type, enabled=False):
+            return rows.to(weights.dtype) @ weights[0]
+
+    own = moe._grouped_mm
+    moe._grouped_mm = product
+    try:
+        yield
+    finally:
+        moe._grouped_mm = own
+
+
+@contextmanager
 def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
     """Compute without memory within the block, the backbone and its head too, which do not count."""
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -287,7 +307,8 @@ def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
             new = {name: counted.without_memory(one, counts=False) for name, one in held.items() if one is not None}
             held.update(new)
     try:
-        with fake, counted, as_on_gpu() if frozen.device.stands_for_gpu else nullcontext():
+        as_there = as_on_gpu() if frozen.device.stands_for_gpu else nullcontext()
+        with fake, counted, as_there, _one_expert():
             yield counted
     finally:
         for held, before in own:
