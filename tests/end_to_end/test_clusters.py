@@ -111,17 +111,18 @@ def test_with_disks_of_their_own_and_postgresql_all_weights_come_to_the_launch(
     folder.mkdir()
     home.mkdir()
     own_disk = has_own_disks()
-    other = cluster.add(hidden=folder if own_disk else None, HOME=str(home))
+    # the head has one core: all trials are trained on the other node, however long it loads
+    other = cluster.add(cpus=2, hidden=folder if own_disk else None, HOME=str(home))
     small = {"trials": 4, "training.steps": 4, "training.batch_size": 4, "pruning.first_rung_steps": 4}
     some = {"task.train_examples": 64, "task.validation_examples": 32, "search.replicates": 0, "search.published": []}
-    settings = {**small, **some, "fleet.pack": 2, "fleet.artefacts": str(folder)}
+    there = {"fleet.workers": 1, "fleet.cpus": 2, "fleet.pack": 2, "fleet.artefacts": str(folder)}
+    settings = {**small, **some, **there}
     study = deltaspace.launch("docstrings", storage=postgres_url, overrides=settings, progress=False)
     other.kill()
     assert study.verify() == [], "every file is here, and whole"
     with Ledger.open(postgres_url, read_only=True) as ledger:
         key = ledger.study(study.name).id
-        events, artefacts, attempts = ledger.events(key), ledger.artefacts(key), ledger.attempts(key)
-    assert len({attempt.worker for attempt in attempts}) == 2
+        events, artefacts = ledger.events(key), ledger.artefacts(key)
     assert any("does not see" in event.text for event in events) == own_disk
     assert sorted(one.trial for one in artefacts if one.kind == "delta") == [0, 1, 2, 3]
     for trial in range(4):
