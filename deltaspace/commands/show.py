@@ -36,7 +36,7 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
 
     Of an ablation its steps are shown.
     """
-    from studies.queries.uncollected import uncollected
+    from trial_runner.uncollected import uncollected
 
     if as_json and (columns is not None or fmt is not None):
         raise click.UsageError("--json has all that is known; got --columns or --fmt as well. Use --fmt json.")

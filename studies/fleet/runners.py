@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trial_runner.backbones import BackboneSource
-from trial_runner.loading import loading
 from trial_runner.requests import PackRunner
 from trial_runner.tasks.task import Task
+from trial_runner.uncollected import uncollected
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -44,7 +44,7 @@ class TorchRunnerFactory:
 
     def open(self, *, threads: int, mesh: "DeviceMesh | None" = None) -> "TorchRunner":
         """Load backbone and task in this process; see `trial_runner.runner.open_runner`."""
-        with loading():
+        with uncollected():
             from trial_runner.runner import open_runner
 
             return open_runner(

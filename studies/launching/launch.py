@@ -18,7 +18,7 @@ from studies.specification import Specification
 from studies.store.ledger import LEASE_SECONDS, Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
-from trial_runner.loading import loading
+from trial_runner.uncollected import uncollected
 
 Announce = Callable[[Sequence[str]], None]
 
@@ -63,7 +63,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.search)
-    with loading():
+    with uncollected():
         task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
     with Ledger.open(storage_url) as ledger:

@@ -55,8 +55,7 @@ _THREE_TASKS: Mapping[str, tuple[float, float]] = {
     "loss.luck": (0.5, 0.5),
     "trend.rate": (0.42, 0.5),
 }
-"""The same with what foretells held-out trials of docstrings, sst2 and banking77 better, see `benchmarks/priors.py`.
-"""
+"""The same with what foretells held-out trials of docstrings, sst2 and banking77 better: `benchmarks/priors.py`."""
 
 NAMES: tuple[str, ...] = tuple(_ONE_TASK)
 _AT = {name: index for index, name in enumerate(NAMES)}
