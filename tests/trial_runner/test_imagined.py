@@ -1,6 +1,5 @@
 """Packs over backbones that are not there plan the memory of those that are."""
 
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.allocator import peak_of
 from support.packing_cases import request_for, sized
 from support.whole_blocks import in_whole_blocks
 
@@ -41,14 +41,6 @@ def requests_for(pack: TrialPack) -> list[TrialRequest]:
     shape = pack._frozen.shape
     structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv")]
     return [request_for(sized(one, 0), trial, steps=STEPS) for trial, one in enumerate(structures)]
-
-
-def peak_of(work: Callable[[], object]) -> int:
-    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        work()
-    results: Any = profile.profiler
-    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
-    return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
 
 
 INT4 = {"quantization": "int4"}

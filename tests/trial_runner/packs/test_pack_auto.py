@@ -1,13 +1,13 @@
 """How many trials fit: what a step keeps is counted, and a pack is as large as memory allows."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from support.allocator import peak_of
 from support.packing_cases import LONG_TASK, request_for, runner_of, sized
 
 from search_space.published import published_method
@@ -41,16 +41,6 @@ MIXES = {
     "prompts": ("prompt_tuning", "prefix_tuning"),
     "whole": ("diff_pruning",),
 }
-
-
-def peak_of(work: Callable[[], object]) -> int:
-    """The most bytes that PyTorch's allocator had given out at a time, beyond those before."""
-    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        work()
-    results: Any = profile.profiler
-    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
-    sizes = [one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())]
-    return max(itertools.accumulate(sizes))
 
 
 @pytest.mark.parametrize("names", MIXES.values(), ids=MIXES)

@@ -1,12 +1,10 @@
 """Texts that are written are planned as training steps are: keys and values, beams, and trials of a pack."""
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
+from support.allocator import peak_of
 from support.text_cases import objective_of, plain_pass, requests, text_runner, write_task
 
 from trial_runner.packs.lane import Lane
@@ -16,14 +14,6 @@ from trial_runner.tasks import Decoding
 
 WITHIN = 0.1
 NEW = 24
-
-
-def peak_of(work: Callable[[], object]) -> int:
-    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        work()
-    results: Any = profile.profiler
-    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
-    return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
 
 
 def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:

@@ -1,0 +1,16 @@
+"""What PyTorch's allocator gives out."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """The most bytes that it had given out at a time, beyond those before."""
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    results: Any = profile.profiler
+    events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
+    return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
