@@ -17,7 +17,10 @@ from trial_runner.attachment.frozen_model import MicroBatch
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 
-EXACT = 1e-12
+EXACT = 1e-9
+"""Parts are summed in another order, and a tensor whose gradients are a ten-thousandth of the largest ones, as those of
+LoRA's A after a step, keeps four digits less of float64, twice that in their squares. What is wrong is above 1e-4.
+"""
 STEPS = 4
 METHODS = ("mam_adapter", "lora_qv", "houlsby_adapter", "prompt_tuning", "diff_pruning")
 
