@@ -115,10 +115,9 @@ class DriverProcess:
         with suppress(ConnectionError):
             self._connection.send(Stop(reason=reason))
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has; what it said before may still have to be taken in."""
-        return self._code(0.0) is not None
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it has ended, or does so soon; what it said before may still have to be taken in."""
+        return self._code(seconds) is not None
 
     @property
     def last_words(self) -> str:

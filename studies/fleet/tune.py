@@ -28,6 +28,7 @@ _START_SECONDS = 300.0
 _CONNECT_SECONDS = 45.0
 _SILENCE_SECONDS = 30.0
 _LAST_WORD_SECONDS = 10.0
+_ENDING_SECONDS = 2.0
 _REACH_SECONDS = 5.0
 _AGAIN = "Nothing is lost: launch again to continue."
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
@@ -148,7 +149,8 @@ class _Supervisor:
             trouble = self._trouble()  # looked for first: a driver that has ended properly has said so before
             try:
                 ended = self._hear()
-                if ended is None and trouble and self._driver.has_ended:
+                # of a process that ends, its children may be gone before it is
+                if ended is None and trouble and self._driver.ends_within(_ENDING_SECONDS):
                     ended = self._last_word()
                 if ended is not None:
                     return self._ended(ended)

@@ -94,7 +94,8 @@ def test_a_last_word_is_heard_though_ray_is_gone_with_the_driver_that_said_it(mo
         return word
 
     monkeypatch.setattr(tune, "is_alive", lambda pid: False)
-    driver: Any = SimpleNamespace(hear=hear, has_ended=True)
+    # it was still ending when its Ray was gone
+    driver: Any = SimpleNamespace(hear=hear, ends_within=lambda seconds: seconds > 1)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
     with pytest.raises(LaunchError, match=said):
