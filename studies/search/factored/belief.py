@@ -88,7 +88,7 @@ class Believer:
         trusts_papers: bool = True,
         places: Places = NO_PLACES,
         fits_to: int | None = None,
-        priors: Priors = PRIORS[PriorsOf.THREE_TASKS],
+        priors: Priors = PRIORS[PriorsOf.WITH_PACE],
     ) -> None:
         """Begin with nothing remembered.
 
@@ -108,7 +108,7 @@ class Believer:
         self._structures = Structures()
         self._views: dict[str, View] = {}
         self._listener = Listener()
-        self._fitted: tuple[int, bytes, _Fit] | None = None
+        self._fitted: dict[bool, tuple[int, bytes, _Fit]] = {}
 
     def fingerprints(self, history: Sequence[Observation]) -> set[str]:
         """Of all trials of a history."""
@@ -129,10 +129,16 @@ class Believer:
             known = self._views[observation.fingerprint] = self._viewer.view_of(observation)
         return known
 
-    def belief(self, history: Sequence[Observation]) -> Belief:
-        """The posterior given the readings of a history; trials without any are not asked about."""
+    def belief(self, history: Sequence[Observation], *, is_settled: bool = False) -> Belief:
+        """The posterior given the readings of a history; trials without any are not asked about.
+
+        Args:
+            history: All trials, in the order of their numbers.
+            is_settled: Whether hyper-parameters are fitted to trials that have ended alone, and not again with every
+                reading of those that run.
+        """
         heard = self._listener.hear(history)
-        fit = self._fit(heard, history)
+        fit = self._fit(_ended(heard, history) if is_settled else heard, history, is_settled=is_settled)
         readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else fit.units)
         process = Process(readings, self._structures, fit.values)
         return Belief(process, standard.full, np.unique(readings.trials), self.points)
@@ -149,7 +155,7 @@ class Believer:
         found = Points.of(views, self._structures, self._places)
         return found if self._trusts_papers else found.without_papers()
 
-    def _fit(self, heard: Heard, history: Sequence[Observation]) -> _Fit:
+    def _fit(self, heard: Heard, history: Sequence[Observation], *, is_settled: bool) -> _Fit:
         """To what had been heard at the last checkpoint."""
         count = heard.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
@@ -157,11 +163,13 @@ class Believer:
             return _Fit(values=self._priors.medians, units=Units())
         early = heard.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
-        if self._fitted is None or self._fitted[:2] != (at, key):
+        known = self._fitted.get(is_settled)
+        if known is None or known[:2] != (at, key):
             readings, scores, losses = self._readings(early, history, Units())
             units = Units(scores=scores.units, losses=losses.units)
-            self._fitted = at, key, _Fit(values=fitted(readings, self._structures, self._priors), units=units)
-        return self._fitted[2]
+            known = at, key, _Fit(values=fitted(readings, self._structures, self._priors), units=units)
+            self._fitted[is_settled] = known
+        return known[2]
 
     def _readings(
         self, heard: Heard, history: Sequence[Observation], units: Units
@@ -185,3 +193,9 @@ class Believer:
             are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard, losses
+
+
+def _ended(heard: Heard, history: Sequence[Observation]) -> Heard:
+    """What was read of trials that have ended."""
+    is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
+    return heard.taken(np.flatnonzero(is_ended[heard.trials]))

@@ -31,6 +31,7 @@ _ONE_TASK: Mapping[str, tuple[float, float]] = {
     "decay": (0.3, 0.7),
     "trial": (0.3, 0.7),
     "nugget": (0.2, 0.7),
+    "pace": (0.0, 0.5),
     "loss.gain": (1.0, 0.3),
     "loss.own": (0.3, 0.7),
     "loss.nugget": (0.2, 0.7),
@@ -56,6 +57,9 @@ _THREE_TASKS: Mapping[str, tuple[float, float]] = {
     "trend.rate": (0.42, 0.5),
 }
 """The same with what foretells held-out trials of docstrings, sst2 and banking77 better: `benchmarks/priors.py`."""
+
+_WITH_PACE: Mapping[str, tuple[float, float]] = {**_THREE_TASKS, "pace": (0.4, 0.5)}
+"""The same, knowing that some trials learn sooner than others and come no further."""
 
 NAMES: tuple[str, ...] = tuple(_ONE_TASK)
 _AT = {name: index for index, name in enumerate(NAMES)}
@@ -100,15 +104,21 @@ class Priors:
 class PriorsOf(StrEnum):
     """The priors there are, by the trials that they were set by.
 
-    Those of one task know nothing of the luck that a loss shares with the score that is read with it.
+    Those of one task know nothing of the luck that a loss shares with the score that is read with it, and only the last
+    know that trials learn at a pace of their own.
     """
 
     ONE_TASK = "one_task"
     THREE_TASKS = "three_tasks"
+    WITH_PACE = "with_pace"
 
 
 PRIORS: Mapping[PriorsOf, Priors] = MappingProxyType(
-    {PriorsOf.ONE_TASK: Priors(_ONE_TASK), PriorsOf.THREE_TASKS: Priors(_THREE_TASKS)}
+    {
+        PriorsOf.ONE_TASK: Priors(_ONE_TASK),
+        PriorsOf.THREE_TASKS: Priors(_THREE_TASKS),
+        PriorsOf.WITH_PACE: Priors(_WITH_PACE),
+    }
 )
 
 

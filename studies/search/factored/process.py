@@ -1,10 +1,11 @@
 """A Gaussian process over readings: fitted to what was read, asked about what would be read at full length.
 
-A score of trial i at rung r is ``m_r + f(x_i) + t_i`` and noise: f with the mean of its trends and the covariance
-``k decay^|r-r'|``, the rung's mean m_r and the trial's own t_i with normal priors, the noise of known standard error
-and a nugget. A loss, negative and standardised, is ``m'_r + g (f(x_i) + t_i) + q d(x_i) + l e_i`` and noise of its own
-nugget, where d is another function like f that has nothing to do with scores, and e_i is the noise of known standard
-error of the score that was read with it: the same examples were asked.
+A score of trial i at rung r, the logarithm of its share of the steps, is ``m_r + f(x_i) + t_i + p r u_ir`` and noise: f
+with the mean of its trends and the covariance ``k decay^|r-r'|``, the rung's mean m_r, the trial's own t_i and its pace
+u_ir with normal priors, the noise of known standard error and a nugget. So the earlier a reading is, the less it
+foretells. A loss, negative and standardised, is ``m'_r + g (f(x_i) + t_i + p r u_ir) + q d(x_i) + l e_i`` and noise of
+its own nugget, where d is another function like f that has nothing to do with scores, and e_i is the noise of known
+standard error of the score that was read with it: the same examples were asked.
 """
 
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class _Blocks:
         self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(noise + _JITTER)
         is_one_reading = (self.apart == 0) * self.same_trial
         self.luck = is_one_reading * (self.losses_of_two > 0) * np.outer(readings.errors, readings.errors)
+        self.early = is_one_reading * np.outer(readings.rungs, readings.rungs)
 
     def kernel(self, of_trials: Array) -> Array:
         """Of readings, (N, N), from that of trials, (T, T)."""
@@ -100,10 +102,14 @@ class _Blocks:
 
     def covariance(self, values: Hyperparameters, of_trials: Array) -> Array:
         total = self.kernel(of_trials) * self.faded(values)
-        total += self.fixed + values["trial"] ** 2 * self.gains(values) * self.same_trial
+        total += self.fixed + self.own_trial(values) * self.gains(values)
         total += self.shared_luck(values)
         total[np.diag_indices_from(total)] += _nuggets(self.readings, values)
         return np.asarray(total)
+
+    def own_trial(self, values: Hyperparameters) -> Array:
+        """What two readings have in common that is their trial's alone, and counts for as much as what f gives."""
+        return np.asarray(values["trial"] ** 2 * self.same_trial + values["pace"] ** 2 * self.early)
 
     def shared_luck(self, values: Hyperparameters) -> Array:
         """What the luck of the examples that were asked adds to losses, and to a loss and the score read with it."""
@@ -128,15 +134,15 @@ class _Blocks:
 
     def _slopes(self, values: Hyperparameters, adjoint: Array, kernel: Array) -> Array:
         faded, gains = self.faded(values), self.gains(values)
-        own_trial = values["trial"] ** 2 * self.same_trial
         fading = np.exp(-values["decay"] * self.apart)
         lossy, diagonal = self.readings.are_losses, np.diag(adjoint)
         slopes = self.pairs.slopes(values, self.summed(adjoint * faded))
         slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * kernel).sum()
-        slopes[place("trial")] = 2 * (adjoint * own_trial * gains).sum()
+        slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.same_trial * gains).sum()
+        slopes[place("pace")] = 2 * values["pace"] ** 2 * (adjoint * self.early * gains).sum()
         slopes[place("nugget")] = 2 * values["nugget"] ** 2 * diagonal[~lossy].sum()
         if lossy.any():
-            through = adjoint * gains * (kernel * fading + own_trial)
+            through = adjoint * gains * (kernel * fading + self.own_trial(values))
             slopes[place("loss.gain")] = (through * self.losses_of_two).sum()
             both = adjoint * kernel * fading * (self.losses_of_two == 2)
             slopes[place("loss.own")] = 2 * values["loss.own"] ** 2 * both.sum()

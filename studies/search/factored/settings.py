@@ -38,7 +38,7 @@ class FactoredSettings:
     trusts_papers: bool = True
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
-    priors: Priors = PRIORS[PriorsOf.THREE_TASKS]
+    priors: Priors = PRIORS[PriorsOf.WITH_PACE]
 
     def untried_at(self, trials: int) -> float:
         """The share of proposals of a structure never tried after some trials."""

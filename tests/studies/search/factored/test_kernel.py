@@ -12,7 +12,7 @@ from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Pairs, Points, matern, variance
 from studies.search.factored.view import SideStructure, TrainedSide, View
 
-VALUES = PRIORS[PriorsOf.THREE_TASKS].medians
+VALUES = PRIORS[PriorsOf.WITH_PACE].medians
 
 
 def structure(**changes: object) -> SideStructure:

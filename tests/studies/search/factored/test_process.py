@@ -10,7 +10,7 @@ from studies.search.factored.hyperparameters import NAMES, PRIORS, Hyperparamete
 from studies.search.factored.kernel import Pairs, Points, variance
 from studies.search.factored.process import RUNG_VARIANCE, Process, Readings, fitted, log_loss
 
-USUAL = PRIORS[PriorsOf.THREE_TASKS]
+USUAL = PRIORS[PriorsOf.WITH_PACE]
 CENTRES, VALUES = USUAL.centres, USUAL.medians
 
 
@@ -73,6 +73,7 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
     is_same_trial = readings.trials[:, None] == readings.trials[None, :]
     noisy += values["trial"] ** 2 * np.outer(gain, gain) * is_same_trial
+    noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (apart == 0)
     luck = np.outer(readings.errors * np.where(lossy, values["loss.luck"], 1.0), readings.errors)
     luck *= np.where(lossy, values["loss.luck"], 1.0)[None, :]
     noisy += luck * is_same_trial * (apart == 0)
@@ -185,6 +186,29 @@ def test_luck_that_a_loss_shares_with_its_score_is_told_from_what_is_good(genome
 
     assert left(1e-9, 0.6) < left(0.5, 0.6) < left(1.0, 0.6)
     assert left(1e-9, 1e-9) == pytest.approx(left(1.0, 1e-9), rel=1e-9)
+
+
+def test_the_earlier_a_reading_is_the_less_it_foretells_and_an_end_foretells_itself(genome, history, known):
+    readings = heard_twice(readings_of(history(30), genome, known))
+
+    def left(pace: float, rungs: np.ndarray) -> float:
+        values = Hyperparameters(VALUES.logarithms.copy())
+        values.logarithms[NAMES.index("pace")] = np.log(pace)
+        values.logarithms[NAMES.index("decay")] = -20.0  # all that time does else
+        return float(Process(replace(readings, rungs=rungs), known, values).predict(readings.points)[1].mean())
+
+    early, late = np.full(len(readings), -2.0), np.zeros(len(readings))
+    assert left(1e-6, early) < left(0.4, early) < left(0.8, early)
+    assert left(0.4, 0.5 * early) < left(0.4, early)
+    assert left(0.8, late) == left(1e-6, late)
+
+
+@pytest.mark.parametrize("earlier", [PriorsOf.ONE_TASK, PriorsOf.THREE_TASKS])
+def test_earlier_priors_know_of_no_pace(readings, known, earlier):
+    """Studies that were begun with them go on as they were, whatever trials tell of pace."""
+    priors = PRIORS[earlier]
+    assert priors.medians["pace"] == fitted(readings, known, priors)["pace"] == 0.0
+    assert fitted(readings, known, USUAL)["pace"] > 0.0
 
 
 def test_priors_of_one_task_know_of_no_luck(readings, known):
