@@ -8,7 +8,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
-from studies.search.direct import Course
+from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
 from studies.specification.recorded import recorded_space, recorded_specification

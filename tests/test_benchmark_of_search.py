@@ -325,48 +325,28 @@ def test_losses_are_blurred_as_is_said(arms: Any) -> None:
     assert (np.abs(np.cov(left.T) - told) < 4.5 * error + 0.02 * told).all()
 
 
-def test_a_forecast_stops_what_is_behind_by_more_than_trials_gain(arms: Any) -> None:
-    foresight = arms("foresight")
-
-    def stops(
-        own: float, *, margin: float = 1.0, ahead: float = 0.25, gains: tuple[float, ...] = (0.0, 2.0, 4.0)
-    ) -> Any:
-        board = foresight._Board(foresight.Forecast(steps=(50,), margins=(margin,), ahead=ahead))
-        for number, value in enumerate((10.0, 10.0, 10.0, 4.0, own)):
-            board.read[0][number], board.errors[0][number] = value, 1.0
-        board.ends.update({number: 10.0 + gain for number, gain in enumerate(gains)})
-        return board.stops(4, 0)
-
-    # usual 2, of weight 4, and squares that sum to 8: sqrt((4 * 2 + 8) / (4 + 3 - 1)) = 1.633
-    assert stops(10 - 1.64)
-    assert not stops(10 - 1.63)
-    assert not stops(10 - 1.64, margin=1.01)
-    # while fewer than two are complete, that of two readings: sqrt(2)
-    assert stops(10 - 1.42, gains=())
-    assert not stops(10 - 1.41, gains=())
-    # 4 of 5 must be ahead, and 3 are
-    assert stops(5.0, ahead=0.6)
-    assert not stops(5.0, ahead=0.61)
-
-
-def test_a_forecast_is_told_from_one_that_asks_for_more_and_from_what_is_known_afterwards(
+def test_by_chance_more_is_stopped_the_more_is_asked_and_most_of_what_is_better_goes_on(
     arms: Any, space: SearchSpace
 ) -> None:
+    pruning, plan = arms("pruning"), arms("arms").BY_CHANCE
+    tasks = [pruning.drawn_task(setting_of(arms, space, trials=40), seed) for seed in range(2)]
+    soon, late, never = (
+        pruning.outcome(tasks, replace(plan, least_chance=least), 2.2, has_losses=True) for least in (0.3, 0.02, 0.0)
+    )
+    assert soon.steps < late.steps - 0.1 < never.steps == 1.0
+    assert sum(soon.survived) <= sum(late.survived) <= sum(never.survived) == len(never.survived)
+    assert sum(late.survived) >= 0.8 * len(late.survived)
+
+
+def test_chances_by_a_trial_s_own_losses_are_what_comes_true(arms: Any, space: SearchSpace) -> None:
     foresight = arms("foresight")
     tasks = [arms("drawn").drawn_task(setting_of(arms, space, trials=50), seed) for seed in range(3)]
     rungs = (50, 75, 100)
-    soon, late = (
-        foresight.outcome_by_forecast(tasks, foresight.Forecast(steps=rungs, margins=(margin,) * 3), 2.2)
-        for margin in (0.8, 1.8)
-    )
-    assert soon.steps < late.steps - 0.1
-    assert sum(soon.survived) < sum(late.survived)
-    least = foresight.least_steps_by_chance(tasks, rungs, 2.2)
-    assert sum(least.survived) >= 0.9 * len(late.survived) == 0.9 * len(least.survived)
-    assert least.steps < late.steps
     values, better = foresight.chances(tasks, rungs, 2.2)
+    least = foresight.least_steps_by_chance(tasks, rungs, 2.2)
+    assert sum(least.survived) >= 0.9 * better.sum() == 0.9 * len(least.survived)
     assert ((values >= 0) & (values <= 1 + 1e-12)).all()
-    # chances are what comes true: in the mean, and more so the later
+    # in the mean, and more so the later
     spread = [float(np.sqrt((column * (1 - column)).mean() / len(column))) for column in values.T]
     assert all(abs(column.mean() - better.mean()) < 4 * error for column, error in zip(values.T, spread, strict=True))
     behind = [-float(np.log(np.where(better, column, 1 - column) + 1e-9).mean()) for column in values.T]
@@ -443,12 +423,12 @@ def test_what_a_family_is_worth_is_told_by_task(arms: Any, space: SearchSpace) -
 def test_a_study_of_two_objectives_without_rungs_spends_all_its_steps(arms: Any, space: SearchSpace) -> None:
     module = arms("fronts")
     setting = setting_of(arms, module.with_sizes(space), trials=20)
-    unpruned, pruned = (module.found(setting, (arm, 0)) for arm in ("unpruned", "reduction 2"))
+    unpruned, pruned = (module.found(setting, (arm, 0)) for arm in ("unpruned", "by chance"))
     assert unpruned.steps == 1
     assert unpruned.hypervolume > 0
     assert len(unpruned.earlier) == 10
     assert unpruned.earlier[-1] == (unpruned.hypervolume, 1)
     assert 0 < pruned.steps <= 1
-    lines = list(module.table_lines(setting, {"unpruned": [unpruned], "reduction 2": [pruned]}))
+    lines = list(module.table_lines(setting, {"unpruned": [unpruned], "by chance": [pruned]}))
     assert lines[0] == "1 tasks, 20 trials, 2.2 points of noise"
     assert "100.0% ± 0.0%" in lines[4]

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
-from studies.search.direct import Course
+from studies.search.chronicle import Course
 from studies.search.proposer import Proposer, directions_of, values_of
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification

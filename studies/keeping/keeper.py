@@ -25,9 +25,10 @@ from studies.keeping.progress import Progress, RunningTrial, Standing
 from studies.keeping.recalling import is_by_loss, recalled, tally_of
 from studies.keeping.roster import OpenTrial, Roster
 from studies.keeping.upcoming import Upcoming
-from studies.search.direct import Course
+from studies.search.chronicle import Course
 from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
+from studies.search.prospects import Prospect
 from studies.search.rungs import Rule, RungBoard
 from studies.store.calls import WaitingCall
 from studies.store.clock import WRITTEN_TIME
@@ -447,9 +448,10 @@ class StudyKeeper:
         """Decide on the trials of reports, and record all of it in one transaction."""
         told: list[tuple[Report, OpenTrial | None, Entry | None]] = []
         ended: set[int] = set()
+        prospects = self._prospects(worker, reports)
         for report in reports:
             held = None if report.trial in ended else self._roster.held(report.trial, report.attempt, worker)
-            entry = None if held is None else self._entry(held, report)
+            entry = None if held is None else self._entry(held, report, prospects.get(report.trial))
             if entry is not None and entry.outcome is not None:
                 ended.add(report.trial)
             told.append((report, held, entry))
@@ -466,7 +468,25 @@ class StudyKeeper:
             verdicts.append(Verdict(trial=report.trial, attempt=report.attempt, decision=decision))
         return tuple(verdicts)
 
-    def _entry(self, open_trial: OpenTrial, report: Report) -> Entry | None:
+    def _prospects(self, worker: str, reports: Sequence[Report]) -> Mapping[int, Prospect]:
+        """What is to be expected of trials that stand at a rung, by number, told of all readings that came together."""
+        if self._plan.rungs.rule is not Rule.CHANCE:
+            return {}
+        arrived: set[int] = set()
+        at_rungs: list[int] = []
+        for report in reports:
+            number, reading = report.trial, report.reading
+            held = None if number in arrived else self._roster.held(number, report.attempt, worker)
+            if held is None or reading is None or report.failure is not None or not _is_sound(reading):
+                continue
+            arrived.add(number)
+            self.proposer.report(number, reading.step, reading.score, loss_of(reading))
+            # a replicate stops at no rung
+            if held.trial.replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
+                at_rungs.append(number)
+        return self.proposer.prospects(at_rungs) if at_rungs else {}
+
+    def _entry(self, open_trial: OpenTrial, report: Report, prospect: Prospect | None) -> Entry | None:
         """What is recorded of a report, with how it ends its trial; None if nothing is."""
         reading, outcome = report.reading, None
         if report.failure is not None:
@@ -474,17 +494,16 @@ class StudyKeeper:
         elif reading is not None:
             if report.examples is not None:
                 self._rungs.remember(report.trial, reading.step, report.examples)
-            outcome = self._outcome(open_trial, reading)
-        is_sound = reading is not None and math.isfinite(reading.score) and math.isfinite(reading.train_loss)
+            outcome = self._outcome(open_trial, reading, prospect)
         readings: tuple[ReadingRecord, ...] = ()
-        if reading is not None and is_sound:
+        if reading is not None and _is_sound(reading):
             rung = self._plan.rungs.rung_at(reading.step)
             readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
         if outcome is None and not readings and report.artefact is None:
             return None
         return _entry(open_trial, readings, report, outcome)
 
-    def _outcome(self, open_trial: OpenTrial, reading: Reading) -> Outcome | None:
+    def _outcome(self, open_trial: OpenTrial, reading: Reading, prospect: Prospect | None) -> Outcome | None:
         """How a reading ends a trial; None when it goes on."""
         if not math.isfinite(reading.score):
             return Outcome(state=TrialState.FAILED, reason=f"score is {reading.score} at step {reading.step}")
@@ -497,7 +516,7 @@ class StudyKeeper:
             reading, open_trial.trial, size=self._size(open_trial.trial)
         ):
             return None
-        reason = self._rungs.verdict(reading)
+        reason = self._rungs.verdict(reading, prospect)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
 
     def _size(self, trial: NewTrial) -> float:
@@ -568,6 +587,11 @@ class StudyKeeper:
 
     def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
         return lease_of(self._ledger, self._study, trial, attempt=attempt, plan=self._plan.training)
+
+
+def _is_sound(reading: Reading) -> bool:
+    """Whether all that was measured is a number."""
+    return math.isfinite(reading.score) and math.isfinite(reading.train_loss)
 
 
 def _entry(

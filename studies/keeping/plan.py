@@ -59,7 +59,7 @@ class StudyPlan:
     goal: SizeGoal | None = None
     constant_score: float | None = None
     hears_losses: bool = False
-    priors: PriorsOf = PriorsOf.THREE_TASKS
+    priors: PriorsOf = PriorsOf.WITH_PACE
     lease_seconds: float = 60.0
     launch: str = ""
     has_joined: bool = False

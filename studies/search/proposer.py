@@ -8,6 +8,7 @@ proposes what the lost one would have proposed.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property, partial
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -21,14 +22,18 @@ from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
-from studies.search.direct import MAX_DRAWS, Course, DirectSearch
+from studies.search.chronicle import Chronicle, Course
+from studies.search.direct import MAX_DRAWS, AskedSearch, asked
 from studies.search.factored.optuna_sampler import METHOD
+from studies.search.factored.prospects import Prospects
+from studies.search.factored.sampler import FactoredSearch
 from studies.search.generations import GENERATION_KEY, Generations
 from studies.search.head_rates import HeadRates
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
+from studies.search.prospects import Prospect
 from studies.search.quiet import quiet_optuna
-from studies.search.samplers import Sampler, Turn, make_sampler, sampler_of
+from studies.search.samplers import Sampler, Turn, factored_search, make_sampler, sampler_of
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 MAX_REPEATS = 256
@@ -99,9 +104,10 @@ class Proposer:
         self._seed = seed
         self._over_structures = over_structures
         self._goal = course.goal
-        search = self._sampler.search
-        lessons = opening.lessons
-        self._direct = None if search is None else DirectSearch(search(space, seed, lessons, course), course)
+        self._chronicle = Chronicle(course)
+        make = self._sampler.search
+        self._search = None if make is None else make(space, seed, opening.lessons, course)
+        self._model = partial(factored_search, space, seed, opening.lessons, course)
         self._distributions = {name: _distribution(values) for name, values in space.parameters().items()}
         self._storage = InMemoryStorage()
         with quiet_optuna():
@@ -159,8 +165,7 @@ class Proposer:
         self._ids.append(self._storage.create_new_trial(self._study_id, template_trial=frozen))
         self._note(trial.fingerprint, trial.method)
         self._note_head(trial.number, trial.proposal, trial.score)
-        if self._direct is not None:
-            self._direct.replay(trial, readings)
+        self._chronicle.replay(trial, readings)
 
     def _note_head(self, number: int, parameters: Mapping[str, object], score: float | None) -> None:
         """Know at what rate the head of a trial is trained, and how the trial ended."""
@@ -243,21 +248,28 @@ class Proposer:
 
     def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
         """Tell of a reading of an unfinished trial; of its loss samplers of Optuna's hear nothing."""
-        if self._direct is not None:
-            self._direct.report(number, step, score, loss)
+        self._chronicle.report(number, step, score, loss)
         trial = self._storage.get_trial(self._ids[number])
         if not trial.state.is_finished() and self._goal is None:
             self._storage.set_trial_intermediate_value(self._ids[number], step, score)
 
     def close(self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None) -> None:
         """Tell how a trial ended; ``score`` is given exactly for complete ones, and ``size`` where there is a goal."""
-        if self._direct is not None:
-            self._direct.close(number, state)
+        self._chronicle.close(number, state)
         if self._heads is not None and score is not None:
             self._heads.close(number, score)
         if not self._storage.get_trial(self._ids[number]).state.is_finished():
             values = None if score is None else [score, *(() if size is None else (size,))]
             self._storage.set_trial_state_values(self._ids[number], _OPTUNA_STATES[state], values)
+
+    def prospects(self, numbers: Sequence[int]) -> Mapping[int, Prospect]:
+        """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
+        return self._prospects.of(self._chronicle.trials, numbers)
+
+    @cached_property
+    def _prospects(self) -> Prospects:
+        model = self._search if isinstance(self._search, FactoredSearch) else self._model()
+        return model.prospects
 
     def _turn(self, number: int, retry: int = 0) -> Turn:
         return Turn(
@@ -280,18 +292,18 @@ class Proposer:
 
     def _taken(self, candidate: Candidate) -> Candidate:
         """A candidate that no sampler was asked for, known as the next trial."""
-        if self._direct is not None:
-            self._direct.take(candidate)
+        self._chronicle.take(candidate)
         self._take(candidate, candidate.method)
         return candidate
 
     def _ask(self, number: int, method: str | None) -> Candidate:
-        return self._ask_optuna(number, method) if self._direct is None else self._ask_directly(self._direct, method)
+        return self._ask_optuna(number, method) if self._search is None else self._ask_directly(self._search, method)
 
-    def _ask_directly(self, direct: DirectSearch, method: str | None) -> Candidate:
-        candidate = direct.ask(method)
+    def _ask_directly(self, search: AskedSearch, method: str | None) -> Candidate:
+        candidate = asked(search, self._chronicle.trials, method)
         if candidate is None:
             raise SpaceExhausted(f"{MAX_DRAWS} proposals in a row had been tried before.")
+        self._chronicle.take(candidate)
         if self._heads is not None:
             candidate = self._space.with_head_rate(candidate, self._heads.next(self.next_number))
         self._take(candidate, method)
@@ -324,6 +336,7 @@ class Proposer:
                 self._drop(trial)
                 raise
             if candidate.fingerprint not in self._fingerprints:
+                self._chronicle.take(candidate)
                 self._ids.append(self._id_of(trial))
                 self._note(candidate.fingerprint, method)
                 self._show(trial, candidate)

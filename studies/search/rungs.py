@@ -13,6 +13,11 @@ lower score either: early on the loss tells more of the end, and a trial that is
 stopped for it. Else the difference is that of the scores. Trials that are protected are not counted: they would hold
 the rungs for good.
 
+The rule ``chance``: a trial stops if the probability that it is truly better than the best published method is below
+`LEAST_CHANCE`, by the model of the search: it knows all readings of the study, losses among them, what a reading
+foretells of the end, and how alike configurations do. Where no published method is there, or small configurations are
+wanted, the best of the others is to be beaten, with `LEAST_CHANCE_OF_BEST`.
+
 Where a study wants small configurations, too, ``n`` and what is better count only readings of trials that are no larger
 than the one that arrives: nothing stops because something larger scores more. With one objective all sizes are equal.
 
@@ -33,6 +38,7 @@ from typing import NamedTuple, Protocol
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
 from studies.search.collapse import Learned, collapse
+from studies.search.prospects import Prospect
 from studies.search.rung_losses import RungLosses
 from studies.store.records import ExampleCounts
 from trial_runner.example_losses import ExampleLosses
@@ -48,6 +54,15 @@ other numbers would let through, and at which cost.
 Z_PAIRED = 1.28
 """The same of a paired difference: sharper, for what the examples have in common is gone, so more is asked of it."""
 
+LEAST_CHANCE = 0.09
+"""Of being truly better than the best published method; with less a trial stops.
+
+``benchmarks/search.py --part pruning`` has what other numbers would let through, and at which cost.
+"""
+
+LEAST_CHANCE_OF_BEST = 0.02
+"""The same where the best of all other trials is to be beaten: few are better, and one of those that are is wanted."""
+
 FEWEST = 4
 """Other readings at a rung before the rule of significance stops a trial."""
 
@@ -60,6 +75,7 @@ class Rule(StrEnum):
 
     RANKS = "ranks"
     SIGNIFICANCE = "significance"
+    CHANCE = "chance"
 
 
 class Protected(StrEnum):
@@ -132,6 +148,8 @@ class RungPlan:
         seed: Draws lots among equals.
         margin: Standard errors of the difference by which a score is better than another.
         paired_margin: The same of losses that were measured on the same examples.
+        least_chance: With less of being truly better than the best published method one stops.
+        least_of_best: The same where the best of all others is to be beaten.
     """
 
     steps: tuple[int, ...]
@@ -145,6 +163,8 @@ class RungPlan:
     seed: int = 0
     margin: float = Z
     paired_margin: float = Z_PAIRED
+    least_chance: float = LEAST_CHANCE
+    least_of_best: float = LEAST_CHANCE_OF_BEST
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -245,15 +265,26 @@ class RungBoard:
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
             self._losses[rung].add(trial, examples)
 
-    def verdict(self, reading: RecordedScore) -> str | None:
-        """Why the trial stops at this rung; None when it goes on. The reading is on the board already."""
+    def verdict(self, reading: RecordedScore, prospect: Prospect | None = None) -> str | None:
+        """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
+
+        Args:
+            reading: The newest of the trial.
+            prospect: What the model expects of it, told of that reading; None while too little is known. It is for the
+                rule of chance alone.
+        """
         rung = self._rung_of_step.get(reading.step)
         if rung is None:
             return None
         told = self._collapse(rung, reading.trial)
         if told is None and reading.trial not in self._protected():
-            reason = self._by_rank if self.plan.rule is Rule.RANKS else self._by_significance
-            told = reason(rung, reading)
+            match self.plan.rule:
+                case Rule.RANKS:
+                    told = self._by_rank(rung, reading)
+                case Rule.SIGNIFICANCE:
+                    told = self._by_significance(rung, reading)
+                case Rule.CHANCE:
+                    told = None if prospect is None else self._by_chance(reading, prospect)
         return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
 
     def _collapse(self, rung: int, trial: int) -> str | None:
@@ -294,6 +325,15 @@ class RungBoard:
         if better < needed:
             return None
         return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+    def _by_chance(self, reading: RecordedScore, prospect: Prospect) -> str | None:
+        if prospect.is_published:
+            least, what = self.plan.least_chance, "the best published method"
+        else:
+            least, what = self.plan.least_of_best, "the best so far"
+        if prospect.chance >= least:
+            return None
+        return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
 
     def _no_larger(self, rung: int, trial: int) -> list[_Place]:
         """The readings at a rung of trials that are no larger than one, its own included, best first."""

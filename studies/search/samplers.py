@@ -24,7 +24,8 @@ from optuna.trial import FrozenTrial
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError
-from studies.search.direct import AskedSearch, Course
+from studies.search.chronicle import Course
+from studies.search.direct import AskedSearch
 from studies.search.factored.hyperparameters import PRIORS
 from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
@@ -201,7 +202,8 @@ def _qmc(turn: Turn) -> BaseSampler:
 _FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
-def _factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> AskedSearch:
+def factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> FactoredSearch:
+    """The factored search of a study, from its seed, what it learned of earlier ones and the course of its trials."""
     places = lessons.places(space.options.learning_rates)
     settings = FactoredSettings(places=places, priors=PRIORS[course.priors])
     return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
@@ -225,7 +227,7 @@ SAMPLERS: Registry[Sampler] = Registry(
         "nsga2": Sampler(make=_nsga2, sees_published=False, sees_whole_paths=False, population=POPULATION),
         "gp": Sampler(make=_gp, sees_published=False, sees_whole_paths=False),
         "qmc": Sampler(make=_qmc),
-        "factored": Sampler(make=_factored, knows_published=True, search=_factored_search),
+        "factored": Sampler(make=_factored, knows_published=True, search=factored_search),
     },
     kind=Sampler,
     group="deltaspace.samplers",

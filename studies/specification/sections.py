@@ -37,9 +37,11 @@ class Pruning(Section):
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
             never less than twice the warm-up; by ``ranks`` an eighth.
-        reduction: Each next rung has so many times the steps, and about one trial in so many goes on.
-        rule: ``significance`` stops a trial only where others, protected ones not counted, are better by more than the
-            noise of the validation examples; ``ranks`` keeps the first of all readings at a rung.
+        reduction: Each next rung has so many times the steps, and by ``ranks`` about one trial in so many goes on.
+        rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
+            published method, or where there is none than the best other trial; ``significance`` one that others,
+            protected ones not counted, are better than by more than the noise of the validation examples; ``ranks``
+            keeps the first of all readings at a rung.
         protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
             the first rung and the task head alone; true is all of them, false none.
         examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
@@ -51,7 +53,7 @@ class Pruning(Section):
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
     reduction: Annotated[Whole, Field(ge=2)] = 2
-    rule: Rule = Rule.SIGNIFICANCE
+    rule: Rule = Rule.CHANCE
     protect_published: bool | Literal["best"] = "best"
     examples: Annotated[Literal["auto", "all"] | int, BeforeValidator(auto_all_or_count)] = "auto"
     stop_collapsed: bool = True
@@ -76,9 +78,9 @@ class Search(SpaceOptions):
             for how much better a discovery is can be no surer than what it is compared with.
         hears_losses: Whether the model of the sampler ``factored``, and with it every estimate, hears the validation
             loss beside the score: it is less noisy, and of two trials it tells better which will be right more often.
-        priors: By which trials was set what the model expects before anything was tried: of ``one_task`` or of
-            ``three_tasks``. The latter foretell held-out trials better, and know the luck that a loss shares with the
-            score that is read with it.
+        priors: What the model expects before anything was tried: as trials of ``one_task`` say, or of ``three_tasks``,
+            which foretold held-out trials better and know the luck that a loss shares with the score that is read with
+            it; or these ``with_pace``, which know as well that the earlier a reading is, the less it foretells.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
@@ -94,7 +96,7 @@ class Search(SpaceOptions):
     draws: Literal["decisions", "structures"] = "structures"
     first_rates: Literal["expected", "drawn"] = "expected"
     hears_losses: bool = True
-    priors: PriorsOf = PriorsOf.THREE_TASKS
+    priors: PriorsOf = PriorsOf.WITH_PACE
     learn_from: LearnFrom = "none"
     lessons: Lessons | None = None
     made_table: MadeTable | None = None

@@ -49,8 +49,9 @@ LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 2
 
 
 @on_the_other_storage
-def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url):
-    study = new_study(storage_url, "inline", 36, step_seconds=0.02)
+@pytest.mark.parametrize("searched", [{}, {"sampler": "factored", "rule": "chance"}], ids=["tpe", "factored"])
+def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url, searched):
+    study = new_study(storage_url, "inline", 36, step_seconds=0.02, **searched)
     assert len(kill_everyone(study, ["launch"] * 3, rotation.seed())) == 3
     check_at_rest(study)
 

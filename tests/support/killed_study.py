@@ -123,7 +123,7 @@ class Study:
         return found + [f"nobody's file {path}" for path in files if str(path) not in named]
 
     def _broken_search(self, ledger: Ledger) -> list[str]:
-        searched = {key: {**OPTIONS, **self.options}[key] for key in ("sampler", "replicates", "objective")}
+        searched = {key: {**OPTIONS, **self.options}[key] for key in ("sampler", "rule", "replicates", "objective")}
         study = specification(self.folder, self.backend, self.trials, **searched)
         record = ledger.study(self.name)
         shape = shape_of(config_of(study.backbone.name))

@@ -24,6 +24,7 @@ STEPS = 16
 
 OPTIONS = {
     "sampler": "tpe",
+    "rule": "significance",  # of rungs
     "replicates": "0",
     "objective": "",  # that stands beside the score
     "confirm": "",  # with so many seeds, once the study is finished
@@ -51,6 +52,7 @@ def specification(
     sampler: str = "tpe",
     replicates: str = "0",
     objective: str = "",
+    rule: str = "significance",
     **fleet: str,
 ) -> Specification:
     objectives = {"objectives": ["score", objective]} if objective else {}
@@ -62,7 +64,7 @@ def specification(
             "budget": "0.5%",
             "trials": trials,
             "training": {"steps": STEPS},
-            "pruning": {"first_rung_steps": 4},
+            "pruning": {"first_rung_steps": 4, "rule": rule},
             "search": {
                 "sampler": sampler,
                 "published": ["mam_adapter", "bitfit"],
@@ -82,7 +84,7 @@ def tell(progress: Progress) -> None:
 def main() -> None:
     url, folder, backend, trials, step_seconds, *given = sys.argv[1:]
     options = OPTIONS | dict(text.split("=", 1) for text in given)
-    named = {key: options[key] for key in ("sampler", "replicates", "objective", "workers", "gpus")}
+    named = {key: options[key] for key in ("sampler", "rule", "replicates", "objective", "workers", "gpus")}
     if options["pages"]:
         event.listen(Engine, "connect", lambda link, _: link.execute(f"PRAGMA max_page_count = {options['pages']}"))
     if options["clock"]:

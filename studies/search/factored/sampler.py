@@ -17,6 +17,7 @@ from studies.search.factored.genome import Genome
 from studies.search.factored.kernel import Points
 from studies.search.factored.moves import Mover, Parents
 from studies.search.factored.observation import Observation
+from studies.search.factored.prospects import Prospects
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.sizing import Sizing
 from studies.search.factored.view import View
@@ -46,6 +47,9 @@ class FactoredSearch:
 
     A proposal depends on the seed, the number of the trial and the history, and on nothing else; what is remembered
     between calls only saves time.
+
+    Attributes:
+        prospects: What is to be expected of trials that have begun, by the same model.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class FactoredSearch:
         )
         self._genes: dict[str, Genes | None] = {}
         self._sizing = Sizing(self._genome, goal)
+        self.prospects = Prospects(self._believer, self._sizing)
 
     def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
         """Candidates for the next trials, each chosen as if those before it were running.

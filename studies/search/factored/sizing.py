@@ -29,6 +29,11 @@ class Sizing:
         self._goal = goal
         self._known: dict[str, float] = {}
 
+    @property
+    def has_goal(self) -> bool:
+        """Whether small configurations are wanted."""
+        return self._goal is not None
+
     def of_genes(self, genes: Sequence[Genes]) -> Array:
         """Places of configurations that are made, (M,)."""
         goal = self._goal

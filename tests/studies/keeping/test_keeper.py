@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -748,3 +749,64 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
     expected = [keeper.proposer.propose().candidate.fingerprint for _ in range(3)]
     assert [later.proposer.propose().candidate.fingerprint for _ in range(3)] == expected
     assert len({*expected, *(trial.fingerprint for trial in tried)}) == len(tried) + 3
+
+
+def train_by_chance(keeper: StudyKeeper, leases: dict[int, Lease], trial: int, score: float) -> None:
+    """Report a trial rung by rung until it is stopped or has ended."""
+    for step, gain in ((4, 0.0), (8, 0.1), (16, 0.2)):
+        if tell(keeper, report(leases[trial], step, score + gain)) == [Decision.STOP]:
+            return
+
+
+def by_trial(leases: list[Lease]) -> dict[int, Lease]:
+    return {lease.request.trial: lease for lease in leases}
+
+
+BY_CHANCE = RungPlan(steps=(4, 8), reduction=2, rule=Rule.CHANCE, examples=4000)
+
+
+@pytest.mark.parametrize("sampler", ["factored", "random"])
+@pytest.mark.parametrize("takes_over", [False, True])
+def test_by_chance_what_will_not_beat_the_best_published_method_stops_also_after_a_takeover(
+    new_plan, keep, sampler, takes_over
+):
+    opening = Opening(published=("lora_qv", "mam_adapter"))
+    plan = new_plan(sampler=sampler, rungs=BY_CHANCE, opening=opening, target_trials=20)
+    keeper = keep(plan)
+    leases = by_trial(take(keeper, 20))
+    for trial in range(14):
+        train_by_chance(keeper, leases, trial, 0.6 if trial < 2 else 0.2 + 0.03 * (trial * 5 % 7))
+    if takes_over:
+        keeper = keep(plan)
+        leases = by_trial(take(keeper, 20))
+    # of what is read together all is told before anything is decided
+    scores = {14: 0.05, 15: 0.95, 16: 0.05, 17: 0.95, 18: 0.05, 19: 0.95}
+    decisions = tell(keeper, *(report(leases[trial], 4, score) for trial, score in scores.items()))
+    assert decisions[1::2] == [Decision.GO_ON] * 3
+    assert Decision.STOP in decisions[::2]
+    ledger, key = key_of(plan)
+    with ledger:
+        reasons = [ledger.trial(key, trial).reason for trial in (14, 16, 18)]
+    said = r"rung 0 \(4 steps\): 0\.05, and \d\.\d% likely to beat trial [01], the best published method"
+    assert all(re.fullmatch(said, reason) for reason in reasons if reason is not None)
+    assert broken(plan, keeper) == []
+
+
+def test_by_chance_a_takeover_decides_as_the_keeper_would_have(new_plan, keep):
+    def decisions(name: str, *, takes_over: bool) -> list[str | None]:
+        opening = Opening(published=("lora_qv", "mam_adapter"))
+        plan = new_plan(study=name, sampler="factored", rungs=BY_CHANCE, opening=opening, target_trials=20)
+        keeper = keep(plan)
+        leases = by_trial(take(keeper, 20))
+        for trial in range(20):
+            if takes_over and trial == 14:
+                keeper = keep(plan)
+                leases |= by_trial(take(keeper, 20))
+            train_by_chance(keeper, leases, trial, 0.6 if trial < 2 else 0.2 + 0.03 * (trial * 5 % 7))
+        ledger, key = key_of(plan)
+        with ledger:
+            return [one.reason for one in ledger.trials(key)]
+
+    whole = decisions("whole", takes_over=False)
+    assert decisions("broken", takes_over=True) == whole
+    assert 0 < sum(one is not None for one in whole[11:]) < 9

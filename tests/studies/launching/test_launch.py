@@ -93,7 +93,8 @@ def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     trials = trials_of(storage_url)
     published = study.search.published_points
     assert [trial.method for trial in trials] == [*published, *[None] * (14 - len(published))]
-    assert all(trial.state is TrialState.COMPLETE for trial in trials[: len(published)])
+    # the task head alone goes on, and so do the three that were best at the first rung when they came to it
+    assert sum(trial.state is TrialState.COMPLETE for trial in trials[: len(published)]) >= 4
     assert all(trial.state.is_terminal for trial in trials)
     assert all(trial.stored_parameters <= result.study.budget_parameters for trial in trials)
     assert broken(storage_url, study) == []

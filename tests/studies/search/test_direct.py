@@ -6,8 +6,9 @@ import pytest
 from support.simulated_search import record_of, whole_space
 
 from search_space.space.options import SpaceOptions
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from studies.search.direct import Course, DirectSearch
+from studies.search.chronicle import Chronicle, Course
 from studies.search.factored.from_ledger import common_luck
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
@@ -24,19 +25,6 @@ def space() -> SearchSpace:
     return whole_space()
 
 
-class Listening:
-    """A factored search that keeps what it was told last."""
-
-    def __init__(self, space: SearchSpace) -> None:
-        self._search = FactoredSearch(space, seed=3)
-        self.candidate = self._search.candidate
-        self.told: list[Observation] = []
-
-    def published(self, history, method, *, number, retry=0):
-        self.told = list(history)
-        return self._search.published(history, method, number=number, retry=retry)
-
-
 def readings(number: int, *scores: tuple[int, float]) -> list[ReadingRecord]:
     return [
         ReadingRecord(trial=number, step=step, attempt=1, score=score, train_loss=1, seconds=1, rung=None)
@@ -44,26 +32,43 @@ def readings(number: int, *scores: tuple[int, float]) -> list[ReadingRecord]:
     ]
 
 
+def told(chronicle: Chronicle) -> None:
+    """Three trials, of which one is complete, one runs and one has failed."""
+    chronicle.report(1, 2, 0.2)
+    chronicle.report(1, 2, 0.9)  # the first stands
+    chronicle.report(0, 2, 0.25)
+    chronicle.report(0, 8, 0.5)
+    chronicle.close(0, TrialState.COMPLETE)
+    chronicle.close(2, TrialState.FAILED)
+
+
 def test_it_is_told_how_far_a_reading_is_how_sure_and_in_an_order_that_replays(space: SearchSpace) -> None:
-    listening = Listening(space)
-    live = DirectSearch(listening, COURSE)
+    chronicle = Chronicle(COURSE)
     for method in PUBLISHED:
-        assert live.ask(method) is not None
-    live.report(1, 2, 0.2)
-    live.report(1, 2, 0.9)  # the first stands
-    live.report(0, 2, 0.25)
-    live.report(0, 8, 0.5)
-    live.close(0, TrialState.COMPLETE)
-    live.close(2, TrialState.FAILED)
-    live.ask("bitfit")
-    ended, running, failed = listening.told
+        chronicle.take(space.suggest_published(method, RandomTrial(0)))
+    told(chronicle)
+    ended, running, failed = chronicle.trials
     assert [(one.fraction, one.score, one.time) for one in ended.readings] == [(0.25, 0.25, 0.0), (1.0, 0.5, 0.0)]
     assert ended.readings[1].standard_error == pytest.approx(
         math.sqrt(0.5 * 0.5 * (1 - common_luck(1.0)) / 400), abs=1e-15
     )
     assert [(one.fraction, one.score, one.time) for one in running.readings] == [(0.25, 0.2, math.inf)]
-    assert [one.state for one in listening.told] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
+    assert [one.state for one in chronicle.trials] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
     assert failed.readings == ()
+
+
+def test_records_tell_the_same_and_may_be_told_more_before_anybody_has_read_them(space: SearchSpace) -> None:
+    live, rebuilt = Chronicle(COURSE), Chronicle(COURSE)
+    for number, method in enumerate(PUBLISHED):
+        proposal = Proposal(number=number, candidate=space.suggest_published(method, RandomTrial(0)))
+        live.take(proposal.candidate)
+        rebuilt.replay(
+            record_of(proposal, space, TrialState.RUNNING), readings(number, (2, 0.2)) if number == 1 else []
+        )
+    for chronicle in (live, rebuilt):
+        told(chronicle)
+    assert len(rebuilt.trials) == 3
+    assert rebuilt.trials == live.trials
 
 
 def test_scores_that_are_no_shares_have_no_error_that_is_known() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from studies.errors import LaunchError
+from studies.search.prospects import Prospect
 from studies.search.rungs import Protected, Rule, RungBoard, RungPlan
 from trial_runner.example_losses import ExampleLosses
 
@@ -339,7 +340,7 @@ def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
     assert sized_verdict(SURE, three) == "rung 0 (25 steps): 0.3, and 3 of 5 are better by more than their noise"
 
 
-@pytest.mark.parametrize("rule", list(Rule))
+@pytest.mark.parametrize("rule", [Rule.RANKS, Rule.SIGNIFICANCE])
 def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
     generator = np.random.default_rng(3)
     plan = RungPlan(steps=(25, 50), reduction=2, rule=rule, examples=400, protected=Protected.BEST)
@@ -364,3 +365,50 @@ def test_a_board_that_is_rebuilt_knows_the_sizes():
     forgetful = RungBoard(SURE, readings)
     forgetful.add(Score(6, 25, 0.3), size=99.0)
     assert forgetful.verdict(Score(6, 25, 0.3)) is not None
+
+
+def prospect(chance: float, *, is_published: bool = True) -> Prospect:
+    return Prospect(rival=2, is_published=is_published, chance=chance)
+
+
+@pytest.mark.parametrize(
+    ("chance", "is_published", "said"),
+    [
+        (0.09, True, None),
+        (0.0899, True, "0.4, and 9.0% likely to beat trial 2, the best published method"),
+        (0.0899, False, None),
+        (0.02, False, None),
+        (0.0199, False, "0.4, and 2.0% likely to beat trial 2, the best so far"),
+    ],
+)
+def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(
+    chance: float, is_published: bool, said: str | None
+) -> None:
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
+    reading = Score(9, 25, 0.4)
+    rungs.add(reading)
+    verdict = rungs.verdict(reading, prospect(chance, is_published=is_published))
+    assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
+
+
+def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected() -> None:
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
+    hopeless = prospect(0.0)
+    rungs = RungBoard(plan)
+    reading = Score(0, 25, 0.4)
+    rungs.add(reading, Contestant(method="lora_qv"))
+    assert rungs.verdict(reading, hopeless) is None
+    other = Score(1, 25, 0.4)
+    rungs.add(other, Contestant())
+    assert rungs.verdict(other) is None
+    assert rungs.verdict(other, hopeless) is not None
+
+
+def test_by_chance_what_has_collapsed_stops_for_that() -> None:
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7)
+    rungs = RungBoard(plan)
+    for trial in range(4):
+        rungs.add(Score(trial, 25, 0.8, 0.3, {"validation_loss": 0.3, "same_prediction": 0.6}))
+    collapsed = Score(4, 25, 0.5, 0.71, {"validation_loss": 0.71, "same_prediction": 1.0})
+    rungs.add(collapsed)
+    assert "collapsed" in str(rungs.verdict(collapsed, prospect(0.9)))

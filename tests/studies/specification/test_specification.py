@@ -792,19 +792,18 @@ def test_rungs_by_ranks_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80, 160))])
-def test_by_significance_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
-    warmup: float, rungs: tuple[int, ...]
+@pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.SIGNIFICANCE])
+def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
+    warmup: float, rungs: tuple[int, ...], rule: Rule
 ) -> None:
+    given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
     study = specification_from_mapping(
-        {
-            **MINIMAL,
-            "training": {"steps": 200, "warmup_fraction": warmup},
-        }
+        {**MINIMAL, **given, "training": {"steps": 200, "warmup_fraction": warmup}},
     )
     assert study.rung_plan(750) == RungPlan(
         steps=rungs,
         reduction=2,
-        rule=Rule.SIGNIFICANCE,
+        rule=rule,
         protected=Protected.BEST,
         examples=750,
         measured=rungs[0] * 32 // 2,

@@ -1,0 +1,67 @@
+"""What the model of the search expects of trials that have begun."""
+
+from collections.abc import Sequence
+
+from scipy.special import ndtr  # type: ignore[import-untyped]
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.search.factored.belief import Belief, Believer
+from studies.search.factored.distances import Array
+from studies.search.factored.observation import Observation
+from studies.search.factored.sizing import Sizing
+from studies.search.prospects import Prospect
+from studies.store.records import TrialState
+
+FEWEST = 4
+"""Other trials of which something was read before anything is said of one."""
+
+_NO_RIVALS = (None, HEAD_ONLY.name)
+
+
+class Prospects:
+    """Asks the model of the search, which knows every reading of the study and how alike configurations do.
+
+    A trial is to beat the best published method of the study, the task head alone aside. Where there is none, or small
+    configurations are wanted, it is to beat the best of all other trials, those that are larger aside.
+    """
+
+    def __init__(self, believer: Believer, sizing: Sizing) -> None:
+        """Ask a model.
+
+        Args:
+            believer: Of the space.
+            sizing: Of its goal.
+        """
+        self._believer = believer
+        self._sizing = sizing
+
+    def of(self, history: Sequence[Observation], numbers: Sequence[int]) -> dict[int, Prospect]:
+        """What is to be expected of some trials of a history, without those that fewer than `FEWEST` stand beside.
+
+        Args:
+            history: All trials, in the order of their numbers; their readings are all that is known.
+            numbers: Of those that are asked about.
+        """
+        belief = self._believer.belief(history, is_settled=True)
+        known = [history[place] for place in belief.trials]
+        means, sizes = belief.process.own_means(len(known)), self._sizing.of_trials(known)
+        found = {}
+        for number in numbers:
+            (size,) = self._sizing.of_trials([history[number]])
+            others = [
+                place
+                for place, one in enumerate(known)
+                if one.number != number and one.state is not TrialState.FAILED and sizes[place] <= size
+            ]
+            if len(others) >= FEWEST:
+                found[number] = self._prospect(belief, history[number], known, means, others)
+        return found
+
+    def _prospect(
+        self, belief: Belief, trial: Observation, known: Sequence[Observation], means: Array, others: Sequence[int]
+    ) -> Prospect:
+        published = [] if self._sizing.has_goal else [at for at in others if known[at].method not in _NO_RIVALS]
+        rival = known[max(published or others, key=lambda at: means[at])]
+        lead, deviation = belief.difference(self._believer.view(trial), self._believer.view(rival))
+        chance = float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+        return Prospect(rival=rival.number, is_published=bool(published), chance=chance)
