@@ -21,6 +21,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from search_arms.arms import ARMS
 from search_arms.figures import arm_figures
 from search_arms.fronts import front_lines
 from search_arms.pruning import pruning_lines
-from search_arms.simulation import Recommended, Setting, Study, simulated
+from search_arms.simulation import Mapped, Recommended, Setting, Study, simulated
 from search_arms.tables import table_lines
 from search_arms.timing import time_lines
 from search_arms.transfer import transfer_lines
@@ -112,12 +113,18 @@ def studies(arguments: argparse.Namespace, known: dict[tuple[str, int], Study]) 
     """Those that are not known yet, seed by seed."""
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     tasks = [(arm, seed) for seed in seeds for arm in arguments.arms if (arm, seed) not in known]
-    run = partial(_study, setting_of(arguments))
-    if arguments.jobs == 1:
-        yield from map(run, tasks)
+    with _mapping(arguments.jobs) as mapped:
+        yield from mapped(partial(_study, setting_of(arguments)), tasks)
+
+
+@contextmanager
+def _mapping(jobs: int) -> Iterator[Mapped]:
+    """Does many things in so many processes."""
+    if jobs == 1:
+        yield map
         return
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        yield from pool.map(run, tasks)
+    with ProcessPoolExecutor(jobs) as pool:
+        yield pool.map
 
 
 def _read(file: Path | None, arguments: argparse.Namespace) -> dict[tuple[str, int], Study]:
@@ -142,16 +149,16 @@ def _options(arguments: argparse.Namespace) -> dict[str, object]:
 def main() -> None:
     arguments = arguments_of()
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     match arguments.part:
         case "pruning":
-            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            _print(pruning_lines(setting_of(arguments), seeds, _NOISES))
+            with _mapping(arguments.jobs) as mapped:
+                _print(pruning_lines(setting_of(arguments), seeds, _NOISES, mapped))
         case "transfer":
-            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             _print(transfer_lines(setting_of(arguments), seeds))
         case "fronts":
-            seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            _print(front_lines(setting_of(arguments), seeds))
+            with _mapping(arguments.jobs) as mapped:
+                _print(front_lines(setting_of(arguments), seeds, mapped))
         case "time":
             _print(time_lines(whole_space()))
         case _:

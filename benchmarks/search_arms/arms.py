@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from search_arms.rivals import Evolution, Forest
-from search_arms.simulation import OPENING, STEPS, Arm, Recommend, Search, best_estimate, best_score
+from search_arms.simulation import OPENING, Arm, Recommend, Search, best_estimate, best_score
+from search_arms.training import STEPS
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.moves import Moves
 from studies.search.factored.observation import Observation
@@ -18,6 +19,9 @@ RANKED = RungPlan(steps=(STEPS // 8, STEPS // 4, STEPS // 2), reduction=2, prote
 
 SIGNIFICANT = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST)
 """Rungs at a quarter and a half, where what is no worse than luck goes on."""
+
+BY_CHANCE = replace(SIGNIFICANT, rule=Rule.CHANCE)
+"""The same rungs, where what may still be the best goes on."""
 
 
 def _before(name: str, sampler: Sampler, *, over_structures: bool = False) -> Arm:
@@ -33,7 +37,7 @@ def _before(name: str, sampler: Sampler, *, over_structures: bool = False) -> Ar
 
 def _repaired(name: str, sampler: Sampler, recommend: Recommend = best_estimate) -> Arm:
     """A sampler with all repairs, and recommendations by estimate."""
-    return Arm(name=name, sampler=lambda truth: sampler, over_structures=True, rungs=SIGNIFICANT, recommend=recommend)
+    return Arm(name=name, sampler=lambda truth: sampler, over_structures=True, rungs=BY_CHANCE, recommend=recommend)
 
 
 def _searching(name: str, search: Callable[[SearchSpace, int], Search]) -> Arm:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from search_arms.simulation import OPENING, Setting
 from search_arms.truth import PlantedTruth
+from search_space.space.space import Candidate, SearchSpace
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
 from studies.store.records import TrialState
@@ -18,14 +19,22 @@ class Drawn:
     """A trial before it is trained.
 
     Attributes:
-        fingerprint: Of what was drawn.
-        method: The published method; None for draws.
+        candidate: What was drawn, or a published method.
         truth: True score, in points.
     """
 
-    fingerprint: str
-    method: str | None
+    candidate: Candidate
     truth: float
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what was drawn."""
+        return self.candidate.fingerprint
+
+    @property
+    def method(self) -> str | None:
+        """The published method; None for draws."""
+        return self.candidate.method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +43,12 @@ class Task:
 
     Attributes:
         seed: Of the task.
+        space: That they are drawn from.
         trials: In the order in which they come.
     """
 
     seed: int
+    space: SearchSpace
     trials: Sequence[Drawn]
 
     @property
@@ -67,5 +78,5 @@ def drawn_task(setting: Setting, seed: int) -> Task:
     for number in range(setting.trials):
         candidate = proposer.propose().candidate
         proposer.close(number, TrialState.PRUNED)
-        trials.append(Drawn(fingerprint=candidate.fingerprint, method=candidate.method, truth=truth.score(candidate)))
-    return Task(seed=seed, trials=trials)
+        trials.append(Drawn(candidate=candidate, truth=truth.score(candidate)))
+    return Task(seed=seed, space=setting.space, trials=trials)

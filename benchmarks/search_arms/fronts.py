@@ -6,29 +6,30 @@ recommend: the trials on the front of the posterior means, above the task head a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 import numpy as np
 
-from search_arms.arms import SIGNIFICANT
+from search_arms.arms import BY_CHANCE, SIGNIFICANT
 from search_arms.readings import Measurements
-from search_arms.simulation import OPENING, STEPS, Setting
+from search_arms.simulation import OPENING, Mapped, Setting
 from search_arms.statistics import Interval, mean
+from search_arms.training import STEPS, Training
 from search_arms.truth import HEAD_ALONE, PlantedTruth
 from search_space.space.space import Candidate, SearchSpace
-from studies.search.direct import Course
-from studies.search.factored.observation import Observation
+from studies.search.chronicle import Course
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import Objective, SizeGoal
 from studies.search.proposer import Proposer
-from studies.search.rungs import RungBoard, RungPlan
+from studies.search.rungs import RungPlan
 from studies.store.records import TrialState
 
 ARMS: dict[str, RungPlan] = {
     "unpruned": replace(SIGNIFICANT, steps=()),
-    "reduction 2": SIGNIFICANT,
-    "reduction 4": replace(SIGNIFICANT, steps=(STEPS // 4,), reduction=4),
+    "by chance": BY_CHANCE,
+    "significance": SIGNIFICANT,
     "reduction 8": replace(SIGNIFICANT, steps=(STEPS // 4,), reduction=8),
 }
 """Where trials are compared; the first is what the others are compared with."""
@@ -63,8 +64,7 @@ class _Study:
         self.proposer = Proposer(
             self.space, sampler="factored", seed=seed, opening=OPENING, over_structures=True, course=self.course
         )
-        self.board = RungBoard(replace(ARMS[arm], examples=self.measurements.examples))
-        self.history: list[Observation] = []
+        self.training = Training(self.space, ARMS[arm], self.measurements, goal=self.goal)
         self.candidates: list[Candidate] = []
         self.truths: list[float] = []
         self.steps = 0
@@ -73,27 +73,20 @@ class _Study:
         """Propose, train and end a trial."""
         proposal = self.proposer.propose()
         candidate, number = proposal.candidate, proposal.number
-        truth, stored = self.truth.score(candidate), float(candidate.counts.stored)
-        readings, step = [], 0
-        for step in (*self.board.plan.steps, STEPS):
-            reading = self.measurements.read(number, candidate.fingerprint, truth, step)
-            self.proposer.report(number, step, reading.score, reading.loss)
-            readings.append(self.course.measured(step, reading.score, reading.loss, time=float(number)))
-            self.board.add(reading, candidate, size=stored)
-            self.board.remember(number, step, self.measurements.losses(reading, candidate.fingerprint))
-            if step < STEPS and self.board.verdict(reading) is not None:
-                break
-        state = TrialState.COMPLETE if step == STEPS else TrialState.PRUNED
-        score = readings[-1].score if step == STEPS else None
-        self.proposer.close(number, state, score, size=stored)
-        self.history.append(Observation.of(candidate, number=number, state=state, readings=tuple(readings)))
+        truth = self.truth.score(candidate)
+        readings = self.training.train(candidate, truth)
+        for one in readings:
+            self.proposer.report(number, one.step, one.score, one.loss)
+        state = self.training.history[number].state
+        score = readings[-1].score if state is TrialState.COMPLETE else None
+        self.proposer.close(number, state, score, size=float(candidate.counts.stored))
         self.candidates.append(candidate)
         self.truths.append(truth)
-        self.steps += step
+        self.steps += readings[-1].step
 
     def hypervolume(self) -> float:
         """True, of what is recommended now."""
-        ranked = FactoredSearch(self.space, seed=0).ranked(self.history)
+        ranked = FactoredSearch(self.space, seed=0).ranked(self.training.history)
         ended = [(one.number, value) for one, value, _ in ranked if one.state is TrialState.COMPLETE]
         sizes = [self.candidates[number].counts.stored for number, _ in ended]
         chosen = [ended[place][0] for place in front(np.array(sizes, dtype=float), [value for _, value in ended])]
@@ -123,10 +116,11 @@ def with_sizes(space: SearchSpace) -> SearchSpace:
     return SearchSpace(shape=space.shape, budget=space.budget, options=replace(space.options, size=(0.125, 1.0)))
 
 
-def front_lines(setting: Setting, seeds: Sequence[int]) -> Iterator[str]:
+def front_lines(setting: Setting, seeds: Sequence[int], mapped: Mapped) -> Iterator[str]:
     """The table, with the share of the unpruned hypervolume that pruning keeps."""
     sized = replace(setting, space=with_sizes(setting.space))
-    yield from table_lines(setting, {arm: [found(sized, (arm, seed)) for seed in seeds] for arm in ARMS})
+    runs = iter(mapped(partial(found, sized), [(arm, seed) for arm in ARMS for seed in seeds]))
+    yield from table_lines(setting, {arm: [next(runs) for _ in seeds] for arm in ARMS})
 
 
 def table_lines(setting: Setting, runs: Mapping[str, Sequence[Found]]) -> Iterator[str]:

@@ -2,25 +2,25 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from search_arms.readings import Measurements, Reading
+from search_arms.readings import Measurements
+from search_arms.training import STEPS, Training
 from search_arms.truth import COLLAPSED, PlantedTruth
 from search_space.published import COMPARED
 from search_space.space.space import Candidate, SearchSpace
-from studies.search.direct import Course
-from studies.search.factored.observation import Measured, Observation
+from studies.search.chronicle import Course
+from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
-from studies.search.rungs import RungBoard, RungPlan
+from studies.search.rungs import RungPlan
 from studies.search.samplers import Sampler
 from studies.store.records import TrialState
 
-STEPS = 200
 GAIN = 0.5
 """Points above the best published method that count as having found something."""
 
@@ -74,6 +74,18 @@ class Search(Protocol):
 
     def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
         """One candidate that was not tried before; None if nothing new was drawn."""
+        ...
+
+
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
+
+
+class Mapped(Protocol):
+    """Does something with each of many things, in their order; perhaps in several processes."""
+
+    def __call__(self, work: Callable[[_Given], _Found], given: Iterable[_Given], /) -> Iterable[_Found]:
+        """What comes of each."""
         ...
 
 
@@ -204,8 +216,13 @@ class Run:
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)
         self.published = len(set(self.opening.published) & set(setting.space.published_that_fit()))
-        self.history: list[Observation] = []
-        self.board = RungBoard(replace(arm.rungs, examples=self.measurements.examples))
+        self.training = Training(
+            setting.space,
+            arm.rungs,
+            self.measurements,
+            hears_losses=arm.hears_losses,
+            prospects=self.search.prospects if isinstance(self.search, FactoredSearch) else None,
+        )
         self.ended: list[Ended] = []
         self.seconds = 0.0
 
@@ -215,17 +232,22 @@ class Run:
         proposal = self._proposal()
         self.seconds += time.process_time() - began_at
         truth = self.truth.score(proposal.candidate)
-        readings = self._trained(proposal, truth)
+        readings = self.training.train(proposal.candidate, truth)
         last = readings[-1]
         is_complete = last.step == STEPS
-        state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
-        if self._is_known(proposal):
+        if proposal.number < self.proposer.next_number:
+            for one in readings:
+                self.proposer.report(proposal.number, one.step, one.score, one.loss)
+            state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
             self.proposer.close(proposal.number, state, last.score if is_complete else None)
-        measured = tuple(self._measured(one) for one in readings)
-        self.history.append(Observation.of(proposal.candidate, number=proposal.number, state=state, readings=measured))
         score = 100 * last.score if is_complete else None
         self.ended.append(Ended(proposal=proposal, truth=truth, score=score, steps=last.step))
         return self.ended[-1]
+
+    @property
+    def history(self) -> Sequence[Observation]:
+        """All trials so far."""
+        return self.training.history
 
     def _proposal(self) -> Proposal:
         number = len(self.ended)
@@ -235,36 +257,6 @@ class Run:
         if found is None:
             raise RuntimeError(f"{self.arm.name} must find something new; it did not after {number} trials.")
         return Proposal(number=number, candidate=found)
-
-    def _is_known(self, proposal: Proposal) -> bool:
-        """Whether the proposer has made it."""
-        return proposal.number < self.proposer.next_number
-
-    def _measured(self, reading: Reading) -> Measured:
-        error = math.sqrt(reading.score * (1 - reading.score) / self.measurements.examples)
-        return Measured(
-            fraction=reading.step / STEPS,
-            score=reading.score,
-            standard_error=error,
-            loss=reading.loss if self.arm.hears_losses else None,
-            time=float(reading.trial),
-        )
-
-    def _trained(self, proposal: Proposal, truth: float) -> list[Reading]:
-        """The readings up to that at which the trial ends."""
-        number, fingerprint = proposal.number, proposal.candidate.fingerprint
-        readings = []
-        for step in (*self.arm.rungs.steps, STEPS):
-            reading = self.measurements.read(number, fingerprint, truth, step)
-            readings.append(reading)
-            if self._is_known(proposal):
-                self.proposer.report(number, step, reading.score, reading.loss)
-            self.board.add(reading, proposal.candidate)
-            if self.arm.hears_losses:
-                self.board.remember(number, step, self.measurements.losses(reading, fingerprint))
-            if self.board.verdict(reading) is not None:
-                break
-        return readings
 
     def recommended(self) -> Recommended:
         """What is recommended now."""

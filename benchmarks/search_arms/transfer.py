@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from search_arms.arms import SIGNIFICANT
+from search_arms.arms import BY_CHANCE
 from search_arms.simulation import Arm, Run, Setting, best_estimate
 from search_arms.statistics import mean
 from search_arms.truth import PlantedTruth, drawn
@@ -34,7 +34,7 @@ _FACTORED = Arm(
     name="factored",
     sampler=lambda truth: SAMPLERS["factored"],
     over_structures=True,
-    rungs=SIGNIFICANT,
+    rungs=BY_CHANCE,
     recommend=best_estimate,
 )
 
