@@ -8,6 +8,7 @@
     python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
     python benchmarks/search.py --part transfer --seeds 8 --trials 100     what earlier studies are worth, by family
     python benchmarks/search.py --part fronts --seeds 24 --trials 60     score against size: what pruning costs of it
+    python benchmarks/search.py --part headroom        what there is to find on each task
     python benchmarks/search.py --part time            how long a proposal takes after up to 20,000 trials
 
 The proposer and the rungs are those of the search, on the whole space of a backbone of RoBERTa-base's shape at half a
@@ -29,6 +30,7 @@ from pathlib import Path
 from search_arms.arms import ARMS
 from search_arms.figures import arm_figures
 from search_arms.fronts import front_lines
+from search_arms.headroom import headroom_lines
 from search_arms.pruning import pruning_lines
 from search_arms.simulation import Mapped, Recommended, Setting, Study, simulated
 from search_arms.tables import table_lines
@@ -60,7 +62,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--part",
-        choices=("arms", "pruning", "transfer", "fronts", "time"),
+        choices=("arms", "pruning", "transfer", "fronts", "headroom", "time"),
         default="arms",
         help="what is measured (default arms)",
     )
@@ -159,6 +161,9 @@ def main() -> None:
         case "fronts":
             with _mapping(arguments.jobs) as mapped:
                 _print(front_lines(setting_of(arguments), seeds, mapped))
+        case "headroom":
+            with _mapping(arguments.jobs) as mapped:
+                _print(headroom_lines(setting_of(arguments), seeds, mapped))
         case "time":
             _print(time_lines(whole_space()))
         case _:

@@ -432,3 +432,20 @@ def test_a_study_of_two_objectives_without_rungs_spends_all_its_steps(arms: Any,
     lines = list(module.table_lines(setting, {"unpruned": [unpruned], "by chance": [pruned]}))
     assert lines[0] == "1 tasks, 20 trials, 2.2 points of noise"
     assert "100.0% ± 0.0%" in lines[4]
+
+
+def test_the_best_there_is_is_no_less_than_what_is_known_and_nothing_is_where_nothing_was_planted(
+    arms: Any, space: SearchSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headroom, truth = arms("headroom"), arms("truth")
+    setting = setting_of(arms, space)
+    few, more = (headroom.headroom(setting, 1, draws=30, rounds=rounds) for rounds in (0, 4))
+    assert few.best == max(few.draws)
+    assert few.draws == more.draws
+    assert more.best > max(more.tuned, few.best) + 0.5
+    assert more == headroom.headroom(setting, 1, draws=30, rounds=4)
+    lines = list(headroom.headroom_lines(setting, [1], lambda work, seeds: [more for _ in seeds]))
+    assert f"{more.best:+.2f}" in lines[2]
+    monkeypatch.setattr(truth.PlantedTruth, "at", lambda *_: 41.0)
+    nothing = headroom.headroom(setting, 1, draws=10, rounds=1)
+    assert (nothing.tuned, nothing.best, set(nothing.draws)) == (0.0, 0.0, {0.0})
