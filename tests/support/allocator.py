@@ -1,5 +1,6 @@
 """What PyTorch's allocator gives out."""
 
+import gc
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 
 def peak_of(work: Callable[[], object]) -> int:
     """The most bytes that it had given out at a time, beyond those before."""
+    gc.collect()  # what tests before left in cycles would be given back meanwhile
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         work()
     results: Any = profile.profiler
