@@ -442,6 +442,9 @@ def test_the_best_there_is_is_no_less_than_what_is_known_and_nothing_is_where_no
     few, more = (headroom.headroom(setting, 1, draws=30, rounds=rounds) for rounds in (0, 4))
     assert few.best == max(few.draws)
     assert few.draws == more.draws
+    planted = truth.PlantedTruth(space, 1)
+    tried = max(planted.published_as_tried(arms("simulation").OPENING))
+    assert more.tuned == planted.best_published() - tried > 0
     assert more.best > max(more.tuned, few.best) + 0.5
     assert more == headroom.headroom(setting, 1, draws=30, rounds=4)
     lines = list(headroom.headroom_lines(setting, [1], lambda work, seeds: [more for _ in seeds]))

@@ -11,6 +11,7 @@ from functools import partial
 from statistics import fmean, median
 
 from search_arms.simulation import GAIN, OPENING, Mapped, Setting
+from search_arms.statistics import share
 from search_arms.truth import PlantedTruth
 from studies.search.factored.draws import Drawer
 from studies.search.factored.genes import Genes
@@ -69,21 +70,21 @@ def headroom(setting: Setting, seed: int, *, draws: int = _DRAWS, rounds: int = 
     return Headroom(seed=seed, tuned=truth.best_published() - tried, best=max(leads.values()), draws=drawn)
 
 
-def headroom_lines(setting: Setting, seeds: Sequence[int], mapped: Mapped = map) -> Iterator[str]:
+def headroom_lines(setting: Setting, seeds: Sequence[int], mapped: Mapped) -> Iterator[str]:
     """A line for every task, and what they say together."""
     yield "true points above the best published method as it is tried first"
     yield f"{'task':>4} {'rates tuned':>12} {'best there is':>14} {'draws above 0':>14} {f'above {GAIN}':>10}"
     found = []
     for one in mapped(partial(headroom, setting), seeds):
         found.append(one)
-        better, enough = _share(one.draws, 0.0), _share(one.draws, GAIN)
+        better, enough = _above(one.draws, 0.0), _above(one.draws, GAIN)
         yield f"{one.seed:>4} {one.tuned:>+12.2f} {one.best:>+14.2f} {better:>14.1%} {enough:>10.1%}"
     best = [one.best for one in found]
-    better, enough = (fmean(_share(one.draws, least) for one in found) for least in (0.0, GAIN))
+    better, enough = (fmean(_above(one.draws, least) for one in found) for least in (0.0, GAIN))
     yield f"{len(found)} tasks: the best there is {median(best):+.1f} (median; {min(best):+.1f} to {max(best):+.1f});"
     yield f"of draws {better:.1%} are better than the best published method, {enough:.1%} by {GAIN} points"
     yield ", ".join(f"below {least} in {sum(one < least for one in best)}" for least in _NARROW)
 
 
-def _share(values: Sequence[float], least: float) -> float:
-    return fmean(value > least for value in values)
+def _above(values: Sequence[float], least: float) -> float:
+    return share([value > least for value in values]).value

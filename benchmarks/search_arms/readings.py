@@ -102,11 +102,6 @@ class Measurements:
             loss=_LOSS_OF_NOTHING + _LOSS_PER_POINT * blurred,
         )
 
-    def error_of_loss(self, reading: Reading) -> float:
-        """Standard error of a loss beside another on the same examples, in points."""
-        points = min(max(100 * reading.score, 1.0), 99.0)
-        return _LOSS_NOISE * math.sqrt(points * (100 - points) / self.examples)
-
     def losses(self, reading: Reading, fingerprint: str) -> ExampleLosses:
         """The loss of each example at a reading: their mean is its loss, and as uncertain as the examples say.
 
