@@ -114,11 +114,33 @@ def test_the_order_is_the_same_however_rows_are_found_and_parts_are_all_of_it(ta
     assert sorted(shuffled, key=points._turn) == grid
     parts = [points.share_of(grid, part, 3) for part in (1, 2, 3)]
     assert sorted(row.key for part in parts for row in part) == sorted(row.key for row in grid)
-    # a sample of it is even: the first tenth has its share of both halves of the edits
-    first = [row.attention for row in grid[: len(grid) // 10]]
-    halves = set(list(points.ATTENTION_EDITS)[:8])
-    expected = sum(row.attention in halves for row in grid) / len(grid)
+    # a sample of a round is even: the first third of that of all rates has its share of both halves of the edits
+    found = [row.attention for row in grid if row.round == 1]
+    first, halves = found[: len(found) // 3], set(list(points.ATTENTION_EDITS)[:8])
+    expected = sum(name in halves for name in found) / len(found)
     assert abs(sum(name in halves for name in first) / len(first) - expected) < 4 * (0.25 / len(first)) ** 0.5
+
+
+def test_every_round_of_the_grid_is_a_whole_of_its_own(table: Load, grid: list[Any]) -> None:
+    points = table("points")
+    assert [row.round for row in grid] == sorted(row.round for row in grid)
+    pairs = {(row.attention, row.ffn) for row in grid}
+    of_round = [[row for row in grid if row.round == number] for number in range(len(points.ROUNDS))]
+    first = [row for row in of_round[0] if row.seed == 0]
+    assert len(first) == len(pairs) == len({(row.attention, row.ffn) for row in first})
+    # by pair: rates are 9, or 3 where there is one form; 3 shares where both are sized; see the count of the grid
+    rates = sum((row.round < 2) and row.seed == 0 for row in grid)
+    assert rates == (96 - 39) * 9 + 39 * 3 + (69 - 5) * 9 + 5 * 3 + 26 * 3 + 1
+    assert sum(row.round < 3 and row.seed == 0 for row in grid) == len(grid) / 3
+    assert {row.seed for row in of_round[3]} == {1, 2}
+    # the noise is known from the first round on
+    assert any(row.seed == 2 for row in of_round[0])
+    for row in first:
+        for name in ("attention", "ffn"):
+            edits = getattr(row.candidate.configuration, name)
+            if edits and edits[0].form.name in points.RATES:
+                rate = getattr(row.candidate, f"{name}_learning_rate")
+                assert rate == pytest.approx(points.RATES[edits[0].form.name][1])
 
 
 def test_draws_are_the_same_again_and_more_of_them_only_add(table: Load, tmp_path: Path) -> None:
@@ -288,17 +310,18 @@ def test_of_two_rows_of_a_trial_the_complete_one_is_kept_then_the_first(table: L
 
 def test_the_summary_and_the_card_say_how_much_is_there(table: Load, tmp_path: Path, grid: list[Any]) -> None:
     card = table("card")
-    # the first point has all its seeds at once, the second belongs to the same round
     plan, setting = grid[:6], setting_in(table, tmp_path)
     found = collected(table, tmp_path, plan)
     one = card.coverage(found, grid, setting)
     assert (one.done, one.planned, one.failed) == (6, len(grid), 0)
     assert one.cells == len({(row.attention, row.ffn) for row in plan})
+    assert one.rounds == tuple((6 * (number == 0), sum(row.round == number for row in grid)) for number in range(4))
     assert one.hours_left == pytest.approx((len(grid) - 6) * 4 * 0.001 / 3600, rel=0.5)
     card.write_card(tmp_path, found, grid, setting)
     words = (tmp_path / "README.md").read_text()
     assert "not exhaustive yet" in words
     assert f"6 of {len(grid):,} rows" in words
+    assert f"every pair, at the middle rates and an even share: 6 of {one.rounds[0][1]}\n" in words
     assert "license: cc-by-4.0" in words
     assert all(f"`{name}`" in words for name in found.columns)
     assert f"6 of {len(grid):,} rows" in card.summary_lines(found, grid, setting)[0]

@@ -1,11 +1,12 @@
 """How far the table is, and the card beside it."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from trial_table.points import ATTENTION_EDITS, FFN_EDITS, RATES, SEEDS, SHARES, PlannedTrial
+from trial_table.points import ATTENTION_EDITS, FFN_EDITS, RATES, ROUNDS, SEEDS, SHARES, PlannedTrial
 from trial_table.rows import COLUMNS, EXAMPLES, TRIALS
 from trial_table.setting import Setting
 
@@ -21,6 +22,7 @@ class Coverage:
         planned: Rows when it is whole.
         cells: Pairs of edits of which something is there.
         planned_cells: All pairs.
+        rounds: Rows of each round of the grid that are there, and that are planned.
         drawn: Rows beside the grid.
         failed: Rows without a score.
         seconds: Mean computing time of a row; None without any.
@@ -30,6 +32,7 @@ class Coverage:
     planned: int
     cells: int
     planned_cells: int
+    rounds: tuple[tuple[int, int], ...]
     drawn: int
     failed: int
     seconds: float | None
@@ -42,11 +45,15 @@ class Coverage:
 def coverage(table: pd.DataFrame, grid: list[PlannedTrial], setting: Setting) -> Coverage:
     own = table[table["task"] == setting.task]
     there = own[own["key"].isin([row.key for row in grid])]
+    planned = Counter(row.round for row in grid)
+    known = set(there["key"])
+    done = Counter(row.round for row in grid if row.key in known)
     return Coverage(
         done=len(there),
         planned=len(grid),
         cells=len(there[["attention", "ffn"]].drop_duplicates()),
         planned_cells=len({(row.attention, row.ffn) for row in grid}),
+        rounds=tuple((done[number], planned[number]) for number in range(len(ROUNDS))),
         drawn=int((own["part"] == "drawn").sum()),
         failed=int((own["state"] == "failed").sum()),
         seconds=float(own["seconds"].mean()) if len(own) else None,
@@ -80,6 +87,7 @@ def summary_lines(table: pd.DataFrame, grid: list[PlannedTrial], setting: Settin
         f"{setting.task}: {one.done:,} of {one.planned:,} rows of the grid ({one.done / one.planned:.1%}), "
         f"{one.cells} of {one.planned_cells} pairs of edits touched; {one.drawn:,} draws; {one.failed} failed"
     ]
+    lines += _rounds(one)
     if one.seconds is not None and one.hours_left is not None:
         lines.append(f"{one.seconds:.1f} s a trial; {one.hours_left:.1f} hours of one process for the rest of the grid")
     spread = noise(own)
@@ -99,7 +107,7 @@ def write_card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], sett
 def _card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], setting: Setting) -> list[str]:
     one = coverage(table, grid, setting)
     training, spread = setting.specification.training, noise(table[table["task"] == setting.task])
-    state = "exhaustive" if one.done == one.planned else "**not exhaustive yet**: an even sample of the grid"
+    state = "exhaustive" if one.done == one.planned else "**not exhaustive yet**"
     rates = "; ".join(f"{form} {', '.join(f'{rate:g}' for rate in some)}" for form, some in RATES.items())
     return [
         "---",
@@ -115,6 +123,7 @@ def _card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], setting: 
         "## How much is there",
         f"- `{setting.task}`, grid: {one.done:,} of {one.planned:,} rows ({one.done / one.planned:.1%}), {state};",
         f"  {one.cells} of {one.planned_cells} pairs of edits have at least one row",
+        *_rounds(one),
         f"- drawn from the whole space: {one.drawn:,} rows",
         f"- failed trials among them: {one.failed}",
         *([] if spread is None else [f"- deviation between seeds: {100 * spread[0]:.2f} points ({spread[1]} points)"]),
@@ -131,10 +140,10 @@ def _card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], setting: 
         f"- FFN: none, {', '.join(FFN_EDITS)}",
         f"- share of attention, where both have something to size: {', '.join(map(str, SHARES))}",
         f"- peak learning rates: {rates}; edits of one form on both sides have the same",
-        f"- seeds {', '.join(map(str, SEEDS))}: an eighth of the points gets all of them in the first round",
+        f"- seeds {', '.join(map(str, SEEDS))}: an eighth of the points gets all of them at once",
         "",
-        "Rows come in a fixed pseudo-random order, so a part of the grid is an even sample of it. *Drawn* rows are",
-        "uniform over structures, rates and shares of the whole space, with one seed.",
+        "A round is done before the next begins, in a fixed pseudo-random order: a part of it is an even sample.",
+        "*Drawn* rows are uniform over structures, rates and shares of the whole space, with one seed.",
         "",
         f"## Columns of `{TRIALS}`",
         "| column | meaning |",
@@ -144,6 +153,13 @@ def _card(folder: Path, table: pd.DataFrame, grid: list[PlannedTrial], setting: 
         *_examples(folder),
         "## Licence",
         "CC BY 4.0. Read it with `trial_table.rows.rows(folder)` or any reader of parquet.",
+    ]
+
+
+def _rounds(one: Coverage) -> list[str]:
+    return [
+        f"  - {words}: {done:,} of {count:,}" + (", all of them" if done == count else "")
+        for words, (done, count) in zip(ROUNDS, one.rounds, strict=True)
     ]
 
 

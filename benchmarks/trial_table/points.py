@@ -1,6 +1,8 @@
 """What is in the table: a grid over named edits, all of it; and draws from the whole space, as many as there is time.
 
-The order is pseudo-random and the same on every machine: whoever stops early has an even sample of the grid.
+The grid is done in rounds, each of which is a whole of its own: first every pair of edits once, at the middle rates
+and an even share, then all rates, then all shares, then all seeds. Within a round the order is pseudo-random and the
+same on every machine: whoever stops early has an even sample of it.
 """
 
 import hashlib
@@ -71,8 +73,14 @@ SHARES = (0.25, 0.5, 0.75)
 SEEDS = (0, 1, 2)
 """The same for every point, so that points are compared on the same data order."""
 
+ROUNDS = ("every pair, at the middle rates and an even share", "all rates", "all shares", "all seeds")
+"""What is there after each round of the grid."""
+
+_MIDDLE = 1
+"""Which of the rates and of the shares the first round has."""
+
 _AT_ONCE = 8
-"""One point in so many gets all its seeds in the first round, so that the noise is known from the beginning."""
+"""One point in so many gets all its seeds in its own round, so that the noise is known from the beginning."""
 
 _DRAWS_SEED = 1
 
@@ -88,6 +96,7 @@ class PlannedTrial:
         ffn: The same at the FFN.
         candidate: What is trained.
         seed: Of the training.
+        round: Of the grid, a place in `ROUNDS`; 0 for draws.
     """
 
     key: str
@@ -96,6 +105,7 @@ class PlannedTrial:
     ffn: str | None
     candidate: Candidate
     seed: int
+    round: int
 
 
 def planned(setting: Setting, part: str, draws: int = 0) -> list[PlannedTrial]:
@@ -108,10 +118,19 @@ def planned(setting: Setting, part: str, draws: int = 0) -> list[PlannedTrial]:
     """
     found = _grid(setting.space) if part == EXHAUSTIVE else _draws(setting.space, draws)
     trials: dict[str, PlannedTrial] = {}
-    for (attention, ffn, candidate), seed in product(found, SEEDS if part == EXHAUSTIVE else SEEDS[:1]):
+    for (attention, ffn, candidate, round_), seed in product(found, SEEDS if part == EXHAUSTIVE else SEEDS[:1]):
         rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
         key = setting.key(candidate.fingerprint, rates, seed)
-        row = PlannedTrial(key=key, part=part, attention=attention, ffn=ffn, candidate=candidate, seed=seed)
+        is_at_once = seed == SEEDS[0] or _place(candidate) % _AT_ONCE == 0
+        row = PlannedTrial(
+            key=key,
+            part=part,
+            attention=attention,
+            ffn=ffn,
+            candidate=candidate,
+            seed=seed,
+            round=round_ if is_at_once else len(ROUNDS) - 1,
+        )
         trials.setdefault(key, row)
     return sorted(trials.values(), key=_turn) if part == EXHAUSTIVE else list(trials.values())
 
@@ -122,25 +141,35 @@ def share_of(trials: list[PlannedTrial], part: int, parts: int) -> list[PlannedT
 
 
 def _turn(trial: PlannedTrial) -> tuple[int, int, int]:
-    """Which round a row belongs to, and its place there: the seeds of a point stand together where they are at once."""
-    place = int.from_bytes(hashlib.sha256(trial.candidate.fingerprint.encode()).digest()[:8], "big")
-    return (trial.seed if place % _AT_ONCE else 0), place, trial.seed
+    """Where a row stands: the seeds of a point stand together where they are at once."""
+    return trial.round, _place(trial.candidate), trial.seed
 
 
-_Found = Iterator[tuple[str | None, str | None, Candidate]]
+def _place(candidate: Candidate) -> int:
+    return int.from_bytes(hashlib.sha256(candidate.fingerprint.encode()).digest()[:8], "big")
+
+
+_Found = Iterator[tuple[str | None, str | None, Candidate, int]]
+"""Names of both edits, what is trained, and its round."""
 
 
 def _grid(space: SearchSpace) -> _Found:
     sides = {ATTENTION: _points(space, ATTENTION, ATTENTION_EDITS), FFN: _points(space, FFN, FFN_EDITS)}
-    yield NONE, NONE, space.suggest_published("head_only", GivenTrial({}))
+    yield NONE, NONE, space.suggest_published("head_only", GivenTrial({})), 0
     for attention, ffn in product((NONE, *ATTENTION_EDITS), (NONE, *FFN_EDITS)):
         named = {ATTENTION: attention, FFN: ffn}
         points = {side: sides[side][name] for side, name in named.items() if name != NONE}
-        shares = SHARES if len(points) > 1 and all(map(_is_sized, points.values())) else SHARES[1:2]
+        shares = SHARES if len(points) > 1 and all(map(_is_sized, points.values())) else (SHARES[_MIDDLE],)
         for rates, share in product(_rates(points), shares) if points else ():
             answers = space.answers(points, rates=rates, share=share)
             assert answers is not None, f"{attention} with {ffn} must be in the space at {rates} and {share}"
-            yield attention, ffn, space.suggest(GivenTrial(answers))
+            yield attention, ffn, space.suggest(GivenTrial(answers)), _round(points, rates, share)
+
+
+def _round(points: Mapping[str, Point], rates: Mapping[str, float], share: float) -> int:
+    if share != SHARES[_MIDDLE]:
+        return 2
+    return 0 if all(rates[side] == RATES[_form(point.edits)][_MIDDLE] for side, point in points.items()) else 1
 
 
 def _points(space: SearchSpace, side: str, edits: Mapping[str, _Edit]) -> dict[str, Point]:
@@ -178,4 +207,4 @@ def _draws(space: SearchSpace, count: int) -> _Found:
             for name, one in space.parameters().items()
             if isinstance(one, FloatRange)
         }
-        yield None, None, space.suggest(GivenTrial(values | structures.draw(number)))
+        yield None, None, space.suggest(GivenTrial(values | structures.draw(number))), 0
