@@ -166,6 +166,14 @@ def _ended(ledger: Ledger, name: str, trials: int) -> Ranking | None:
     return ranking_of(ledger, study, records)
 
 
+def is_done(storage: str, plan: Plan) -> bool:
+    """Whether nothing of a plan is left; it is not where the user has stopped it, or the time was up."""
+    with Ledger.open(storage, read_only=True) as ledger:
+        ranking = _ended(ledger, plan.name, plan.trials)
+        confirmed = next(iter(confirmation_results(ledger, plan.name)), None)
+    return ranking is not None and (ranking.best is None or (confirmed is not None and confirmed.is_finished))
+
+
 def _published(ranking: Ranking) -> TrialRecord:
     return next(trial for trial in ranking.trials if trial.method is not None)
 
@@ -283,6 +291,8 @@ def main() -> None:
             print(plan.name, file=sys.stderr, flush=True)
             specification = specification_for(plan, data, arguments.folder)
             run(specification, storage, seeds=arguments.confirm_seeds, until=until)
+            if not is_done(storage, plan):
+                break
     if not (arguments.folder / "deltaspace.db").is_file():
         raise SystemExit("there must be studies to print; got none. Run with --minutes.")
     for line in luck_lines(storage, plans) if arguments.luck else table_lines(list(outcomes(storage, plans))):

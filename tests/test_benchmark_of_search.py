@@ -18,8 +18,11 @@ from support.simulated_search import whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
+from studies.search.factored.genome import Genome
+from studies.search.factored.observation import Observation
 from studies.search.samplers import Sampler, Turn
 from studies.search.structure_sampler import StructureSampler
+from studies.store.records import TrialState
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -129,6 +132,22 @@ def test_a_truth_is_the_task_s_alone(arms: Any, space: SearchSpace) -> None:
     assert one == same
     assert sum(a == b for a, b in zip(one, other, strict=True)) < 10  # the collapsed ones
     assert max(abs(a - b) for a, b in zip(one, rugged, strict=True)) > 1
+
+
+def test_expected_gains_are_the_means_over_tasks(arms: Any, space: SearchSpace) -> None:
+    truth, genome = arms("truth"), Genome(space)
+    configurations = drawn(space, 40)
+    views = [genome.view_of(Observation.of(one, number=0, state=TrialState.RUNNING)) for one in configurations]
+    expected = np.array([truth.expected_gain(view) for view in views])
+    gains = np.array(
+        [
+            [planted.tuned(one.configuration) - truth.HEAD_ALONE for one in configurations]
+            for planted in (truth.PlantedTruth(space, seed) for seed in range(150))
+        ]
+    )
+    # a mean has a standard error of about 0.13, and is a little lower: sides are saturated task by task
+    assert np.abs(gains.mean(axis=0) - expected).max() < 0.35
+    assert np.abs(gains[0] - expected).max() > 2
 
 
 def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(arms: Any, space: SearchSpace) -> None:

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from search_arms.rivals import Evolution, Forest
 from search_arms.simulation import OPENING, Arm, Recommend, Search, best_estimate, best_score
 from search_arms.training import STEPS
+from search_arms.truth import expected_gain
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.moves import Moves
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
+from studies.search.factored.trends import no_rules
+from studies.search.factored.view import View
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.search.samplers import SAMPLERS, Sampler
 
@@ -53,6 +57,18 @@ _SIX = ("mam_adapter", "lora_qv", "lora_ffn", "scaled_parallel_adapter_ffn", "pr
 """What the shipped study ``docstrings`` begins with: no more than a quarter of 25 trials."""
 
 
+_ODDS_OF_A_POINT = 1.3
+"""Log odds, in units of the papers' rules, that make a configuration be expected to be one point better."""
+
+
+def _means_of_truth(view: View) -> float:
+    return _ODDS_OF_A_POINT * expected_gain(view)
+
+
+_TOLD = FactoredSettings(rules=_means_of_truth)
+"""For who knows from which centres the effects of a task are drawn, and what a size is worth: no search can."""
+
+
 class _WithoutCurve:
     """Hears of ends alone."""
 
@@ -81,9 +97,10 @@ ARMS: dict[str, Arm] = {
         _factored("factored"),
         replace(_factored("factored (six first)"), opening=replace(OPENING, published=_SIX)),
         _factored("factored - join", FactoredSettings(moves=Moves(join=0.0))),
-        _factored("factored - prior", FactoredSettings(trusts_papers=False)),
+        _factored("factored - prior", FactoredSettings(rules=no_rules)),
         _searching("factored - curve", _WithoutCurve),
         replace(_factored("factored - losses"), hears_losses=False),
+        replace(_factored("factored + means of truth", _TOLD), recommend=partial(best_estimate, settings=_TOLD)),
     )
 }
 """What is compared; the first is what the others are compared with."""

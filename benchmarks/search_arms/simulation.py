@@ -15,6 +15,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.search.chronicle import Course
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.settings import FactoredSettings
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
 from studies.search.rungs import RungPlan
@@ -174,9 +175,15 @@ def best_score(ended: Sequence[Ended], history: Sequence[Observation], space: Se
     return max(complete, key=lambda one: (one.score or 0.0, -one.proposal.number), default=None)
 
 
-def best_estimate(ended: Sequence[Ended], history: Sequence[Observation], space: SearchSpace) -> Ended | None:
+def best_estimate(
+    ended: Sequence[Ended],
+    history: Sequence[Observation],
+    space: SearchSpace,
+    *,
+    settings: FactoredSettings | None = None,
+) -> Ended | None:
     """The complete trial with the highest posterior mean under the model of the factored sampler, as its score."""
-    for trial, mean, _ in FactoredSearch(space, seed=0).ranked(history):
+    for trial, mean, _ in FactoredSearch(space, seed=0, settings=settings).ranked(history):
         if ended[trial.number].score is not None:
             return replace(ended[trial.number], score=100 * mean)
     return None

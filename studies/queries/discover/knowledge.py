@@ -25,6 +25,7 @@ from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.standard import LOWEST
+from studies.search.factored.trends import no_rules
 from studies.search.factored.view import View
 from studies.store.records import TrialState
 
@@ -124,7 +125,7 @@ class Knowledge:
         self.measure = Measure(self.genome, seed)
         # what the views say was proved under these priors
         priors = PRIORS[PriorsOf.ONE_TASK]
-        self._believer = Believer(self.genome, trusts_papers=False, fits_to=OPENING, priors=priors)
+        self._believer = Believer(self.genome, rules=no_rules, fits_to=OPENING, priors=priors)
         self._belief = self._believer.belief(self.history)
 
     @cached_property

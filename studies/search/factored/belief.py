@@ -14,7 +14,7 @@ from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.process import Process, Readings, fitted
 from studies.search.factored.standard import Scale, Standardised, Units, standardised
-from studies.search.factored.trends import NO_PLACES, Places
+from studies.search.factored.trends import NO_PLACES, Places, Rules, papers_log_odds
 from studies.search.factored.view import View
 
 FIRST_CHECKPOINT = 12
@@ -85,7 +85,7 @@ class Believer:
         self,
         viewer: Viewer,
         *,
-        trusts_papers: bool = True,
+        rules: Rules = papers_log_odds,
         places: Places = NO_PLACES,
         fits_to: int | None = None,
         priors: Priors = PRIORS[PriorsOf.WITH_PACE],
@@ -94,7 +94,7 @@ class Believer:
 
         Args:
             viewer: Of the trials.
-            trusts_papers: Whether configurations that the papers would bet on are expected to be better.
+            rules: What is expected of configurations before anything was tried, but for their rates.
             places: Where the rates of some forms are expected to be best.
             fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
                 is one of a spread, so what is heard later is measured by the same. None for as many as there are.
@@ -102,7 +102,7 @@ class Believer:
         """
         self._priors = priors
         self._fits_to = fits_to
-        self._trusts_papers = trusts_papers
+        self._rules = rules
         self._places = places
         self._viewer = viewer
         self._structures = Structures()
@@ -152,8 +152,7 @@ class Believer:
 
     def points(self, views: Sequence[View]) -> Points:
         """Views as arrays."""
-        found = Points.of(views, self._structures, self._places)
-        return found if self._trusts_papers else found.without_papers()
+        return Points.of(views, self._structures, self._places, self._rules)
 
     def _fit(self, heard: Heard, history: Sequence[Observation], *, is_settled: bool) -> _Fit:
         """To what had been heard at the last checkpoint."""

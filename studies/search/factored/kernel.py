@@ -7,13 +7,13 @@ numbers of points, ``U`` of different structures, ``D`` of dimensions.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from studies.search.factored.distances import ABSENT, Array, Indices, Structures
 from studies.search.factored.hyperparameters import WEIGHTS, Hyperparameters, place
-from studies.search.factored.trends import NO_PLACES, Places, trends
+from studies.search.factored.trends import NO_PLACES, Places, Rules, papers_log_odds, trends
 from studies.search.factored.view import TrainedSide, View
 
 SIDES = ("attention", "ffn")
@@ -36,16 +36,24 @@ class Points:
     trends: Array
 
     @classmethod
-    def of(cls, views: Sequence[View], structures: Structures, places: Places = NO_PLACES) -> "Points":
+    def of(
+        cls,
+        views: Sequence[View],
+        structures: Structures,
+        places: Places = NO_PLACES,
+        rules: Rules = papers_log_odds,
+    ) -> "Points":
         """The arrays of some views.
 
         Args:
             views: Of configurations.
             structures: Numbers of their structures.
             places: Where the rates of some forms are expected to be best.
+            rules: What is expected of them but for their rates.
         """
         rows = [
-            (*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view, places)) for view in views
+            (*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view, places, rules))
+            for view in views
         ]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
         return cls(
@@ -67,10 +75,6 @@ class Points:
             sizes=self.sizes[rows],
             trends=self.trends[rows],
         )
-
-    def without_papers(self) -> "Points":
-        """The same as if the papers had no rules."""
-        return replace(self, trends=self.trends * (1.0, 0.0))
 
     def joined(self, others: "Points") -> "Points":
         """These and then others."""

@@ -79,7 +79,7 @@ class FactoredSearch:
         self._mover = Mover(self._genome, self._drawer, self._settings.moves)
         self._believer = Believer(
             self._genome,
-            trusts_papers=self._settings.trusts_papers,
+            rules=self._settings.rules,
             places=self._settings.places,
             priors=self._settings.priors,
         )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
 from studies.search.factored.moves import Moves
-from studies.search.factored.trends import Places
+from studies.search.factored.trends import Places, Rules, papers_log_odds
 
 LONG = 100
 """Trials until which the share of structures never tried stays; later it falls with their number."""
@@ -22,7 +22,7 @@ class FactoredSettings:
         untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
         most: Trials of one structure, and no less than one in twenty, beyond which others come first.
         decay: Ranks over which the probability to be a parent falls by a factor of e.
-        trusts_papers: Whether configurations that the papers would bet on are expected to be better, until trials tell.
+        rules: What is expected of configurations until trials tell, but for their rates.
         moves: How candidates are made.
         places: Where the rates of some forms are expected to be best, from earlier studies.
         priors: Of the model's hyper-parameters.
@@ -35,7 +35,7 @@ class FactoredSettings:
     untried: float = 0.25
     most: int = 8
     decay: float = 6.0
-    trusts_papers: bool = True
+    rules: Rules = papers_log_odds
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
     priors: Priors = PRIORS[PriorsOf.WITH_PACE]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from studies.search.factored.belief import Believer
-from studies.search.factored.trends import BEST_RATE, papers_log_odds, trends
+from studies.search.factored.trends import BEST_RATE, no_rules, papers_log_odds, trends
 from studies.search.factored.view import View
 
 
@@ -34,7 +34,7 @@ def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, hist
     trials = history(3, published=("mam_adapter", "sequential_adapter_ffn", "bitfit"))
     views = [genome.view_of(one) for one in trials]
     trusting = Believer(genome).points(views).trends
-    doubting = Believer(genome, trusts_papers=False).points(views).trends
+    doubting = Believer(genome, rules=no_rules).points(views).trends
     assert trusting[:, 0].tolist() == doubting[:, 0].tolist()
     assert len(set(trusting[:, 1].tolist())) == 3
     assert doubting[:, 1].tolist() == [0, 0, 0]
