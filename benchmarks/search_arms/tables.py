@@ -10,7 +10,7 @@ from search_arms.statistics import Interval, mean, median_time, share
 Studies = Mapping[str, Sequence[Study]]
 """By arm, in the order of the seeds."""
 
-_WIDTH = 24
+_WIDTH = 26
 
 
 def table_lines(studies: Studies) -> Iterator[str]:
