@@ -208,7 +208,7 @@ def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look: Tab) -> Non
     for plot in range(6):
         look.page.wait_for_function(_IS_MARKED, arg=[plot, int(number)])
     look.page.get_by_role("link", name="Overview").click()
-    look.page.wait_for_function("() => document.body.dataset.ready && location.search.includes('pick')")
+    look.page.wait_for_function("() => document.body?.dataset.ready && location.search.includes('pick')")
     look.page.wait_for_selector(f".picked a[href*='number={number}']")
     look.page.get_by_role("link", name="Leaderboard").click()
     look.page.wait_for_selector(f"tr.marked[data-number='{number}']")
