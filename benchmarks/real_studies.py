@@ -142,15 +142,22 @@ def specification_for(plan: Plan, data: Mapping[str, Path], folder: Path) -> Spe
     return specification_of(plan.task, overrides)
 
 
-def run(specification: Specification, storage: str, *, seeds: int, until: float) -> None:
-    """Launch or continue a study and its confirmation, until they have ended or the time is up."""
+def run(specification: Specification, storage: str, *, seeds: int, until: float) -> bool:
+    """Launch or continue a study and its confirmation, until they have ended, the time is up or the user stops it.
+
+    Returns:
+        Whether nothing is left of them.
+    """
     study = deltaspace.launch(_with_time(specification, until), storage=storage, progress=False)
     with Ledger.open(storage, read_only=True) as ledger:
         ranking = _ended(ledger, specification.name, specification.trials)
-    if ranking is not None and (best := ranking.best) is not None:
-        against = () if best.method is not None else _published(ranking).method or ()
-        budget = f"{max(1, int(until - time.monotonic()))}s"
-        study.confirm(top=1, seeds=seeds, against=against, progress=False, time_budget=budget)
+    if ranking is None:
+        return False
+    if ranking.best is None:
+        return True
+    against = () if ranking.best.method is not None else _published(ranking).method or ()
+    budget = f"{max(1, int(until - time.monotonic()))}s"
+    return study.confirm(top=1, seeds=seeds, against=against, progress=False, time_budget=budget).is_finished
 
 
 def _with_time(specification: Specification, until: float) -> Specification:
@@ -164,14 +171,6 @@ def _ended(ledger: Ledger, name: str, trials: int) -> Ranking | None:
     if len(records) < trials or not all(trial.state.is_terminal for trial in records):
         return None
     return ranking_of(ledger, study, records)
-
-
-def is_done(storage: str, plan: Plan) -> bool:
-    """Whether nothing of a plan is left; it is not where the user has stopped it, or the time was up."""
-    with Ledger.open(storage, read_only=True) as ledger:
-        ranking = _ended(ledger, plan.name, plan.trials)
-        confirmed = next(iter(confirmation_results(ledger, plan.name)), None)
-    return ranking is not None and (ranking.best is None or (confirmed is not None and confirmed.is_finished))
 
 
 def _published(ranking: Ranking) -> TrialRecord:
@@ -290,8 +289,7 @@ def main() -> None:
         if until - time.monotonic() > _MARGIN:
             print(plan.name, file=sys.stderr, flush=True)
             specification = specification_for(plan, data, arguments.folder)
-            run(specification, storage, seeds=arguments.confirm_seeds, until=until)
-            if not is_done(storage, plan):
+            if not run(specification, storage, seeds=arguments.confirm_seeds, until=until):
                 break
     if not (arguments.folder / "deltaspace.db").is_file():
         raise SystemExit("there must be studies to print; got none. Run with --minutes.")

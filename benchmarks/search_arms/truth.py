@@ -172,9 +172,7 @@ class PlantedTruth:
         key = f"{side} {'/'.join(f'{name}={value}' for name, value in _dimensions(view))} {view.variant} {view.layers}"
         own = self._drawn("structure", key, spread=self.ruggedness)
         share = count_edits(edits, self.space.shape).stored / self.space.budget
-        gain = _SIDE[side] + effects + own
-        # a gain shrinks with the budget, a loss does not
-        return gain * min(1.0, share) ** 0.25 if gain > 0 else gain, key
+        return _of_share(_SIDE[side] + effects + own, share), key
 
     def _effect(self, side: str, dimension: str, value: str) -> float:
         """Of a value at a side; of values joined by ``+``, their mean: tensors that are written together."""
@@ -210,7 +208,12 @@ def _expected_of_side(name: str, side: TrainedSide) -> float:
     for dimension in ("form", "insertion", "gate", "heads"):
         values = getattr(side.structure, dimension)
         gain += fmean(_DIRECTIONS.get((dimension, value), 0.0) for value in values)
-    return gain * min(1.0, 2.0**side.size) ** 0.25
+    return _of_share(gain, 2.0**side.size)
+
+
+def _of_share(gain: float, share: float) -> float:
+    """What is gained with a share of the budget: a gain shrinks with it, a loss does not."""
+    return gain * min(1.0, share) ** 0.25 if gain > 0 else gain
 
 
 def _dimensions(view: SideView) -> list[tuple[str, str]]:
