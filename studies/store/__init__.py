@@ -9,7 +9,7 @@
     holding.py      which launch runs a study
     places.py       how it is written where they lie
     invariants.py   violations: what must hold after any crash
-    tables.py, migrations.py           the tables and their versions
+    tables.py, migrations.py, revisions/  the tables and their versions
     keeping.py, leases.py, settling.py, looking.py   the verbs' statements
     copying.py, removing.py  studies that move to another database, get another name, or go
     address.py, engine.py, database.py, failures.py  URL, settings, transactions, messages

@@ -72,7 +72,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         writing = Access.CREATE if create else Access.WRITE
         database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
         try:
-            _prepare(database, may_create=create and not read_only)
+            migrations.prepare(database, may_create=create and not read_only)
         except BaseException:
             database.close()
             raise
@@ -492,19 +492,3 @@ class Ledger(AbstractContextManager["Ledger"]):
             return sorted({*take(link), *(in_doubt or ())})
 
         return self._database.write(work)
-
-
-def _prepare(database: Database, *, may_create: bool) -> None:
-    """See that the tables are there and of our version."""
-    shown = database.address.shown
-
-    def is_ready(link: Connection) -> bool:
-        found = migrations.version_of(link)
-        if may_create and found != migrations.MIGRATIONS[-1].version:
-            return False
-        migrations.check_version(link, shown)
-        return True
-
-    if not database.look(is_ready):
-        with database.once(writes=True) as link:
-            migrations.bring_up_to_date(link, shown)
