@@ -8,7 +8,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
@@ -108,7 +107,7 @@ class Trial:
     @property
     def configuration(self) -> Configuration:
         """What is changed in the backbone, and where."""
-        return configuration_from_json(self.page.trial.configuration)
+        return self.page.trial.configuration
 
     @property
     def learning_rates(self) -> Mapping[str, float]:

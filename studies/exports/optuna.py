@@ -8,6 +8,7 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
+from search_space.codec import configuration_to_json
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
 from studies.search.chronicle import Course
@@ -159,5 +160,5 @@ def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
         "extra_flops": trial.extra_flops,
         "trained_parameters": trial.trained_parameters,
         "head_parameters": trial.head_parameters,
-        "configuration": dict(trial.configuration),
+        "configuration": configuration_to_json(trial.configuration),
     }

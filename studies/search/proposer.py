@@ -16,7 +16,6 @@ from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
@@ -380,7 +379,7 @@ class Proposer:
         """The parameters with which the space would propose a recorded trial; None if it cannot."""
         sides = {ATTENTION: trial.attention, FFN: trial.ffn}
         return self._space.parameters_of(
-            configuration_from_json(trial.configuration),
+            trial.configuration,
             rates={side: dimensions.learning_rate for side, dimensions in sides.items() if dimensions is not None},
         )
 

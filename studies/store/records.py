@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
+from search_space.configuration import Configuration
 from search_space.words.dimensions import SideDimensions
 from studies.errors import StudiesError
 from trial_runner.backbones import BackboneSource
@@ -187,7 +188,6 @@ class NewTrial:
         fingerprint: Of configuration and learning rates, of a replicate and in a confirmation also of the seed; unique
             in the study.
         description: One phrase for people.
-        configuration: JSON form of the delta configuration.
         proposal: Optuna parameter name to value, for the replay.
         seed: Of the training.
         attention: Dimensions at the attention sublayers; None without edits there.
@@ -206,7 +206,7 @@ class NewTrial:
     method: str | None
     fingerprint: str
     description: str
-    configuration: Mapping[str, object]
+    configuration: Configuration
     proposal: Mapping[str, object]
     seed: int
     attention: SiteDimensions | None

@@ -14,7 +14,6 @@ from support.trivial_ablation import BACKBONE, BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from search_space.backbones import shape_of
-from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.ablating import path_entries
@@ -205,4 +204,4 @@ def test_a_step_that_computes_the_same_as_an_earlier_one_is_none_of_its_own(fini
     point = AblationRequest(study="reviews", trial=BEST, against=PublishedPoint("lora_qv"))
     *_, begin = path_entries(point, again, space, joint)
     assert (begin.contender.trial, begin.contender.label) == (None, "lora_qv")
-    assert configuration_from_json(begin.template.configuration).attention[0].form.name == "lowrank"
+    assert begin.template.configuration.attention[0].form.name == "lowrank"

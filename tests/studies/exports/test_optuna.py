@@ -9,6 +9,7 @@ from optuna.trial import FrozenTrial
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
+from search_space.codec import configuration_to_json
 from studies.launching.launch import launch
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
@@ -105,7 +106,7 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     assert theirs.user_attrs["description"] == ours.description
     assert theirs.user_attrs["method"] == ours.method
     assert theirs.user_attrs["stored_parameters"] == ours.stored_parameters
-    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(ours.configuration))
+    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(configuration_to_json(ours.configuration)))
     assert theirs.user_attrs["reason"] == ours.reason
 
 
