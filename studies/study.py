@@ -18,8 +18,8 @@ from studies.queries.readings import TrialPage, readings_table, trial_page, tria
 from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 if TYPE_CHECKING:
     import optuna

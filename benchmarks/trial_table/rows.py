@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from search_space.codec import configuration_to_json
-from studies.store.records import ExampleRecord, ReadingRecord, SiteDimensions, TrialRecord
+from studies.records import ExampleRecord, ReadingRecord, SiteDimensions, TrialRecord
 from trial_table.points import PlannedTrial
 from trial_table.setting import CODE, EIGHTHS, Setting
 

@@ -11,7 +11,7 @@ from studies.queries.baselines import baseline, best_first
 from studies.queries.discover.between import Between, Joint
 from studies.queries.discover.hybrids import candidate_of
 from studies.queries.estimates import Estimates
-from studies.store.records import TrialRecord
+from studies.records import TrialRecord
 
 
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:

@@ -11,12 +11,12 @@ from optuna.trial import FrozenTrial
 from search_space.codec import configuration_to_json
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
+from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer, directions_of, values_of
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
 from trial_runner.files import unfinished
 
 _STATES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from search_space.backbones import Family
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from studies.store.records import NewStudy, NewTrial, StudyKind
+from studies.records import NewStudy, NewTrial, StudyKind
 
 if TYPE_CHECKING:
     from trial_runner.requests import Reading, Snapshot

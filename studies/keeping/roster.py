@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from search_space.structure import structures
 from studies.keeping.losses import MAX_LOSSES
-from studies.store.records import NewTrial
+from studies.records import NewTrial
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.queries.estimates import Estimates
 from studies.queries.ranking import ranked
-from studies.store.records import TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 
 
 class _Middle:

@@ -15,6 +15,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
+from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
@@ -25,7 +26,6 @@ from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
 from studies.search.lessons import lessons_from_json
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 FEWEST = FIRST_CHECKPOINT

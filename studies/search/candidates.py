@@ -9,9 +9,9 @@ from search_space.edit import Edit
 from search_space.space.space import HEAD_RATE
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
+from studies.records import NewTrial, SiteDimensions, TrialRecord
 from studies.search.proposer import Proposal
 from studies.search.seeds import derived_seed
-from studies.store.records import NewTrial, SiteDimensions, TrialRecord
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 

@@ -21,6 +21,7 @@ from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.chronicle import Chronicle, Course
 from studies.search.direct import MAX_DRAWS, AskedSearch, asked
 from studies.search.factored.optuna_sampler import METHOD
@@ -33,7 +34,6 @@ from studies.search.opening import Opening
 from studies.search.prospects import Prospect
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, factored_search, make_sampler, sampler_of
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""

@@ -1,9 +1,10 @@
 """The ledger: studies, confirmations, trials, attempts, readings, files and events in SQLite or PostgreSQL.
 
+What enters and leaves are the values of `studies.records`.
+
 ::
 
     ledger.py       Ledger: every verb, one transaction each
-    records.py      what enters and leaves: frozen values
     belonging.py    which files are a study's own
     amending.py     what is measured of a trial after it has ended
     holding.py      which launch runs a study

@@ -13,16 +13,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
-from studies.store.address import StorageAddress
-from studies.store.calls import WaitingCall
-from studies.store.copying import Copied
-from studies.store.database import Database
-from studies.store.engine import Access, open_engine
-from studies.store.holding import Hold
-from studies.store.patience import Patience
-from studies.store.places import written_folder
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
@@ -39,6 +30,15 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
+from studies.store.address import StorageAddress
+from studies.store.calls import WaitingCall
+from studies.store.copying import Copied
+from studies.store.database import Database
+from studies.store.engine import Access, open_engine
+from studies.store.holding import Hold
+from studies.store.patience import Patience
+from studies.store.places import written_folder
 from studies.store.settling import Entry
 
 T = TypeVar("T")

@@ -16,8 +16,7 @@ from search_space.configuration import Configuration
 from search_space.errors import CodecError
 from search_space.json_text import read_json_text
 from studies.errors import DamagedError
-from studies.store.places import found_folder
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     Contender,
     ExampleRecord,
@@ -29,6 +28,7 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.places import found_folder
 from studies.store.tables import READINGS, TRIALS
 
 Word = TypeVar("Word", bound=StrEnum)

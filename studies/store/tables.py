@@ -1,6 +1,6 @@
 """The tables of the ledger. The database itself refuses what must not be.
 
-Rows never leave the store; see `studies.store.records` for what does.
+Rows never leave the store; see `studies.records` for what does.
 """
 
 from datetime import UTC, datetime

@@ -10,7 +10,7 @@ from search_space.counting.counts import count
 from search_space.words.describe import ranked_published
 from studies.errors import UnknownTrialError
 from studies.queries.readings import scored_by
-from studies.store.records import SiteDimensions, TrialRecord
+from studies.records import SiteDimensions, TrialRecord
 
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _NEAREST = 3

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from studies.records import ReadingRecord, TrialRecord
 from studies.search.factored.observation import Measured, Observation
-from studies.store.records import ReadingRecord, TrialRecord
 from trial_runner.requests import Reading
 
 ErrorOf = Callable[[float, float], float]

@@ -23,9 +23,9 @@ from studies.confirming.running import confirm
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
 from studies.launching.running import LaunchResult
 from studies.queries.discover.between import Array
+from studies.records import ConfirmationRecord, TrialRecord, TrialState
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 

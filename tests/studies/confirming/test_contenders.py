@@ -10,9 +10,9 @@ from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.contenders import Contender, best_first, entries_of, trials_of
+from studies.records import NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal, Proposer
-from studies.store.records import NewTrial, TrialRecord, TrialState
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from support.trivial_runner import TrivialFactory
 from deltaspace.commands.main import main
 from search_space.codec import configuration_to_json
 from studies.launching.launch import launch
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}

@@ -10,7 +10,7 @@ from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.published import published_method
 from studies.keeping.roster import OpenTrial, Roster
-from studies.store.records import NewTrial
+from studies.records import NewTrial
 
 METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")
 

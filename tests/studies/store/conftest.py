@@ -11,8 +11,7 @@ from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import SoftmaxMemory
 from search_space.gates import ConvexGate
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     NewStudy,
     NewTrial,
@@ -21,6 +20,7 @@ from studies.store.records import (
     SiteDimensions,
     TrialState,
 )
+from studies.store.ledger import Ledger
 
 PREFIX = Configuration(
     edits=(

@@ -15,9 +15,9 @@ from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranked
 from studies.queries.readings import readings_table
 from studies.queries.sql import run_query
+from studies.records import ConfirmationRecord, Contender, StudyKind, TrialState
 from studies.search.fronts import front
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, Contender, StudyKind, TrialState
 from studies.store.views import VIEWS
 
 STUDIES = ("middle", "finished", "finished-confirm")
