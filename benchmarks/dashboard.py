@@ -30,11 +30,11 @@ from dashboards.web.pages import PAGES
 from dashboards.web.server import serving
 from search_space.space.random_draw import RandomTrial
 from studies.errors import StudiesError
+from studies.records import ReadingRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.specification.recorded import recorded_space
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, TrialState
 
 ASKS = 20
 READINGS = 6

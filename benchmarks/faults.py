@@ -55,7 +55,7 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F16", "clock set forth and back", launches.CLOCKS),
         Scenario("F17", "malformed data", inputs.DATA),
         Scenario("F18", "signals", parts.SIGNALS),
-        Scenario("F19", "ledger of a newer or an older release", databases.VERSIONS),
+        Scenario("F19", "ledger of another release", databases.VERSIONS),
         Scenario("F20", "node lost", nodes.NODES),
         Scenario("F21", "GPU memory of dead workers", (), lacks="a GPU"),
         Scenario("F22", "dashboard under load", inputs.DASHBOARD),

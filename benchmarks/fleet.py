@@ -43,9 +43,9 @@ from studies.keeping.messages import Answer, Decision, Report  # noqa: E402
 from studies.keeping.plan import StudyPlan  # noqa: E402
 from studies.launching.beginning import new_study  # noqa: E402
 from studies.launching.preparing import plan_of  # noqa: E402
+from studies.records import ArtefactRecord  # noqa: E402
 from studies.specification import specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
-from studies.store.records import ArtefactRecord  # noqa: E402
 from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.launching.beginning import new_study
+from studies.records import NewTrial, Outcome, ReadingRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import NewTrial, Outcome, ReadingRecord, TrialState
 
 BACKBONE = Path(__file__).parents[1] / "tests" / "data" / "backbones" / "roberta_base"
 STUDY = "large"

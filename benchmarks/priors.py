@@ -23,12 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from studies.queries.estimates import RecordedViews, history_of, recorded_error
+from studies.records import StudyKind, StudyRecord, TrialState
 from studies.search.factored.belief import Believer
 from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.observation import Observation
 from studies.search.factored.view import View
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialState
 
 TOLD = (12, 25, 50, 100)
 _MOST_TOLD = 0.7

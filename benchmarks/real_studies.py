@@ -31,11 +31,11 @@ from studies.confirming.results import confirmation_results
 from studies.confirming.verdicts import Comparison
 from studies.queries.estimates import Estimate
 from studies.queries.ranking import Ranking, ranking_of
+from studies.records import TrialRecord, TrialState
 from studies.search.collapse import COLLAPSED
 from studies.search.factored.distances import Array
 from studies.specification import Specification, specification_of
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 
 _PUBLISHED = ("mam_adapter", "lora_qv", "lora_ffn", "scaled_parallel_adapter_ffn", "prefix_tuning", "head_only")
 SAMPLERS = ("random", "tpe", "factored")

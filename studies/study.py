@@ -8,7 +8,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
@@ -19,8 +18,8 @@ from studies.queries.readings import TrialPage, readings_table, trial_page, tria
 from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 if TYPE_CHECKING:
     import optuna
@@ -108,7 +107,7 @@ class Trial:
     @property
     def configuration(self) -> Configuration:
         """What is changed in the backbone, and where."""
-        return configuration_from_json(self.page.trial.configuration)
+        return self.page.trial.configuration
 
     @property
     def learning_rates(self) -> Mapping[str, float]:

@@ -8,6 +8,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
+from studies.records import StudyKind, StudyRecord, TrialRecord
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
@@ -15,7 +16,6 @@ from studies.specification.recorded import recorded_space, recorded_specificatio
 from studies.specification.sections import Search
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""

@@ -18,11 +18,11 @@ from support.simulated_search import whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Observation
 from studies.search.samplers import Sampler, Turn
 from studies.search.structure_sampler import StructureSampler
-from studies.store.records import TrialState
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

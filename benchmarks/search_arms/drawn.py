@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from search_arms.simulation import OPENING, Setting
 from search_arms.truth import PlantedTruth
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
-from studies.store.records import TrialState
 
 SURVIVE = 0.9
 """Share of the better trials that are to survive."""

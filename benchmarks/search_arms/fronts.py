@@ -18,13 +18,13 @@ from search_arms.statistics import Interval, mean
 from search_arms.training import STEPS, Training
 from search_arms.truth import HEAD_ALONE, PlantedTruth
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.chronicle import Course
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import Objective, SizeGoal
 from studies.search.proposer import Proposer
 from studies.search.rungs import RungPlan
-from studies.store.records import TrialState
 
 ARMS: dict[str, RungPlan] = {
     "unpruned": replace(SIGNIFICANT, steps=()),

@@ -12,6 +12,7 @@ from search_arms.training import STEPS, Training
 from search_arms.truth import COLLAPSED, PlantedTruth
 from search_space.published import COMPARED
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.chronicle import Course
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
@@ -20,7 +21,6 @@ from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
 from studies.search.rungs import RungPlan
 from studies.search.samplers import Sampler
-from studies.store.records import TrialState
 
 GAIN = 0.5
 """Points above the best published method that count as having found something."""

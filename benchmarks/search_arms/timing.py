@@ -9,11 +9,11 @@ from search_arms.readings import Measurements
 from search_arms.training import STEPS
 from search_arms.truth import PlantedTruth
 from search_space.space.space import SearchSpace
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 SIZES = (100, 1_000, 20_000)
 SEARCHES = ("factored", "tpe", "nsga2")

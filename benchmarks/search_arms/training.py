@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from search_arms.readings import Measurements, Reading
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.prospects import Prospects
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.objectives import SizeGoal
 from studies.search.rungs import Rule, RungBoard, RungPlan
-from studies.store.records import TrialState
 
 STEPS = 200
 """Of a whole trial."""

@@ -17,13 +17,13 @@ from studies.keeping.plan import StudyPlan
 from studies.launching.beginning import new_study
 from studies.launching.preparing import label_count
 from studies.launching.running import LaunchResult, Wishes, run_fleet
+from studies.records import NewTrial, StudyRecord
 from studies.search.candidates import new_trial
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal
 from studies.search.rungs import RungPlan
 from studies.specification import Specification
 from studies.store.ledger import Ledger
-from studies.store.records import NewTrial, StudyRecord
 from trial_table.points import PlannedTrial
 from trial_table.rows import TRIALS, Row, example_row, key_of, read_rows, row_of, write_examples, write_rows
 from trial_table.setting import CODE, Setting, work_folder

@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from studies.store.records import ExampleRecord, ReadingRecord, SiteDimensions, TrialRecord
+from search_space.codec import configuration_to_json
+from studies.records import ExampleRecord, ReadingRecord, SiteDimensions, TrialRecord
 from trial_table.points import PlannedTrial
 from trial_table.setting import CODE, EIGHTHS, Setting
 
@@ -148,7 +149,7 @@ def row_of(
         **_measured(readings, setting),
         "seconds": sum(one.seconds for one in readings),
         **{f"{side}_{name}": _plain(getattr(sides[side], name, None)) for side in _SIDES for name in _DIMENSIONS},
-        "configuration": json.dumps(trial.configuration),
+        "configuration": json.dumps(configuration_to_json(trial.configuration)),
         "proposal": json.dumps(trial.proposal),
         "fingerprint": trial.fingerprint.partition(":")[0],
         "steps": setting.specification.training.steps,

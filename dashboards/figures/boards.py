@@ -4,7 +4,7 @@ from dashboards.figures.figure import UNRESOLVED, Figure, axis, error_bars, orig
 from dashboards.figures.pruning import curve_traces
 from studies.queries.leaderboard import Leaderboard
 from studies.queries.table import Table
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 MOST_ROWS = 20
 

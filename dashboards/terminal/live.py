@@ -12,8 +12,8 @@ from dashboards.terminal.sparkline import sparkline
 from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
 from studies.keeping.progress import EndedTrial, Progress, RunningTrial, TimeLeft
 from studies.queries.visible import visible
+from studies.records import TrialState
 from studies.search.collapse import COLLAPSED
-from studies.store.records import TrialState
 
 _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140

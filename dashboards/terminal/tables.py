@@ -26,7 +26,7 @@ from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
 from studies.queries.table import Table as Rows
 from studies.queries.verdict import WORDS
-from studies.store.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
+from studies.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")

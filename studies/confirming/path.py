@@ -9,8 +9,8 @@ from studies.confirming.statistics import ALPHA, LEVEL
 from studies.confirming.verdicts import Comparison, Verdict, compare_pairs, least_seeds, seeds_for_pairs
 from studies.errors import ConfirmationError
 from studies.queries.table import Table
+from studies.records import StudyKind
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

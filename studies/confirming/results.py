@@ -8,8 +8,8 @@ from studies.confirming.statistics import LEVEL, Spread, spread
 from studies.confirming.verdicts import Comparison, Verdict, compare
 from studies.queries.ranking import ranking_of
 from studies.queries.table import Table
+from studies.records import Contender, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.measuring import score_of
 
 _FIRST = "mam_adapter"

@@ -21,13 +21,7 @@ from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.observing import Observer as TrialObserver
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
-from studies.search.opening import Opening
-from studies.search.rungs import RungPlan
-from studies.search.seeds import derived_seed
-from studies.specification import Specification, difference, specification_from_mapping
-from studies.store.belonging import own_folder
-from studies.store.ledger import LEASE_SECONDS, Ledger
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     NewStudy,
     NewTrial,
@@ -36,6 +30,12 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.search.opening import Opening
+from studies.search.rungs import RungPlan
+from studies.search.seeds import derived_seed
+from studies.specification import Specification, difference, specification_from_mapping
+from studies.store.belonging import own_folder
+from studies.store.ledger import LEASE_SECONDS, Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
 

@@ -17,10 +17,10 @@ from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
 from studies.launching.beginning import check_table
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification.recorded import recorded_specification
 from studies.store.belonging import is_own_file, is_there
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
 from trial_runner.contract.proving import make_known
 from trial_runner.requests import Reading

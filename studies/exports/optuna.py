@@ -8,14 +8,15 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
+from search_space.codec import configuration_to_json
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
+from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer, directions_of, values_of
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
 from trial_runner.files import unfinished
 
 _STATES = {
@@ -159,5 +160,5 @@ def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
         "extra_flops": trial.extra_flops,
         "trained_parameters": trial.trained_parameters,
         "head_parameters": trial.head_parameters,
-        "configuration": dict(trial.configuration),
+        "configuration": configuration_to_json(trial.configuration),
     }

@@ -25,6 +25,16 @@ from studies.keeping.progress import Progress, RunningTrial, Standing
 from studies.keeping.recalling import is_by_loss, recalled, tally_of
 from studies.keeping.roster import OpenTrial, Roster
 from studies.keeping.upcoming import Upcoming
+from studies.records import (
+    EventKind,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    Settlement,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
 from studies.search.chronicle import Course
 from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
@@ -35,16 +45,6 @@ from studies.store.clock import WRITTEN_TIME
 from studies.store.leases import LAID_ASIDE, MACHINE_LOST
 from studies.store.ledger import Ledger
 from studies.store.patience import Patience
-from studies.store.records import (
-    EventKind,
-    NewTrial,
-    Outcome,
-    ReadingRecord,
-    Settlement,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
 from studies.store.settling import Entry
 from trial_runner.requests import Reading
 from trial_runner.tasks.metrics.classes import ACCURACY

@@ -1,10 +1,10 @@
 """A trial of the ledger as it is lent to a worker."""
 
 from studies.keeping.messages import Lease
+from studies.records import NewTrial, StudyRecord, TrialRecord
 from studies.search.candidates import trial_request
 from studies.store.belonging import is_own_file
 from studies.store.ledger import Ledger
-from studies.store.records import NewTrial, StudyRecord, TrialRecord
 from trial_runner.requests import TrainingPlan
 
 

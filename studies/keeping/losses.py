@@ -1,7 +1,7 @@
 """A trial whose attempts are lost again and again may be what ends workers: it fails, alone."""
 
+from studies.records import Outcome, StudyRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import Outcome, StudyRecord, TrialState
 
 MAX_LOSSES = 3
 """A trial that is lost so often in a row, without a reading in between, has failed: it may be what kills workers."""

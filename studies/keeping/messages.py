@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from studies.store.records import ArtefactRecord, ExampleRecord
+from studies.records import ArtefactRecord, ExampleRecord
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 

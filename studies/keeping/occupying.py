@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from studies.errors import StudiesError, UnknownStudyError
+from studies.records import StudyRecord
 from studies.store.holding import Hold, LaunchName, held_error
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord
 
 _LOOK_SECONDS = 0.2
 _START_SECONDS = 60.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from studies.errors import StudiesError
 from studies.keeping.plan import StudyPlan
-from studies.store.records import ExampleCounts, TrialState
+from studies.records import ExampleCounts, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from studies.keeping.plan import StudyPlan
 from studies.keeping.roster import OpenTrial
 from studies.keeping.tally import Tally
-from studies.store.records import Outcome, ReadingRecord, TrialRecord
+from studies.records import Outcome, ReadingRecord, TrialRecord
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 

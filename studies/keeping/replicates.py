@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from studies.records import NewTrial, TrialRecord
 from studies.search.seeds import derived_seed, seeded_fingerprint
-from studies.store.records import NewTrial, TrialRecord
 
 _SHARE = 8
 """``auto`` takes the largest number of whole rounds that is at most one in so many trials."""

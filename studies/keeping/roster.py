@@ -3,10 +3,9 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from search_space.codec import configuration_from_json
 from search_space.structure import structures
 from studies.keeping.losses import MAX_LOSSES
-from studies.store.records import NewTrial
+from studies.records import NewTrial
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class OpenTrial:
     @property
     def structures(self) -> frozenset[Hashable]:
         """What tells how well the trial groups with others in a pack; see `search_space.structure`."""
-        return structures(configuration_from_json(self.trial.configuration))
+        return structures(self.trial.configuration)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from search_space.published.whole_model import HEAD_ONLY
 from studies.keeping.progress import LAST, TOP, EndedTrial, References
 from studies.keeping.roster import OpenTrial
-from studies.store.records import Outcome, TrialState
+from studies.records import Outcome, TrialState
 
 PRIOR_TRIALS = 4
 """Of the length of a trial: so many that would run to the end are taken for seen."""

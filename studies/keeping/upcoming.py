@@ -6,10 +6,10 @@ from itertools import chain
 from studies.keeping.plan import StudyPlan
 from studies.keeping.replicates import Round, finalists_of, replicate, round_of, rounds
 from studies.queries.ranking import ranking_of
+from studies.records import EventKind, NewTrial, StudyRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer, SpaceExhausted
 from studies.store.ledger import Ledger
-from studies.store.records import EventKind, NewTrial, StudyRecord, TrialRecord, TrialState
 
 
 class Upcoming:

@@ -15,10 +15,10 @@ from studies.errors import (
     UnknownStudyError,
     WishError,
 )
+from studies.records import NewStudy, StudyKind, StudyRecord
 from studies.specification import Specification, difference
 from studies.specification.made_table import MadeTable
 from studies.store.ledger import Ledger
-from studies.store.records import NewStudy, StudyKind, StudyRecord
 
 
 def as_begun(specification: Specification, storage_url: str) -> Specification:

@@ -14,10 +14,10 @@ from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing
 from studies.observing import Observer as TrialObserver
 from studies.observing import Telling
+from studies.records import StudyRecord
 from studies.specification import Specification
 from studies.store.holding import LaunchName
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord
 
 _LOOK_SECONDS = 0.2
 

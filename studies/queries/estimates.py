@@ -11,22 +11,21 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
+from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
-from studies.search.factored.from_ledger import ErrorOf, decoded, observations, share_error
+from studies.search.factored.from_ledger import ErrorOf, observations, share_error
 from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
 from studies.search.lessons import lessons_from_json
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 FEWEST = FIRST_CHECKPOINT
@@ -34,7 +33,6 @@ FEWEST = FIRST_CHECKPOINT
 
 _FEWEST_COMPLETE = 4
 _BLOCK = 256
-_UNREAD = Configuration(edits=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +205,7 @@ class _Model:
         standard_error: ErrorOf | None,
     ) -> None:
         self._trials = trials
-        # Of a large study the model keeps a few trials: only theirs, and those that are asked about, are decoded.
-        self._history = history_of(study, trials, readings, standard_error, lambda trial: _UNREAD)
+        self._history = history_of(study, trials, readings, standard_error)
         views = RecordedViews(study, trials)
         self._believer = Believer(views, places=recorded_places(study, views.ranges), priors=recorded_priors(study))
         self._belief = self._believer.belief(self._history)
@@ -290,7 +287,6 @@ def history_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
     standard_error: ErrorOf | None,
-    configuration_of: Callable[[TrialRecord], Configuration] = decoded,
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
@@ -300,7 +296,6 @@ def history_of(
         steps=steps,
         standard_error=standard_error,
         hears_losses=recorded_hearing(study),
-        configuration_of=configuration_of,
     )
 
 
@@ -337,7 +332,7 @@ class RecordedViews:
     def view_of(self, observation: Observation) -> View:
         """What the model sees of a trial."""
         trial = self._trials[observation.number]
-        configuration = decoded(trial)
+        configuration = trial.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)
         at_ffn = trial.stored_parameters - at_attention
         return View(

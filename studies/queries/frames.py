@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from search_space.dimensions import Heads, Insertion
 from studies.queries.table import Table
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 if TYPE_CHECKING:
     import pandas

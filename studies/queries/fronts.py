@@ -11,12 +11,12 @@ from studies.errors import WishError
 from studies.queries.estimates import Estimate, Estimates
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.table import Table
+from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.factored.distances import Array
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
 
 DRAWS = 1000
 """Draws of the posterior that an interval is of."""

@@ -10,8 +10,8 @@ from studies.queries.readings import scored_by
 from studies.queries.summaries import StudySummary, summary_of
 from studies.queries.table import Table
 from studies.queries.verdict import trade, verdict
+from studies.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 
 from studies.queries.estimates import Estimate, estimates_of
 from studies.queries.table import Table
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     EventRecord,
@@ -16,6 +15,7 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.ledger import Ledger
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
 

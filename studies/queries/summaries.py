@@ -6,8 +6,8 @@ from datetime import datetime
 
 from studies.queries.ranking import Ranking, ranked, ranking_of
 from studies.queries.table import Table
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

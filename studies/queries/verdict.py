@@ -7,10 +7,10 @@ from search_space.published.whole_model import HEAD_ONLY
 from studies.queries.estimates import Lead
 from studies.queries.fronts import Front
 from studies.queries.ranking import Ranking
+from studies.records import TrialRecord, TrialState
 from studies.search.collapse import has_collapsed
 from studies.search.evidence import Z_95
 from studies.search.factored.from_ledger import share_error
-from studies.store.records import TrialRecord, TrialState
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""

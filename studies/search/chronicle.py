@@ -6,11 +6,11 @@ from math import inf
 from typing import cast
 
 from search_space.space.space import Candidate
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.factored.from_ledger import loss_of, observations, share_error
 from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.factored.observation import Measured, Observation
 from studies.search.objectives import SizeGoal
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from studies.store.records import TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 
 GENERATION_KEY = "NSGAIISampler:generation"
 """Where Optuna keeps the generation of a trial."""

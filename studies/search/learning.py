@@ -14,6 +14,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.space.rates import step_gain
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.belief import Believer, Viewer
 from studies.search.factored.distances import Array
 from studies.search.factored.genes import Genes
@@ -24,7 +25,6 @@ from studies.search.factored.view import TrainedSide, View, absolute_rate, relat
 from studies.search.lessons import ExpectedRate, Lessons, Start
 from studies.search.portfolio import portfolio
 from studies.search.seeds import derived_seed
-from studies.store.records import TrialState
 
 Ranges = Mapping[str, tuple[float, float]]
 

@@ -16,12 +16,12 @@ from optuna.storages import InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from search_space.codec import configuration_from_json
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice, FloatRange
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.chronicle import Chronicle, Course
 from studies.search.direct import MAX_DRAWS, AskedSearch, asked
 from studies.search.factored.optuna_sampler import METHOD
@@ -34,7 +34,6 @@ from studies.search.opening import Opening
 from studies.search.prospects import Prospect
 from studies.search.quiet import quiet_optuna
 from studies.search.samplers import Sampler, Turn, factored_search, make_sampler, sampler_of
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
@@ -380,7 +379,7 @@ class Proposer:
         """The parameters with which the space would propose a recorded trial; None if it cannot."""
         sides = {ATTENTION: trial.attention, FFN: trial.ffn}
         return self._space.parameters_of(
-            configuration_from_json(trial.configuration),
+            trial.configuration,
             rates={side: dimensions.learning_rate for side, dimensions in sides.items() if dimensions is not None},
         )
 

@@ -37,10 +37,10 @@ from typing import NamedTuple, Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.errors import LaunchError
+from studies.records import ExampleCounts
 from studies.search.collapse import Learned, collapse
 from studies.search.prospects import Prospect
 from studies.search.rung_losses import RungLosses
-from studies.store.records import ExampleCounts
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.seeds import derived_seed
 

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError, WishError
+from studies.records import StudyKind, StudyRecord
 from studies.specification import Specification
-from studies.store.records import StudyKind, StudyRecord
 from trial_runner.backbones import config_of
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select, update
 
 from studies.errors import WishError
-from studies.store.records import StudyRecord
+from studies.records import StudyRecord
 from studies.store.removing import check_is_free
 from studies.store.tables import READINGS, TRIALS
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from search_space.json_text import read_json_text
-from studies.store.records import StudyRecord
+from studies.records import StudyRecord
 
 MARKER = "study.json"
 """Stands in the folder of a study and says whose it is."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, bindparam, insert, select
 
+from studies.records import StudyRecord
 from studies.store import looking
 from studies.store.places import written_folder
-from studies.store.records import StudyRecord
 from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 
 _ROWS_AT_ONCE = 500

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from studies.records import ArtefactRecord, StudyRecord, TrialState
 from studies.store.belonging import is_own_file, is_there
-from studies.store.records import ArtefactRecord, StudyRecord, TrialState
 
 if TYPE_CHECKING:
     from studies.store.ledger import Ledger

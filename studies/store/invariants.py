@@ -12,10 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from studies.store import looking
-from studies.store.files import broken_files
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ReadingRecord,
@@ -23,6 +20,9 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store import looking
+from studies.store.files import broken_files
+from studies.store.ledger import Ledger
 
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 

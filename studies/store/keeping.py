@@ -9,9 +9,7 @@ from datetime import timedelta
 from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
 
 from studies.errors import FencedError, StudiesError, UnknownStudyError
-from studies.store.address import StorageAddress
-from studies.store.clock import WRITTEN_TIME
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     EventKind,
     NewStudy,
@@ -20,6 +18,8 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.address import StorageAddress
+from studies.store.clock import WRITTEN_TIME
 from studies.store.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
 from studies.store.tables import ATTEMPTS, CONFIRMATIONS, EVENTS, STUDIES, TRIALS
 

@@ -21,9 +21,9 @@ from sqlalchemy import (
     update,
 )
 
+from studies.records import AttemptRecord, EventKind, TrialState
 from studies.store.clock import WRITTEN_TIME
 from studies.store.keeping import add_event
-from studies.store.records import AttemptRecord, EventKind, TrialState
 from studies.store.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
 
 LAID_ASIDE = "laid aside"

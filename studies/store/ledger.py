@@ -13,16 +13,7 @@ from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
-from studies.store.address import StorageAddress
-from studies.store.calls import WaitingCall
-from studies.store.copying import Copied
-from studies.store.database import Database
-from studies.store.engine import Access, open_engine
-from studies.store.holding import Hold
-from studies.store.patience import Patience
-from studies.store.places import written_folder
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
@@ -39,6 +30,15 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
+from studies.store.address import StorageAddress
+from studies.store.calls import WaitingCall
+from studies.store.copying import Copied
+from studies.store.database import Database
+from studies.store.engine import Access, open_engine
+from studies.store.holding import Hold
+from studies.store.patience import Patience
+from studies.store.places import written_folder
 from studies.store.settling import Entry
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         writing = Access.CREATE if create else Access.WRITE
         database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
         try:
-            _prepare(database, may_create=create and not read_only)
+            migrations.prepare(database, may_create=create and not read_only)
         except BaseException:
             database.close()
             raise
@@ -492,19 +492,3 @@ class Ledger(AbstractContextManager["Ledger"]):
             return sorted({*take(link), *(in_doubt or ())})
 
         return self._database.write(work)
-
-
-def _prepare(database: Database, *, may_create: bool) -> None:
-    """See that the tables are there and of our version."""
-    shown = database.address.shown
-
-    def is_ready(link: Connection) -> bool:
-        found = migrations.version_of(link)
-        if may_create and found != migrations.MIGRATIONS[-1].version:
-            return False
-        migrations.check_version(link, shown)
-        return True
-
-    if not database.look(is_ready):
-        with database.once(writes=True) as link:
-            migrations.bring_up_to_date(link, shown)

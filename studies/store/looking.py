@@ -8,9 +8,7 @@ from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
 from search_space.nearest import nearest
 from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
-from studies.store.address import StorageAddress
-from studies.store.places import found_file, found_folder
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
@@ -23,6 +21,8 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.address import StorageAddress
+from studies.store.places import found_file, found_folder
 from studies.store.rows import (
     TRIAL_COLUMNS,
     columns_of,

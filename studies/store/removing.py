@@ -3,9 +3,9 @@
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from studies.errors import WishError
+from studies.records import StudyRecord
 from studies.store import holding, looking
 from studies.store.copying import with_name
-from studies.store.records import StudyRecord
 from studies.store.tables import (
     ARTEFACTS,
     ATTEMPTS,

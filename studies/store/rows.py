@@ -4,15 +4,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from enum import StrEnum
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Row, Table
+from sqlalchemy import ColumnElement, Row, Table, Text, cast
 
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.errors import CodecError
+from search_space.json_text import read_json_text
 from studies.errors import DamagedError
-from studies.store.places import found_folder
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     Contender,
     ExampleRecord,
@@ -24,18 +28,25 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.places import found_folder
 from studies.store.tables import READINGS, TRIALS
 
 Word = TypeVar("Word", bound=StrEnum)
 
 _SITES = ("attention", "ffn")
+_CONFIGURATIONS = 2**15
+"""Configurations that are kept: many trials share theirs, and the same trials are read again and again."""
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
 _PLAIN = tuple(field.name for field in fields(TrialRecord) if field.name not in _SITES)
 
-TRIAL_COLUMNS = tuple(TRIALS.c[name] for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]))
+TRIAL_COLUMNS = tuple(
+    # as text, which is told from others without being read
+    cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name]
+    for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
+)
 """What `trial_from_row` reads, in this order."""
 
 _ATTENTION = slice(len(_PLAIN), len(_PLAIN) + len(_DIMENSIONS))
@@ -102,14 +113,28 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
         dimensions: SiteDimensions | None = getattr(trial, site)
         values = (None,) * len(columns) if dimensions is None else _dimensions_of(dimensions)
         row |= zip(columns, values, strict=True)
-    return row | {"configuration": dict(trial.configuration), "proposal": dict(trial.proposal)}
+    return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
 
 
 def trial_from_row(row: Row[Any]) -> TrialRecord:
     """A row of `TRIAL_COLUMNS`."""
     values = dict(zip(_PLAIN, row, strict=False))
     values["state"] = word_of(TrialState, values["state"])
+    values["configuration"] = _configuration(values["configuration"])
     return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
+
+
+@lru_cache(maxsize=_CONFIGURATIONS)
+def _configuration(text: str | None) -> Configuration:
+    """A configuration, read once.
+
+    Raises:
+        DamagedError: If it is none.
+    """
+    try:
+        return configuration_from_json(read_json_text(text or ""))
+    except (CodecError, ValueError, TypeError) as error:
+        raise DamagedError.of("a configuration", error) from error
 
 
 def _site(values: Sequence[Any]) -> SiteDimensions | None:

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.store import looking
 from studies.store.clock import WRITTEN_TIME
 from studies.store.places import found_file, written_file
-from studies.store.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.store.rows import clean, examples_to_row, reading_to_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
 

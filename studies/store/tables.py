@@ -1,6 +1,6 @@
 """The tables of the ledger. The database itself refuses what must not be.
 
-Rows never leave the store; see `studies.store.records` for what does.
+Rows never leave the store; see `studies.records` for what does.
 """
 
 from datetime import UTC, datetime
@@ -77,7 +77,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """Root of the mapping; every constraint has a name, so that a later migration can find it."""
+    """Root of the mapping; every constraint has a name, so that a later revision can find it."""
 
     metadata = MetaData(
         naming_convention={
@@ -97,13 +97,12 @@ class Base(DeclarativeBase):
     }
 
 
-class SchemaRow(Base):
-    """A version that the tables were brought to; the newest is the version of the database."""
+class VersionRow(Base):
+    """The version of the tables, as Alembic stamps it; other programs in the same database have stamps of their own."""
 
-    __tablename__ = "deltaspace_schema"
+    __tablename__ = "deltaspace_version"
 
-    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    applied_at: Mapped[datetime]
+    version_num: Mapped[str] = mapped_column(String(32), primary_key=True)
 
 
 class StudyRow(Base):
@@ -346,7 +345,7 @@ class CallRow(Base):
 
 
 METADATA = Base.metadata
-SCHEMA = cast(Table, SchemaRow.__table__)
+VERSIONS = cast(Table, VersionRow.__table__)
 STUDIES = cast(Table, StudyRow.__table__)
 CONFIRMATIONS = cast(Table, ConfirmationRow.__table__)
 TRIALS = cast(Table, TrialRow.__table__)
@@ -359,7 +358,7 @@ CALLS = cast(Table, CallRow.__table__)
 
 _FINAL_TRIGGERS = {
     "sqlite": (
-        f"CREATE TRIGGER trials_are_final BEFORE UPDATE ON trials WHEN OLD.state IN {_TERMINAL} "
+        f"CREATE TRIGGER IF NOT EXISTS trials_are_final BEFORE UPDATE ON trials WHEN OLD.state IN {_TERMINAL} "
         "BEGIN SELECT RAISE(ABORT, 'a terminal trial never changes'); END",
     ),
     "postgresql": (
@@ -373,7 +372,11 @@ _FINAL_TRIGGERS = {
 
 
 @event.listens_for(TRIALS, "after_create")
-def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
+def _create_with_table(_table: Table, connection: Connection, **_options: Any) -> None:
+    create_triggers(connection)
+
+
+def create_triggers(connection: Connection) -> None:
     """Make terminal trials final, whoever writes."""
     for statement in _FINAL_TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)

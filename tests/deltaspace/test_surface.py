@@ -14,7 +14,7 @@ import pytest
 import deltaspace
 from deltaspace import Configuration, Study, Table, Trial
 from studies.keeping.progress import Progress
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 ROOT = Path(__file__).parents[2]
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
@@ -253,8 +253,8 @@ def test_a_baseline_by_itself_is_one_baseline(study: Study) -> None:
 def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:
     from dataclasses import fields, replace
 
+    from studies.records import NewStudy
     from studies.store.ledger import Ledger
-    from studies.store.records import NewStudy
 
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     with Ledger.open(study.storage, read_only=True) as ledger:

@@ -13,10 +13,10 @@ from studies.keeping.artefacts import study_folder
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.machines import Machines, OneMachine
 from studies.keeping.plan import StudyPlan
+from studies.records import NewStudy
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, RungPlan
 from studies.store.ledger import Ledger
-from studies.store.records import NewStudy
 from trial_runner.requests import TrainingPlan
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"

@@ -8,10 +8,11 @@ import pytest
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
 from studies.errors import WishError
 from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, mean_dimension, sweep_of
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
-from studies.store.records import TrialRecord, TrialState
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 ROBERTA = BACKBONES / "roberta_base"
@@ -25,7 +26,7 @@ def trial(method: str | None, score: float | None, state: TrialState = TrialStat
         method=method,
         fingerprint="0",
         description="",
-        configuration={},
+        configuration=Configuration(edits=()),
         proposal={},
         seed=0,
         attention=None,

@@ -9,9 +9,9 @@ from support.trivial_runner import TrivialFactory
 from studies.exports.optuna import optuna_study
 from studies.launching.launch import launch
 from studies.queries.fronts import front_of
+from studies.records import TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 from studies.verifying import verify
 
 PUBLISHED = ["head_only", "lora_qv", "bitfit"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from studies.queries.estimates import Estimate, Lead
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.summaries import StudySummary
-from studies.store.records import ExampleCounts, TrialState
+from studies.records import ExampleCounts, TrialState
 
 EXAMPLES = ExampleCounts(whole=743, rungs=743)
 

@@ -11,10 +11,10 @@ from studies.queries.discover.answer import REACH, Answer, Finding
 from studies.queries.discover.knowledge import Asked, Knowledge
 from studies.queries.discover.measure import SIDES, side_of
 from studies.queries.discover.words import forms_words
+from studies.records import TrialState
 from studies.search.factored.distances import Array
 from studies.search.factored.genes import Genes
 from studies.search.factored.observation import Observation
-from studies.store.records import TrialState
 
 QUESTION = "What is best of each kind?"
 NONE = "none"

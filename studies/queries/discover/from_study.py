@@ -9,8 +9,8 @@ from studies.errors import StudiesError
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.estimates import history_of, recorded_error
 from studies.queries.ranking import ranking_of
+from studies.records import StudyRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialState
 
 SpaceOf = Callable[[StudyRecord], SearchSpace]
 """What a study searches: `studies.specification.recorded.recorded_space`."""

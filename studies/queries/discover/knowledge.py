@@ -16,6 +16,7 @@ from studies.queries.discover.answer import REACH, Answer
 from studies.queries.discover.hybrids import candidate_of
 from studies.queries.discover.measure import Measure
 from studies.queries.discover.tried import Tried
+from studies.records import TrialState
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell
@@ -27,7 +28,6 @@ from studies.search.factored.observation import Observation
 from studies.search.factored.standard import LOWEST
 from studies.search.factored.trends import no_rules
 from studies.search.factored.view import View
-from studies.store.records import TrialState
 
 Asked = Genes | Candidate | View
 """What can be asked about: genes of the space, any configuration on its backbone with its rates, or what is seen."""

@@ -9,9 +9,9 @@ import numpy as np
 from studies.queries.discover.answer import LEVEL, REACH, Answer, Finding
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.search.factored.distances import Array
 from studies.search.factored.observation import Observation
-from studies.store.records import TrialState
 
 QUESTION = "Did pruning cut good ones?"
 

@@ -8,10 +8,10 @@ from search_space.counting.counts import count
 from studies.queries.discover.answer import LEVEL, REACH, Answer, Finding
 from studies.queries.discover.knowledge import REPLICATE, Knowledge
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.search.factored.distances import Array
 from studies.search.factored.observation import Observation
 from studies.search.fronts import front
-from studies.store.records import TrialState
 from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
 
 QUESTION = "How small can it be?"

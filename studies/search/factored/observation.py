@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from search_space.configuration import Configuration
 from search_space.space.space import Candidate
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.asking import Choice
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
@@ -23,7 +24,6 @@ from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import absolute_rate
 from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
-from studies.store.records import TrialState
 
 _STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,

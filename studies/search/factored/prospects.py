@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from search_space.published.whole_model import HEAD_ONLY
+from studies.records import TrialState
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.observation import Observation
 from studies.search.factored.sizing import Sizing
 from studies.search.prospects import Prospect
-from studies.store.records import TrialState
 
 FEWEST = 4
 """Other trials of which something was read before anything is said of one."""

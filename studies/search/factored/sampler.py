@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.acquisition import Gain
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array, Indices
@@ -23,7 +24,6 @@ from studies.search.factored.sizing import Sizing
 from studies.search.factored.view import View
 from studies.search.objectives import SizeGoal
 from studies.search.seeds import derived_seed
-from studies.store.records import TrialState
 
 SAME_RATE = 0.25
 """Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""

@@ -16,8 +16,8 @@ from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import trial_page
 from studies.queries.summaries import study_summaries
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 

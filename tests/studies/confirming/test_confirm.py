@@ -30,10 +30,10 @@ from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
 from studies.queries.leaderboard import leaderboard
 from studies.queries.summaries import study_summaries
+from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest

@@ -20,9 +20,9 @@ from studies.confirming.running import confirm
 from studies.errors import StudiesError
 from studies.exports.exporting import export_trial
 from studies.launching.launch import launch
+from studies.records import NewStudy, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import NewStudy, TrialRecord, TrialState
 from studies.study import Study
 
 STUDY = "reviews"

@@ -9,10 +9,11 @@ from optuna.trial import FrozenTrial
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
+from search_space.codec import configuration_to_json
 from studies.launching.launch import launch
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
@@ -105,7 +106,7 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     assert theirs.user_attrs["description"] == ours.description
     assert theirs.user_attrs["method"] == ours.method
     assert theirs.user_attrs["stored_parameters"] == ours.stored_parameters
-    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(ours.configuration))
+    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(configuration_to_json(ours.configuration)))
     assert theirs.user_attrs["reason"] == ours.reason
 
 

@@ -12,10 +12,10 @@ from studies.fleet.worker import PackWorker
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
+from studies.records import TrialRecord, TrialState
 from studies.search.rungs import RungPlan
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from studies.verifying import replay_violations
 from trial_runner.requests import TrialRequest
 

@@ -27,7 +27,7 @@ from studies.keeping.calls import (
     reply_text,
 )
 from studies.keeping.messages import Decision, Report, Verdict
-from studies.store.records import ArtefactRecord
+from studies.records import ArtefactRecord
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, SlotReading
 

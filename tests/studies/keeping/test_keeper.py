@@ -18,12 +18,12 @@ from studies.keeping.keeper import AHEAD_PER, MAX_CRASHES, StudyKeeper
 from studies.keeping.losses import MAX_LOSSES
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
+from studies.records import ArtefactRecord, EventKind, TrialState
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.store.database import Database
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, EventKind, TrialState
 from studies.verifying import replay_violations
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading

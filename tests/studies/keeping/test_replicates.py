@@ -7,10 +7,10 @@ import pytest
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.replicates import Round, finalists_of, replicate_count, rounds
+from studies.records import TrialRecord, TrialState
 from studies.search.opening import Opening
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from studies.verifying import replay_violations
 from trial_runner.requests import Reading
 

@@ -18,10 +18,10 @@ from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.launching.beginning import new_study
 from studies.launching.launch import launch
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 

@@ -14,11 +14,11 @@ from support.trivial_runner import TrivialFactory
 from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
 from studies.launching.launch import launch
 from studies.queries.summaries import study_summary
+from studies.records import TrialRecord
 from studies.search.lessons import Lessons
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 LEARNING = {"learn_from": "auto"}

@@ -14,7 +14,7 @@ from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranking_of
 from studies.queries.summaries import study_summaries, study_summary
 from studies.queries.verdict import verdict
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 LUCKY = 34
 """The worst of all in truth."""

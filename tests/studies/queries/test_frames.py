@@ -4,7 +4,7 @@ from typing import Any
 
 from studies.queries.frames import frame
 from studies.queries.table import Table
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 
 def kinds(columns: tuple[str, ...], *rows: tuple[object, ...]) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from studies.queries.sql import run_query
 from studies.queries.summaries import study_summaries, summaries_table
 from studies.queries.table import Table
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 HOSTILE = '<script>alert("x")</script>&[bold]\x1b[31m\n'
 

@@ -8,8 +8,8 @@ import pytest
 from studies.queries.estimates import Estimate, Estimates, Lead
 from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.verdict import verdict
+from studies.records import ExampleCounts, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ExampleCounts, TrialState
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 

@@ -8,13 +8,13 @@ from support.simulated_search import record_of, whole_space
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.chronicle import Chronicle, Course
 from studies.search.factored.from_ledger import common_luck
 from studies.search.factored.observation import Observation
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 COURSE = Course(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")

@@ -7,10 +7,10 @@ from datetime import timedelta
 import optuna
 from support.simulated_search import proposer_of, readings_of, record_of, search
 
+from studies.records import TrialState
 from studies.search.generations import Generations, NSGAIISampler
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS, Sampler
-from studies.store.records import TrialState
 
 
 def small(make: type[optuna.samplers.NSGAIISampler], **options: int) -> Sampler:

@@ -6,9 +6,9 @@ import pytest
 from support.simulated_search import record_of, whole_space
 
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.opening import Opening
 from studies.search.proposer import Proposer
-from studies.store.records import TrialState
 
 METHODS = ("lora_qv", "mam_adapter", "lora_ffn")
 

@@ -11,12 +11,12 @@ from search_space.published import COMPARED
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
+from studies.records import TrialState
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
 from studies.search.seeds import derived_seed
 from studies.search.window import Window
-from studies.store.records import TrialState
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):

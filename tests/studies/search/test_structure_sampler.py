@@ -4,10 +4,10 @@ import pytest
 from optuna.samplers import BaseSampler, RandomSampler
 
 from search_space.space.space import SearchSpace
+from studies.records import TrialState
 from studies.search.proposer import Proposer
 from studies.search.samplers import Sampler, Turn
 from studies.search.structure_sampler import AfterStart, StructureSampler
-from studies.store.records import TrialState
 
 
 def structures(turn: Turn) -> BaseSampler:

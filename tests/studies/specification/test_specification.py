@@ -16,6 +16,7 @@ from search_space.forms import Init, OwnNorm
 from search_space.published import COMPARED, LATER, METHODS
 from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError
+from studies.records import ExampleCounts
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.specification import (
     Specification,
@@ -27,7 +28,6 @@ from studies.specification import (
 from studies.specification.fields import OWN_SAMPLERS, parse_duration
 from studies.specification.sections import Search
 from studies.specification.shipped import example_names, study_file
-from studies.store.records import ExampleCounts
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
 

@@ -8,7 +8,7 @@ from support.planted_ledger import Planted
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.queries.discover import discovered, knowledge_of
-from studies.store.records import StudyRecord
+from studies.records import StudyRecord
 
 
 @pytest.fixture

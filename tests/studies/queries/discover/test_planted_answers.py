@@ -27,11 +27,11 @@ from studies.queries.discover.sizes import Size, sizes
 from studies.queries.discover.sobol import base, factors
 from studies.queries.discover.tree import _features, rule_tree
 from studies.queries.discover.tried import Tried
+from studies.records import TrialState
 from studies.search.factored.distances import Structures
 from studies.search.factored.kernel import Points
 from studies.search.factored.standard import LOWEST
 from studies.search.factored.view import TrainedSide, View
-from studies.store.records import TrialState
 
 SPACE = whole_space()
 HISTORY = drawn(SPACE, 30)

@@ -15,8 +15,8 @@ from studies.queries.discover.differences import Worth, differences
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.discover.pruned import Stopped, curves, probability_above, pruned
 from studies.queries.discover.sizes import Size, front_band, point_of, sizes
+from studies.records import TrialState
 from studies.search.factored.observation import Observation
-from studies.store.records import TrialState
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from studies.records import TrialState
 from studies.search.factored.belief import Believer, checkpoint
 from studies.search.factored.history import LARGEST, LARGEST_LOSSES, Heard, Listener, thinned, with_losses
 from studies.search.factored.observation import Measured
 from studies.search.factored.standard import LOWEST, standardised
-from studies.store.records import TrialState
 
 
 def same(one: Heard, other: Heard) -> bool:

@@ -14,6 +14,7 @@ import optuna
 import pytest
 from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
 
+from studies.records import TrialState
 from studies.search.factored.distances import ABSENT, Structures
 from studies.search.factored.genome import Genome
 from studies.search.factored.kernel import Points
@@ -23,7 +24,6 @@ from studies.search.factored.sampler import FactoredSearch, nearly_equal
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import relative_rate
-from studies.store.records import TrialState
 
 SUPPORT = Path(__file__).parents[3]
 MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
