@@ -162,9 +162,8 @@ class Asked:
         return self._pairs
 
     def scores(self, knowledge: Knowledge, truth: PlantedTruth, genes: Sequence[Genes]) -> np.ndarray:
-        """True scores in points; what is below the model's lowest score counts as it."""
-        lowest = POINTS * knowledge.lowest
-        return np.array([max(truth.at(self._configuration(knowledge, one), _rates(one)), lowest) for one in genes])
+        """True scores in points."""
+        return np.array([truth.at(self._configuration(knowledge, one), _rates(one)) for one in genes])
 
     def _configuration(self, knowledge: Knowledge, genes: Genes) -> Configuration:
         """Solved once, whatever the rates."""

@@ -37,7 +37,8 @@ class Pruning(Section):
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
             never less than twice the warm-up; by ``ranks`` an eighth.
-        reduction: Each next rung has so many times the steps, and by ``ranks`` about one trial in so many goes on.
+        reduction: Each next rung has so many times the steps, up to half of a full trial, and by ``ranks`` about one
+            trial in so many goes on.
         rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
             published method, or where there is none than the best other trial; ``significance`` one that others,
             protected ones not counted, are better than by more than the noise of the validation examples; ``ranks``

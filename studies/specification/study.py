@@ -109,11 +109,14 @@ class Specification(Section):
 
     @property
     def rung_steps(self) -> tuple[int, ...]:
-        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs."""
+        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs.
+
+        No rung is beyond half of the steps, but for a first one that is given: pruning saves too little there.
+        """
         steps, first = self.training.steps, self.pruning.first_rung_steps
         rung = self._first_rung() if first == "auto" else first
-        rungs = []
-        while isinstance(rung, int) and rung < steps:
+        rungs = [first] if isinstance(first, int) and steps / 2 < first < steps else []
+        while isinstance(rung, int) and 2 * rung <= steps:
             rungs.append(rung)
             rung *= self.pruning.reduction
         return (*rungs, steps)

@@ -1,7 +1,7 @@
 """A ledger of a search whose scores a formula gives, but for the luck that is planted."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +39,7 @@ class Planted:
         seed: Of the trials and the noise.
         study: What it is recorded as; None for one without a study file.
         search: Of the study file; sizes are searched where it says so.
+        published: The methods that come first.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Planted:
         seed: int = 0,
         study: NewStudy | None = None,
         search: Mapping[str, object] | None = None,
+        published: Sequence[str] = PUBLISHED,
     ) -> None:
         whole, size = whole_space(), (search or {}).get("size")
         options = replace(whole.options, size=tuple(size) if isinstance(size, list) else None)
@@ -74,9 +76,9 @@ class Planted:
         self.candidates: list[Candidate] = []
         for number in range(trials):
             draw = RandomTrial(1000 * seed + number)
-            is_published = number < len(PUBLISHED)
+            is_published = number < len(published)
             candidate = (
-                self.space.suggest_published(PUBLISHED[number], draw) if is_published else self.space.suggest(draw)
+                self.space.suggest_published(published[number], draw) if is_published else self.space.suggest(draw)
             )
             self.candidates.append(candidate)
             by_chance = self._chance(number, STEPS[-1])

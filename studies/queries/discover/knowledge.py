@@ -25,7 +25,6 @@ from studies.search.factored.genome import Genome
 from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
-from studies.search.factored.standard import LOWEST
 from studies.search.factored.trends import no_rules
 from studies.search.factored.view import View
 
@@ -173,11 +172,6 @@ class Knowledge:
         return self.genome.space
 
     @property
-    def lowest(self) -> float:
-        """Scores below it are as it: a collapsed trial tells nothing of the others."""
-        return self._belief.scale.middle + LOWEST * self._belief.scale.spread
-
-    @property
     def spread(self) -> float:
         """Of the scores of the first trials at full length: what their median absolute deviation stands for."""
         return self._belief.scale.spread
@@ -195,13 +189,11 @@ class Knowledge:
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Posterior means of the true scores at full length, (M,)."""
-        return self._belief.scale.middle + self._belief.scale.spread * self._belief.process.mean(self.points(asked))
+        return self._belief.means([self._view(one) for one in asked])
 
     def joint(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
         """Posterior means and covariance of the true scores at full length, (M,) and (M, M)."""
-        means, covariance = self._belief.process.joint(self.points(asked))
-        scale = self._belief.scale
-        return scale.middle + scale.spread * means, scale.spread**2 * covariance
+        return self._belief.joint([self._view(one) for one in asked])
 
     def sampled(self, asked: Sequence[Asked], count: int, *words: object) -> Array:
         """Joint draws of the true scores, (count, M).

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from scipy.special import ndtr  # type: ignore[import-untyped]
-
 from search_space.published.whole_model import HEAD_ONLY
 from studies.records import TrialState
 from studies.search.factored.belief import Belief, Believer
@@ -62,6 +60,5 @@ class Prospects:
     ) -> Prospect:
         published = [] if self._sizing.has_goal else [at for at in others if known[at].method not in _NO_RIVALS]
         rival = known[max(published or others, key=lambda at: means[at])]
-        lead, deviation = belief.difference(self._believer.view(trial), self._believer.view(rival))
-        chance = float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+        chance = belief.chance(self._believer.view(trial), self._believer.view(rival))
         return Prospect(rival=rival.number, is_published=bool(published), chance=chance)

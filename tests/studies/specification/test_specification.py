@@ -437,6 +437,30 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
     assert study.training_plan().evaluate_at_steps == rungs
 
 
+@pytest.mark.parametrize("pruning", [{}, {"rule": "ranks"}, {"reduction": 3}, {"first_rung_steps": 5}])
+@pytest.mark.parametrize("warmup", [0.1, 0.3])
+def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: dict[str, object], warmup: float) -> None:
+    for steps in range(10, 1001, 3):
+        training = {"steps": steps, "warmup_fraction": warmup}
+        study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
+        *rungs, last = study.rung_steps
+        assert last == steps
+        assert all(2 * rung <= steps for rung in rungs)
+        # nor does one lack that would be
+        assert not rungs or rungs[-1] * study.pruning.reduction * 2 > steps
+
+
+@pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (1, 3)), (1, (1,))])
+def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -> None:
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}})
+    assert study.rung_steps == rungs
+
+
+def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
+    given = {"pruning": {"first_rung_steps": 150}, "training": {"steps": 200}}
+    assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (150, 200)
+
+
 @pytest.mark.parametrize(
     ("published", "names"),
     [
@@ -791,7 +815,7 @@ def test_rungs_by_ranks_are_what_they_were() -> None:
     assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
 
 
-@pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80, 160))])
+@pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
 @pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.SIGNIFICANCE])
 def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
     warmup: float, rungs: tuple[int, ...], rule: Rule

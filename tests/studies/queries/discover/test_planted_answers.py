@@ -30,7 +30,6 @@ from studies.queries.discover.tried import Tried
 from studies.records import TrialState
 from studies.search.factored.distances import Structures
 from studies.search.factored.kernel import Points
-from studies.search.factored.standard import LOWEST
 from studies.search.factored.view import TrainedSide, View
 
 SPACE = whole_space()
@@ -466,12 +465,6 @@ def test_studies_of_several_metrics_are_pooled_in_spreads_of_their_scores() -> N
         # of two equal studies the pooled mean has an error smaller by the root of two, and a t quantile of 6.31
         assert alone.high - alone.value == pytest.approx(reach / REACH / math.sqrt(2) * 6.3138, abs=1e-3)
     assert {row.agrees for row in rows_of(PooledRule, same.rows)} == {True, False}
-
-
-def test_what_is_far_below_the_middle_counts_as_the_lowest(told: Told) -> None:
-    scores = [one.readings[-1].score for one in told.complete]
-    assert told.lowest == pytest.approx(np.median(scores) + LOWEST * told.spread)
-    assert told.lowest < np.median(scores)
 
 
 def test_a_study_is_asked_without_what_the_papers_would_bet_on(told: Told) -> None:
