@@ -66,12 +66,13 @@ def encoder_decoder_shape(
         embeddings: The tables of tokens and positions of both stacks.
 
     Raises:
-        UnsupportedBackboneError: If an entry is missing or cannot be, if the two stacks differ in a size that
-            a shape has once, or if the model is a decoder alone.
+        UnsupportedBackboneError: If an entry is missing or cannot be, if the FFNs of the two stacks differ in width,
+            or if the model is a decoder alone.
     """
     entries.refuse_flag("is_decoder")
     width = entries.size("d_model")
-    heads = entries.same_size("encoder_attention_heads", "decoder_attention_heads")
+    heads, head_width = entries.size("encoder_attention_heads"), entries.share("d_model", "encoder_attention_heads")
+    has_same_heads = head_width == entries.share("d_model", "decoder_attention_heads")
     ffn_width = entries.same_size("encoder_ffn_dim", "decoder_ffn_dim")
     encoder_layers, decoder_layers = entries.size("encoder_layers"), entries.size("decoder_layers")
     block = encoder_block(width, ffn_width)
@@ -86,13 +87,15 @@ def encoder_decoder_shape(
         width=width,
         query_heads=heads,
         key_value_heads=heads,
-        head_width=entries.share("d_model", "encoder_attention_heads"),
+        head_width=head_width,
         ffn_width=ffn_width,
         gated_ffn=False,
         parameters=base.parameters,
         biased_ports=ALL_BIASED,
         stack_norms=stack_norms,
         parameter_tensors=base.tensors,
+        # an edit inside the heads has one number of them, at every sublayer
+        lacks=frozenset() if has_same_heads else frozenset({(Site.ATTENTION, Port.HEAD)}),
     )
 
 

@@ -33,6 +33,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
         "marian",
         ENCODER_DECODER | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 30},
     ),
+    "bart with fewer heads in its decoder": ("bart", ENCODER_DECODER | {"decoder_attention_heads": 2}),
     "t5 gated": ("t5", T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
     "gpt2 untied, own FFN width": ("gpt2", GPT2 | {"n_inner": 24, "tie_word_embeddings": False}),
     "llama untied, biased, own head width": (
@@ -293,7 +294,8 @@ def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wir
             is_of_all = norm is not None and norm.weight.numel() == whole.shape[-1]
             whole = norm(whole) if norm is not None and is_of_all else whole
             # (B, T, H * D) -> (B, H, T, D)
-            split = whole.unflatten(-1, (-1, wired.shape.head_width)).transpose(1, 2)
+            width = wired.shape.head_width if wired.shape.has(sublayer.site, Port.HEAD) else given.shape[-1]
+            split = whole.unflatten(-1, (-1, width)).transpose(1, 2)
             split = split if norm is None or is_of_all else norm(split)
             # The first token's rotation turns by nothing.
             is_rotated = wired.shape.positions is Positions.ROTARY and port is not Port.V
