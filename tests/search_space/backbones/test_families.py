@@ -142,6 +142,13 @@ def test_stacks_with_heads_of_their_own_are_edited_outside_of_the_heads() -> Non
     assert other == replace(shape_of(config), lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
 
 
+def test_an_mpnet_has_as_many_buckets_as_its_distances_are_put_into() -> None:
+    config = {**FAMILIES["mpnet"].example, "model_type": "mpnet"}
+    assert shape_of(config).parameters + 4 * 8 == shape_of(config | {"relative_attention_num_buckets": 40}).parameters
+    with pytest.raises(UnsupportedBackboneError, match="buckets of a mpnet config must be at least 32; got 8"):
+        shape_of(config | {"relative_attention_num_buckets": 8})
+
+
 def test_no_family_is_refused() -> None:
     assert not REFUSED.keys() & {model_type for family in FAMILIES.values() for model_type in family.model_types}
 
