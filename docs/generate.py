@@ -335,7 +335,7 @@ OTHER_BACKBONES = (
     ("`exaone4`", "99 of 99", ""),
     ("`albert`", "97 of 97", "its blocks share their weights, and so their edits"),
     ("`gpt_neox`", "55 of 55", "q, k, v and what they read: one module gives them by heads in turn"),
-    ("`bloom`, `codegen`, `falcon`, `mpnet`, `xlnet`", "refused", _NO_FUNCTION),
+    ("`bloom`, `codegen`, `falcon`, `xlnet`", "refused", _NO_FUNCTION),
     ("`gpt_oss`", "refused", "its attention has sinks (`s_aux`)"),
 )
 """What `deltaspace check --backbone` said; tests/trial_runner/contract/test_proof.py holds most of it."""
@@ -345,8 +345,7 @@ def families() -> str:
     """Backbone families."""
     rows = []
     for family in {each.name: each for each in FAMILIES.values()}.values():
-        about = (inspect.getdoc(inspect.getmodule(family.read_shape)) or "").split("\n\n")[0]
-        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(" ".join(about.split()))))
+        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(family.words)))
     refused = [(f"`{name}`", why) for name, why in REFUSED.items()]
     return page(
         "Backbone families",

@@ -1,7 +1,7 @@
 """Checked reading of the entries of a backbone's ``config.json``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from search_space.errors import UnsupportedBackboneError
 
@@ -15,17 +15,20 @@ class ConfigEntries:
     Attributes:
         family: Name of the family, for the messages.
         entries: The parsed ``config.json``.
+        names: Of sizes that the family calls otherwise: the name here to the name in the file.
     """
 
     family: str
     entries: Mapping[str, object]
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the entry is there and not null."""
-        return self.entries.get(name) is not None
+        return self.entries.get(self.names.get(name, name)) is not None
 
     def size(self, name: str) -> int:
         """A whole number above 0 that must be there."""
+        name = self.names.get(name, name)
         value = self.entries.get(name)
         if type(value) is not int or not value >= 1:
             got = repr(value) if name in self.entries else "no such entry"
@@ -58,6 +61,7 @@ class ConfigEntries:
         """Quotient of two sizes, such as the width of a head; it must be whole."""
         total, parts = self.size(name), self.size(among)
         if total % parts:
+            name, among = self.names.get(name, name), self.names.get(among, among)
             raise self._error(
                 f"{name} of a {self.family} config must be a multiple of {among}; got {total} and {parts}."
             )
