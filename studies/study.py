@@ -139,8 +139,8 @@ class Trial:
 
         Args:
             folder: Must not exist.
-            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft), ``adapters`` (one of AdapterHub)
-                or ``merged`` (plain weights).
+            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain
+                weights).
             retrain: Train it from scratch to its last step first; a function is told of each measurement.
 
         Raises:

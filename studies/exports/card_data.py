@@ -14,7 +14,7 @@ from trial_runner.tasks.measuring import PROXY_LOSS
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
 
-_LIBRARIES = {"peft": "peft", "merged": "transformers", "adapters": "adapter-transformers"}
+_LIBRARIES = {"peft": "peft", "merged": "transformers"}
 _PIPELINES = {
     "classification": "text-classification",
     "regression": "text-classification",
@@ -31,7 +31,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     Names that are no repositories of the hub are left out: it refuses cards that have them.
 
     Args:
-        kind: ``deltaspace``, ``peft``, ``merged`` or ``adapters``.
+        kind: ``deltaspace``, ``peft`` or ``merged``.
     """
     from huggingface_hub import ModelCardData
 
