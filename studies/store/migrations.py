@@ -188,21 +188,6 @@ def _prepare_for_questions(connection: Connection) -> None:
     _add_holders(connection)
 
 
-def _add_calls(connection: Connection) -> None:
-    """Let launches that have joined another speak to its keeper."""
-    kind = "VARCHAR(32)" if connection.dialect.name == "sqlite" else "TIMESTAMP WITH TIME ZONE"
-    connection.execute(
-        text(
-            "CREATE TABLE calls (study_id INTEGER NOT NULL, caller TEXT NOT NULL, number INTEGER NOT NULL, "
-            f"call TEXT NOT NULL, asked_at {kind} NOT NULL, answered INTEGER NOT NULL, answer TEXT, "
-            "CONSTRAINT pk_calls PRIMARY KEY (study_id, caller), CONSTRAINT ck_calls_number CHECK (number >= 1), "
-            "CONSTRAINT ck_calls_answered CHECK (answered BETWEEN 0 AND number), "
-            "CONSTRAINT ck_calls_answer_exactly_when_answered CHECK ((answered = 0) = (answer IS NULL)), "
-            "CONSTRAINT fk_calls_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id))"
-        )
-    )
-
-
 def _add_sizes_of_confirmations(connection: Connection) -> None:
     """Keep how small what is confirmed had to be; of earlier ones it is not in the database."""
     connection.execute(
@@ -211,12 +196,6 @@ def _add_sizes_of_confirmations(connection: Connection) -> None:
             "CONSTRAINT ck_confirmations_most_parameters CHECK (most_parameters >= 0)"
         )
     )
-
-
-def _prepare_for_joining(connection: Connection) -> None:
-    """All of version 5."""
-    _add_calls(connection)
-    _add_sizes_of_confirmations(connection)
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -234,8 +213,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(
         version=5,
-        description="calls of launches that have joined another; sizes of confirmations",
-        apply=_prepare_for_joining,
+        description="sizes of confirmations",
+        apply=_add_sizes_of_confirmations,
     ),
 )
 
