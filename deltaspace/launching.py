@@ -15,14 +15,13 @@ from studies.store.ledger import Ledger
 from studies.study import Observer, Study, observed
 
 
-def launch(  # noqa: PLR0913 - one argument per wish
+def launch(
     study: Specification | Mapping[str, object] | Path | str,
     *,
     storage: str | None = None,
     overrides: Mapping[str, object] | None = None,
     progress: Observer | bool = True,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
@@ -42,9 +41,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
             False, what is worth knowing before any work begins is written to stderr.
         observers: Told of every trial and reading of this launch: trackers, or your own `Observer`; one that raises is
             told nothing more, which is written to stderr.
-        take_over: Whether another launch that runs the study is to stop.
-        join: Whether this one works for another launch that runs the study, and goes on alone when that one has ended.
-            With neither of the two it is refused.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
@@ -64,7 +61,6 @@ def launch(  # noqa: PLR0913 - one argument per wish
             observer=observer,
             announce=tell,
             take_over=take_over,
-            join=join,
             observers=observers,
         )
     announce(result.complaints)

@@ -340,7 +340,6 @@ class Study:
         lm_eval_limit: int | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
-        join: bool = False,
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "ConfirmationResult":
@@ -358,7 +357,6 @@ class Study:
             lm_eval_limit: Only the first examples of each task; None for all.
             progress: Called about twice a second; True shows a bar, False nothing.
             take_over: Whether another launch that runs the confirmation is to stop.
-            join: Whether this one works for another launch that runs the confirmation, as of `deltaspace.launch`.
             observers: Told of every trial and reading, as of `deltaspace.launch`; one that raises is
                 told nothing more, which is warned of.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
@@ -377,7 +375,7 @@ class Study:
         )
         with _opened(self.storage) as ledger:
             harness = checked_harness(ledger.study(self.name), lm_eval, lm_eval_limit)
-        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
+        self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:
             result = confirmation_result(ledger, request.confirmation)
             if harness is None or not result.is_finished:
@@ -395,7 +393,6 @@ class Study:
         name: str | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
-        join: bool = False,
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "AblationResult":
@@ -411,7 +408,6 @@ class Study:
             name: Of the ablation; None is the study's with ``-ablate``.
             progress: As of `confirm`.
             take_over: As of `confirm`.
-            join: As of `confirm`.
             observers: As of `confirm`.
             **fleet: As of `confirm`.
 
@@ -424,7 +420,7 @@ class Study:
 
         point = PublishedPoint(against)
         request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
-        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
+        self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:
             return ablation_result(ledger, request.confirmation)
 

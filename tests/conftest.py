@@ -22,7 +22,7 @@ from studies.store.ledger import Ledger
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
 
-_WAITING = ("test_kills.py", "test_hangs.py", "test_joining.py", "test_clusters.py", "test_tune.py")
+_WAITING = ("test_kills.py", "test_hangs.py", "test_clusters.py", "test_tune.py")
 """Modules that mostly wait for other processes; they come first, so that a second process computes meanwhile."""
 
 

@@ -13,7 +13,7 @@ from studies.confirming.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
-from studies.keeping.occupying import placed, replaceable
+from studies.keeping.occupying import replaceable
 from studies.keeping.plan import StudyPlan
 from studies.launching.beginning import check_table
 from studies.launching.preparing import absolute_url, label_count
@@ -50,7 +50,6 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
@@ -64,7 +63,6 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         take_over: As of `studies.launching.launch.launch`.
-        join: As of `studies.launching.launch.launch`.
         observers: As of `studies.launching.launch.launch`.
 
     Raises:
@@ -75,7 +73,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     with Ledger.open(storage_url, create=False) as ledger:
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
-        instead_of = None if join else replaceable(request.confirmation, ledger, take_over=take_over)
+        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
         if existing is not None and _is_finished(ledger, existing):
             total = sum(ledger.state_counts(existing.id).values())
             reason = f"already finished: all {total} trials have ended"
@@ -89,11 +87,10 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         if factory is None:
             label_count(specification)
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
-        study = placed(study, ledger) if join else study
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
-    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
     return run_fleet(specification, study, plan, wishes)
 
 

@@ -11,9 +11,7 @@ from studies.errors import StudiesError
 from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
-from studies.keeping.answering import Answering
 from studies.keeping.beside import Beside
-from studies.keeping.joined import JoinedKeeper, open_keeper
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
@@ -41,8 +39,8 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         show(replace(shown, waits_for=text))
 
     patience = Patience(seconds=plan.patience_seconds, tell=tell, is_over=lambda: bool(watch.reason_to_stop()))
-    keeper = open_keeper(plan, name=f"inline {os.getpid()}", patience=patience)
-    presence = _Presence(keeper, plan.storage_url)
+    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}", patience=patience)
+    presence = _Presence(keeper)
 
     def look() -> bool:
         nonlocal shown
@@ -65,31 +63,25 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         keeper.finish(standing.summary)
         return standing
     finally:
-        presence.close()
         keeper.close()
 
 
 class _Presence:
-    """While the worker of this process is busy, it is heard, the study is held, and who has joined is answered."""
+    """While the worker of this process is busy, it is heard and the study is held."""
 
-    def __init__(self, keeper: StudyKeeper | JoinedKeeper, storage_url: str) -> None:
+    def __init__(self, keeper: StudyKeeper) -> None:
         self.worker = ""
         self._keeper = keeper
-        self._answering = Answering(keeper, storage_url) if isinstance(keeper, StudyKeeper) else None
 
     def __call__(self) -> float:
         self._keeper.hold()
         if self.worker:
             self._keeper.heartbeat(self.worker)
-        return _BEAT_SECONDS if self._answering is None else self._answering()
-
-    def close(self) -> None:
-        if self._answering is not None:
-            self._answering.close()
+        return _BEAT_SECONDS
 
 
 def _work(
-    keeper: StudyKeeper | JoinedKeeper,
+    keeper: StudyKeeper,
     presence: _Presence,
     plan: StudyPlan,
     runner: PackRunner,

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
@@ -40,8 +39,6 @@ from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.prospects import Prospect
 from studies.search.rungs import Rule, RungBoard
-from studies.store.calls import WaitingCall
-from studies.store.clock import WRITTEN_TIME
 from studies.store.leases import LAID_ASIDE, MACHINE_LOST
 from studies.store.ledger import Ledger
 from studies.store.patience import Patience
@@ -145,23 +142,13 @@ class StudyKeeper:
         """The study, as it was when it was taken over."""
         return self._study
 
-    @property
-    def folder(self) -> Path:
-        """Where the study's files are."""
-        return self._plan.artefacts
-
-    def join(self, worker: str, *, is_own: bool = True) -> None:
-        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue.
-
-        Args:
-            is_own: False of the workers of a launch that has joined: if they cannot begin, that is its own affair.
-        """
+    def join(self, worker: str) -> None:
+        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
         with self._serving():
             replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
             if replaced is not None:
                 self._lose(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
-                if is_own:
-                    self._count_unbegun(replaced)
+                self._count_unbegun(replaced)
 
     def exchange(self, worker: str, reports: Sequence[Report], free_slots: int) -> Answer:
         """Hand in reports, hear the verdicts and take new leases."""
@@ -229,26 +216,11 @@ class StudyKeeper:
     def crash(self, worker: str, text: str) -> None:
         """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
         with self._serving():
-            self.dismiss(worker, text)
+            self._record_event(EventKind.CRASH, f"{worker}: {text}")
+            self._lose(worker, f"crashed: {text}")
             self._crashes += 1
             if self._crashes >= MAX_CRASHES:
                 raise LaunchError(f"workers crashed {self._crashes} times in a row; the last said: {text}")
-
-    def dismiss(self, worker: str, text: str) -> None:
-        """A worker met an error that is nobody's trial's; of another launch, which counts by itself."""
-        with self._serving():
-            self._record_event(EventKind.CRASH, f"{worker}: {text}")
-            self._lose(worker, f"crashed: {text}")
-
-    def reply(self, call: WaitingCall, text: str) -> None:
-        """Answer a launch that has joined."""
-        with self._serving():
-            self._ledger.reply(self._study.id, self._epoch, call, text)
-
-    def forget_callers(self, age: timedelta) -> None:
-        """Forget launches that have joined, and asked nothing for so long."""
-        with self._serving():
-            self._ledger.forget_calls(self._study.id, self._epoch, WRITTEN_TIME.now() - age)
 
     def halt(self, error: StudiesError) -> None:
         """End the launch for a reason that no retry can mend."""

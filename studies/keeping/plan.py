@@ -38,7 +38,6 @@ class StudyPlan:
         priors: Which priors the model of the search has.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
-        has_joined: Whether another launch runs it, and this one has joined.
         stuck_seconds: A worker that gets no further for so long falls silent.
     """
 
@@ -62,7 +61,6 @@ class StudyPlan:
     priors: PriorsOf = PriorsOf.WITH_PACE
     lease_seconds: float = 60.0
     launch: str = ""
-    has_joined: bool = False
     stuck_seconds: float = 3600.0
 
     @property

@@ -172,7 +172,6 @@ class Standing:
         drained: Why the workers were sent away; empty while they were not.
         halted: The error that ended the launch; None without one.
         silent: Workers whose trials were taken back because nothing was heard of them.
-        is_alone: The launch that was joined has ended before the study: somebody else must run it now.
     """
 
     progress: Progress
@@ -181,7 +180,6 @@ class Standing:
     drained: str
     halted: StudiesError | None
     silent: tuple[str, ...] = ()
-    is_alone: bool = False
 
     @property
     def summary(self) -> str:

@@ -7,11 +7,11 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StorageError
 from studies.fleet.backend import Observer, RunnerFactory
-from studies.keeping.occupying import placed, replaceable
+from studies.keeping.occupying import replaceable
 from studies.launching.beginning import as_begun, create_or_continue, taught
 from studies.launching.preparing import absolute_url, example_count, opening_of, plan_of, prepared
 from studies.launching.running import LaunchResult, Wishes, run_fleet
-from studies.launching.telling import data_lines, joined_lines, lost_lines, role_lines
+from studies.launching.telling import data_lines, lost_lines, role_lines
 from studies.observing import Observer as TrialObserver
 from studies.outlook import outlook
 from studies.specification import Specification
@@ -32,7 +32,6 @@ def launch(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is used up, or the user interrupts it.
@@ -45,9 +44,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         observers: Told of every trial and reading of this launch, see `studies.observing`.
-        take_over: Whether another launch that runs the study is to stop.
-        join: Whether this one works for another that runs the study, and runs it itself from when that one has ended.
-            With neither of the two it is refused.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
         StudyHeldError: If another launch runs the study and is to go on.
@@ -57,7 +54,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     """
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
-    instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
+    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
     make_known(specification.backbone.name)
     config = config_of(specification.backbone.name)
     shape = shape_of(config)
@@ -69,10 +66,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study = create_or_continue(specification, ledger, shape)
-        study = placed(study, ledger) if join else study
         counts = ledger.state_counts(study.id)
-        joined = joined_lines(ledger, study) if join else ()
-        known = () if announce is None else (*joined, *lost_lines(ledger, study), *role_lines(ledger))
+        known = () if announce is None else (*lost_lines(ledger, study), *role_lines(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         if announce is not None:
@@ -86,7 +81,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if announce is not None:
         told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)
-    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
     return run_fleet(specification, study, plan, wishes)
 
 

@@ -2,7 +2,6 @@
 
 from studies.foresight.data import data_facts
 from studies.foresight.noise import noise_warning_of
-from studies.keeping.occupying import running_launch
 from studies.records import StudyRecord
 from studies.store.files import lost_weights
 from studies.store.ledger import Ledger
@@ -22,12 +21,6 @@ def lost_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
         f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
         f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
     )
-
-
-def joined_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
-    """For whom a launch works that joins, in a line."""
-    present = running_launch(study.name, ledger)
-    return () if present is None else (f"{present.words} runs the study; this launch works for it.",)
 
 
 def role_lines(ledger: Ledger) -> tuple[str, ...]:

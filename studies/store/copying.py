@@ -1,6 +1,6 @@
 """Takes whole studies from one database into another, of whatever kind the two are.
 
-Keys are given anew, everything else stays as it is; who runs a study, and who has joined, is not copied. Both functions
+Keys are given anew, everything else stays as it is; who runs a study is not copied. Both functions
 work inside transactions of the caller: what is copied is one consistent state, also while a launch writes.
 """
 

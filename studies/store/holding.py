@@ -126,8 +126,8 @@ def held_error(name: str, hold: Hold) -> StudyHeldError:
     """That a study is run by another launch."""
     return StudyHeldError(
         f"study '{name}' must not be run by another launch; {hold.words} runs it, and was heard of until "
-        f"{hold.until:%H:%M:%S} UTC. Wait for it, work for it with --join, or end it with --take-over "
-        "(from Python: join=True, take_over=True)."
+        f"{hold.until:%H:%M:%S} UTC. Wait for it, or end it with --take-over "
+        "(from Python: take_over=True)."
     )
 
 

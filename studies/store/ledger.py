@@ -6,7 +6,6 @@ Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -30,9 +29,8 @@ from studies.records import (
     TrialRecord,
     TrialState,
 )
-from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
+from studies.store import amending, copying, holding, keeping, leases, looking, migrations, removing, settling
 from studies.store.address import StorageAddress
-from studies.store.calls import WaitingCall
 from studies.store.copying import Copied
 from studies.store.database import Database
 from studies.store.engine import Access, open_engine
@@ -245,43 +243,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         with self._database.once(writes=True) as link:
             holding.let_go(link, study_id, launch)
 
-    # Launches that have joined the one that runs a study
-
-    def ask(self, study_id: int, caller: str, text: str) -> int:
-        """Ask the keeper of a study in place of what was asked before; returns the number of the call."""
-        return self._database.write(lambda link, in_doubt: calls.ask(link, study_id, caller, text, in_doubt))
-
-    def answer(self, study_id: int, caller: str, number: int) -> str | None:
-        """The answer to a call; None while there is none."""
-        return self._database.read(lambda link: calls.answer(link, study_id, caller, number))
-
-    def hang_up(self, study_id: int, caller: str) -> None:
-        """Ask nothing more."""
-        self._database.write(lambda link, _: calls.hang_up(link, study_id, caller))
-
-    def waiting_calls(self, study_id: int) -> list[WaitingCall]:
-        """What the keeper of a study is asked, the oldest first."""
-        return self._database.read(lambda link: calls.waiting(link, study_id))
-
     # Writes of a keeper
-
-    def reply(self, study_id: int, epoch: int, call: WaitingCall, text: str) -> None:
-        """Answer a call."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            calls.reply(link, study_id, call, text)
-
-        self._database.write(work)
-
-    def forget_calls(self, study_id: int, epoch: int, before: datetime) -> None:
-        """Forget launches that have asked nothing since a time."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            calls.forget(link, study_id, before)
-
-        self._database.write(work)
 
     def take_over(self, study_id: int, keeper: str) -> int:
         """Make the caller the only keeper that may write; returns its epoch. Every earlier keeper is fenced."""

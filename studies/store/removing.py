@@ -9,7 +9,6 @@ from studies.store.copying import with_name
 from studies.store.tables import (
     ARTEFACTS,
     ATTEMPTS,
-    CALLS,
     CONFIRMATIONS,
     EVENTS,
     EXAMPLES,
@@ -57,6 +56,6 @@ def remove(connection: Connection, study: StudyRecord) -> None:
     key = {"of_study": study.id}
     for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
         connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)
-    for table in (TRIALS, EVENTS, CONFIRMATIONS, CALLS):
+    for table in (TRIALS, EVENTS, CONFIRMATIONS):
         connection.execute(delete(table).where(table.c.study_id == bindparam("of_study")), key)
     connection.execute(delete(STUDIES).where(STUDIES.c.id == bindparam("of_study")), key)

@@ -325,25 +325,6 @@ class EventRow(Base):
     text: Mapped[str]
 
 
-class CallRow(Base):
-    """What a launch that has joined another asks its keeper, and the answer: the newest of each, under one number."""
-
-    __tablename__ = "calls"
-    __table_args__ = (
-        CheckConstraint("number >= 1", name="number"),
-        CheckConstraint("answered BETWEEN 0 AND number", name="answered"),
-        CheckConstraint("(answered = 0) = (answer IS NULL)", name="answer_exactly_when_answered"),
-    )
-
-    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), primary_key=True)
-    caller: Mapped[str] = mapped_column(primary_key=True)
-    number: Mapped[int]
-    call: Mapped[str]
-    asked_at: Mapped[datetime]
-    answered: Mapped[int]
-    answer: Mapped[str | None]
-
-
 METADATA = Base.metadata
 VERSIONS = cast(Table, VersionRow.__table__)
 STUDIES = cast(Table, StudyRow.__table__)
@@ -354,7 +335,6 @@ READINGS = cast(Table, ReadingRow.__table__)
 EXAMPLES = cast(Table, ExampleRow.__table__)
 ARTEFACTS = cast(Table, ArtefactRow.__table__)
 EVENTS = cast(Table, EventRow.__table__)
-CALLS = cast(Table, CallRow.__table__)
 
 _FINAL_TRIGGERS = {
     "sqlite": (

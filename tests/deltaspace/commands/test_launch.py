@@ -53,11 +53,9 @@ class FakeLaunch:
         observer: Observer,
         announce: Announce | None,
         take_over: bool,
-        join: bool,
         observers: Sequence[object],
     ) -> LaunchResult:
         assert not take_over
-        assert not join
         assert not observers
         assert storage_url == self._storage
         if announce is not None:

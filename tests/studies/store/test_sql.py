@@ -116,9 +116,7 @@ def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
     assert "colour" in refusal(storage_url, "SELECT colour FROM trials")
     assert refusal(storage_url, "SELECT FROM WHERE").startswith("the database refuses the query: ")
     message = refusal(storage_url, "SELECT * FROM experiments")
-    tables = (
-        "artefacts, attempts, calls, confirmations, deltaspace_version, events, examples, readings, studies, trials"
-    )
+    tables = "artefacts, attempts, confirmations, deltaspace_version, events, examples, readings, studies, trials"
     views = "leaderboard, configurations, curves, budget_use, confirmation_results, fronts"
     assert message.endswith(f"Its views: {views}. Its tables: {tables}.")
 

@@ -28,21 +28,6 @@ CREATE TABLE studies (
     CONSTRAINT fk_studies_parent_id_studies FOREIGN KEY(parent_id) REFERENCES studies (id)
 );
 
-CREATE TABLE calls (
-    study_id INTEGER NOT NULL,
-    caller TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    call TEXT NOT NULL,
-    asked_at VARCHAR(32) NOT NULL,
-    answered INTEGER NOT NULL,
-    answer TEXT,
-    CONSTRAINT pk_calls PRIMARY KEY (study_id, caller),
-    CONSTRAINT ck_calls_number CHECK (number >= 1),
-    CONSTRAINT ck_calls_answered CHECK (answered BETWEEN 0 AND number),
-    CONSTRAINT ck_calls_answer_exactly_when_answered CHECK ((answered = 0) = (answer IS NULL)),
-    CONSTRAINT fk_calls_study_id_studies FOREIGN KEY(study_id) REFERENCES studies (id)
-);
-
 CREATE TABLE confirmations (
     study_id INTEGER NOT NULL,
     top INTEGER NOT NULL,
