@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from scipy.special import logsumexp
+from studies.store.records import StudyKind, StudyRecord, TrialState
 
 from studies.queries.estimates import RecordedViews, history_of, recorded_error
 from studies.search.evidence import Z_95
@@ -33,7 +34,6 @@ from studies.search.factored.observation import Observation
 from studies.search.factored.standard import KNEE, LOGARITHMIC, Warp, logarithmic
 from studies.search.factored.view import View
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialState
 
 SHARE = 0.6
 """Of the trials of a task, which the surrogate knows."""

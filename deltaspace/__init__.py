@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from search_space.published import published_method
     from search_space.space.space import SearchSpace
     from studies.observing import Observer
-    from studies.queries.table import Table
     from studies.specification import Specification
     from studies.study import Study, Trial
     from trial_runner.export import load_delta, open_delta
@@ -36,7 +35,6 @@ __all__ = [
     "SearchSpace",
     "Specification",
     "Study",
-    "Table",
     "Trial",
     "check",
     "count",
@@ -63,7 +61,6 @@ _PLACES = {
     "SearchSpace": "search_space.space.space",
     "Specification": "studies.specification",
     "Study": "studies.study",
-    "Table": "studies.queries.table",
     "Trial": "studies.study",
     "check": "deltaspace.beginning",
     "count": "deltaspace.describing",

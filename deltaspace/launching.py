@@ -4,15 +4,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from studies.observing import Observer as TrialObserver
 from studies.queries.summaries import study_summaries, summaries_table
-from studies.queries.table import Table
 from studies.queries.visible import visible
 from studies.specification import Specification, specification_of
 from studies.storage import storage_url
 from studies.store.ledger import Ledger
 from studies.study import Observer, Study, observed
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def launch(
@@ -85,12 +88,12 @@ def open_study(name: str, storage: str | None = None) -> Study:
     return Study.open(name, storage_url(storage), view=view)
 
 
-def studies(storage: str | None = None) -> Table:
+def studies(storage: str | None = None) -> "pandas.DataFrame":
     """The studies of a storage, one row each, oldest first; the best trial of each by its score.
 
     Example:
-        >>> deltaspace.studies().column("name")
-        ('docstrings', 'docstrings-confirm')
+        >>> deltaspace.studies()["name"].tolist()
+        ['docstrings', 'docstrings-confirm']
 
     Args:
         storage: As of `launch`.

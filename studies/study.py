@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
 from studies.errors import StudiesError
-from studies.queries.frames import frame
+from studies.queries.frames import frame, frame_of
 from studies.queries.fronts import best_within, study_front
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
 from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
-from studies.queries.table import Table
 from studies.records import TrialState
 from studies.store.ledger import Ledger
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from studies.exports.mending import Mended
     from studies.keeping.progress import Progress
     from studies.observing import Observer as TrialObserver
-    from studies.queries.discover import Answer
+    from studies.queries.card import Card
     from trial_runner.requests import Reading
 
 Observer = Callable[["Progress"], None]
@@ -123,7 +122,7 @@ class Trial:
     @property
     def readings(self) -> "pandas.DataFrame":
         """Its measurements by step, one column per metric; times in seconds."""
-        return frame(readings_table(self.page.readings))
+        return readings_table(self.page.readings)
 
     def export(
         self,
@@ -217,13 +216,13 @@ class Study:
         methods and the words of the dimensions are categories, whole numbers ``Int64``, times in UTC.
         """
         with _opened(self.storage) as ledger:
-            return frame(trials_table(ledger, self.name))
+            return trials_table(ledger, self.name)
 
     @property
     def readings(self) -> "pandas.DataFrame":
         """The measurements of all trials, by trial and step; times in seconds."""
         with _opened(self.storage) as ledger:
-            return frame(readings_table(ledger.readings(ledger.study(self.name).id)))
+            return readings_table(ledger.readings(ledger.study(self.name).id))
 
     @property
     def events(self) -> "pandas.DataFrame":
@@ -231,7 +230,7 @@ class Study:
         with _opened(self.storage) as ledger:
             events = ledger.events(ledger.study(self.name).id)
         columns = ("at", "kind", "trial", "text")
-        return frame(Table.of([{name: getattr(event, name) for name in columns} for event in events], columns=columns))
+        return frame([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
 
     @property
     def best(self) -> Trial:
@@ -259,7 +258,7 @@ class Study:
         return self.trial(number)
 
     @property
-    def front(self) -> Table:
+    def front(self) -> "pandas.DataFrame":
         """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
         with _opened(self.storage) as ledger:
             return study_front(ledger, self.name).table()
@@ -275,7 +274,7 @@ class Study:
             which = _best_number(study_summary(ledger, self.name)) if number == "best" else number
             return Trial(page=trial_page(ledger, self.name, which), storage=self.storage)
 
-    def leaderboard(self, top: int | None = None) -> Table:
+    def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
         """The trials that have ended, best first, published methods beside what was discovered.
 
         From twelve trials on the best are those that are expected to score most if they were trained again
@@ -304,18 +303,20 @@ class Study:
         Raises:
             QueryError: If it is not one reading statement, takes too long, or the database refuses it.
         """
-        return frame(run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds)))
+        found = run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds))
+        answer = frame_of(found.columns, found.rows)
+        answer.attrs["is_cut"] = found.is_cut
+        return answer
 
-    def discover(self, *views: str, seed: int = 0) -> "list[Answer]":
-        """What the study has taught: answers of the search's model over the whole space, with 90% intervals.
+    def discover(self, *views: str, seed: int = 0) -> "list[Card]":
+        """What the study has taught: cards with answers of the search's model, with 95% intervals.
 
         Example:
-            >>> for answer in study.discover("rules"):
-            ...     print(answer.table())
+            >>> for card in study.discover("winner"):
+            ...     print(card)
 
         Args:
-            *views: Of matters, winner, kinds, sizes, pruning, budget, rates and rules, which are ``V1`` to ``V8``; none
-                for all.
+            *views: Of matters, winner, rates and sizes; none for all.
             seed: Of the draws.
 
         Raises:
@@ -478,7 +479,7 @@ class Study:
             return optuna_study(ledger, self.name)
 
     def _repr_html_(self) -> str:
-        return self.leaderboard(top=20)._repr_html_()
+        return str(self.leaderboard(top=20)._repr_html_())
 
 
 def _opened(storage: str) -> Ledger:

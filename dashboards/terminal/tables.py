@@ -17,14 +17,12 @@ from dashboards.terminal.text import (
     share_text,
     state_text,
     states_text,
-    value_text,
 )
 from studies.queries.fronts import Front
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.ranking import DISCOVERED
 from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
-from studies.queries.table import Table as Rows
 from studies.queries.verdict import WORDS
 from studies.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
@@ -200,16 +198,6 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
             f"{summary.best.score:.4f}" if summary.best and summary.best.score is not None else "-",
             f"{summary.created_at:%Y-%m-%d %H:%M}",
         )
-    return table
-
-
-def rows_table(answer: Rows) -> RenderableType:
-    """The rows of a query."""
-    table = plain_table()
-    for column, is_number in zip(answer.columns, answer.is_numeric(), strict=True):
-        table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
-    for row in answer.rows:
-        table.add_row(*(Text(value_text(value)) for value in row))
     return table
 
 

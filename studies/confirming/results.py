@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import TYPE_CHECKING
 
 from studies.confirming.statistics import LEVEL, Spread, spread
 from studies.confirming.verdicts import Comparison, Verdict, compare
+from studies.queries.frames import frame
 from studies.queries.ranking import ranking_of
-from studies.queries.table import Table
 from studies.records import Contender, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
 from trial_runner.tasks.measuring import score_of
+
+if TYPE_CHECKING:
+    import pandas
 
 _FIRST = "mam_adapter"
 
@@ -96,7 +100,7 @@ class ConfirmationResult:
         """The best configuration of the study."""
         return self.contenders[0]
 
-    def table(self) -> Table:
+    def table(self) -> "pandas.DataFrame":
         """Its contenders, one row each: scores on the test split, and the score of the search on validation."""
         entries = [
             {
@@ -112,11 +116,11 @@ class ConfirmationResult:
             }
             for one in self.contenders
         ]
-        return Table.of(entries, title=f"{self.name}: {self.metric} on the test split, {len(self.seeds)} seeds each")
+        return frame(entries)
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
-        return "\n".join([str(self.table()), *verdict_sentences(self)])
+        return "\n".join([self.table().to_string(index=False), *verdict_sentences(self)])
 
     __repr__ = __str__
 

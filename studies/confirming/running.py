@@ -208,7 +208,7 @@ def _entries(
     estimates = estimates_of(ledger, parent, trials)
     if isinstance(request, AblationRequest):
         knowledge = knowledge_of(ledger, parent.name, lambda _: space)
-        return path_entries(request, trials, space, knowledge.joint, estimates), {}
+        return path_entries(request, trials, space, knowledge.expected, estimates), {}
     most = request.most_parameters(parent)
     return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
 

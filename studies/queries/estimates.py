@@ -88,12 +88,14 @@ class Estimates:
         lead: Of the best discovery; None without one, or without a published method that is complete.
         over_head: Of the best discovery over the task head alone; None where one of the two is missing.
         joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
+        posterior: The same of any configurations.
     """
 
     of: Mapping[int, Estimate]
     lead: Lead | None
     over_head: Lead | None
     joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
+    posterior: Callable[[Sequence[View]], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
 def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
@@ -186,7 +188,7 @@ def estimated(
     published = _best([trial for trial in complete if trial.method is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
     lead, over_head = (model.lead(discovered, other) for other in (published, head))
-    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint)
+    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint, posterior=model.posterior)
 
 
 def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
@@ -209,6 +211,7 @@ class _Model:
         views = RecordedViews(study, trials)
         self._believer = Believer(views, places=recorded_places(study, views.ranges), priors=recorded_priors(study))
         self._belief = self._believer.belief(self._history)
+        self.posterior = self._belief.joint
 
     def read(self, *, complete: bool) -> list[int]:
         """Trials that were read and have not failed, complete or others; replicates count for their originals."""

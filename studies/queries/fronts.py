@@ -3,20 +3,24 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from search_space.counting.budget import ParameterBudget
 from studies.errors import WishError
 from studies.queries.estimates import Estimate, Estimates
+from studies.queries.frames import frame
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
-from studies.queries.table import Table
 from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.factored.distances import Array
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
 from studies.search.seeds import derived_seed
 from studies.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas
 
 DRAWS = 1000
 """Draws of the posterior that an interval is of."""
@@ -81,11 +85,11 @@ class Front:
         """The best that is no larger; None if all are."""
         return next((point for point in reversed(self.points) if point.size <= size), None)
 
-    def table(self) -> Table:
-        """Its points as a table, one column per attribute."""
+    def table(self) -> "pandas.DataFrame":
+        """Its points as a frame, one column per attribute."""
         names = [field.name for field in fields(FrontPoint)]
         entries = [{name: getattr(point, name) for name in names} for point in self.points]
-        return Table.of(entries, columns=names, title=f"best score by {self.objective}")
+        return frame(entries, columns=names)
 
 
 def front_of(

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from studies.queries.estimates import Estimate, estimates_of
-from studies.queries.table import Table
+from studies.queries.frames import frame
 from studies.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -18,6 +19,9 @@ from studies.records import (
 from studies.store.ledger import Ledger
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
+
+if TYPE_CHECKING:
+    import pandas
 
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
@@ -85,7 +89,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
     )
 
 
-def trials_table(ledger: Ledger, name: str) -> Table:
+def trials_table(ledger: Ledger, name: str) -> "pandas.DataFrame":
     """Every trial of a study by number: what it is, its four dimensions at either sublayer, and how it went.
 
     Raises:
@@ -93,7 +97,7 @@ def trials_table(ledger: Ledger, name: str) -> Table:
     """
     trials = ledger.trials(ledger.study(name).id)
     columns = [*_BEFORE, *(f"{side}_{one}" for side in _SIDES for one in _DIMENSIONS), *_AFTER]
-    return Table.of([_entry(trial) for trial in trials], columns=columns)
+    return frame([_entry(trial) for trial in trials], columns=columns)
 
 
 def _entry(trial: TrialRecord) -> dict[str, object]:
@@ -103,7 +107,7 @@ def _entry(trial: TrialRecord) -> dict[str, object]:
     return {**before, **dimensions, **after}
 
 
-def readings_table(readings: Sequence[ReadingRecord]) -> Table:
+def readings_table(readings: Sequence[ReadingRecord]) -> "pandas.DataFrame":
     """Measurements by trial and step, one column per metric."""
     metrics = tuple(dict.fromkeys(name for reading in readings for name in reading.metrics))
     columns = ("trial", "step", "rung", "score", "train_loss", "seconds")
@@ -115,7 +119,7 @@ def readings_table(readings: Sequence[ReadingRecord]) -> Table:
         }
         for reading in readings
     ]
-    return Table.of(entries, columns=columns)
+    return frame(entries, columns=columns)
 
 
 def scored_by(trial: TrialRecord, study: StudyRecord) -> str:

@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from studies.errors import QueryError
-from studies.queries.table import Table
 from studies.store.address import StorageAddress
 from studies.store.engine import Access, open_engine
 from studies.store.failures import explained
@@ -67,7 +66,26 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> Table:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResult:
+    """The answer to a query.
+
+    Attributes:
+        columns: Names, as the query has them; one may stand twice.
+        rows: Text, numbers, booleans, times in UTC, None; one value per column.
+        is_cut: Whether there are more rows than were asked for.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    is_cut: bool = False
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """One dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
     """The answer to one SQL statement that only reads; values are what JSON can hold, times ISO 8601 in UTC.
 
     An interruption (Ctrl-C) stops the statement in the database.
@@ -75,7 +93,7 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> Table:
     Args:
         url: Of the storage.
         sql: The statement.
-        limits: How long it may run, and how many rows are taken; `Table.is_cut` tells whether there are more.
+        limits: How long it may run, and how many rows are taken; `QueryResult.is_cut` tells whether there are more.
 
     Raises:
         QueryError: If it is not one reading statement, takes too long, or the database refuses it.
@@ -109,7 +127,7 @@ def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
     raise QueryError(f"a query must only read, so it begins with one of {listed}; got '{found}'.")
 
 
-def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> Table:
+def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
     """Ask a file: opened read-only, and nothing but reading is authorised."""
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
@@ -144,7 +162,7 @@ def _authorize(action: int, first: str | None, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
-def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> Table:
+def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> QueryResult:
     """Ask a server, in a read-only transaction that is rolled back whatever happens."""
     import psycopg
     from psycopg.types.string import TextLoader
@@ -176,7 +194,7 @@ def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -
                 raise
 
 
-def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> Table:
+def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> QueryResult:
     """Run a statement and take its rows; one more than are wanted, to tell whether there are more."""
     try:
         cursor = execute()
@@ -187,7 +205,7 @@ def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits)
     if cursor.description is None:
         raise QueryError("a query must answer with a table; this statement has no result.")
     columns = tuple(column[0] for column in cursor.description)
-    return Table(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
+    return QueryResult(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
 
 
 def _refused(message: str) -> str:

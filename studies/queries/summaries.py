@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from studies.queries.frames import frame
 from studies.queries.ranking import Ranking, ranked, ranking_of
-from studies.queries.table import Table
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +76,8 @@ def study_summary(ledger: Ledger, name: str) -> StudySummary:
     return summary_of(ledger, ledger.study(name))
 
 
-def summaries_table(summaries: Sequence[StudySummary]) -> Table:
-    """Studies as a table, one row each."""
+def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
+    """Studies as a frame, one row each."""
     plain = ("name", "backbone", "task", "metric", "budget_parameters", "backbone_parameters", "planned")
     entries = [
         {
@@ -87,7 +91,7 @@ def summaries_table(summaries: Sequence[StudySummary]) -> Table:
         for summary in summaries
     ]
     states = [state.value for state in TrialState]
-    return Table.of(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
+    return frame(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
 
 
 def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None) -> StudySummary:

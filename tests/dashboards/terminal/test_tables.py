@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from studies.queries.table import Table
 from support.planted_ledger import Planted
 
 from dashboards.terminal.configurations import method_views, methods_table
@@ -15,7 +16,6 @@ from deltaspace import shape_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import trial_page
 from studies.queries.summaries import study_summaries
-from studies.queries.table import Table
 from studies.records import TrialState
 from studies.store.ledger import Ledger
 

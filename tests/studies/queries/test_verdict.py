@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -73,8 +74,12 @@ def lead(mean: float, deviation: float = 0.01) -> Lead:
     return Lead(discovered=1, published=0, difference=Estimate(mean=mean, deviation=deviation))
 
 
+def _not_asked(which: object) -> Any:
+    pytest.fail("not asked")
+
+
 def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
-    return Estimates(of={}, lead=over_published, over_head=over_head, joint=lambda numbers: pytest.fail("not asked"))
+    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_not_asked, posterior=_not_asked)
 
 
 def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from studies.queries.table import Table
 
 from studies.errors import QueryError, StorageError
 from studies.queries.sql import Limits, run_query
-from studies.queries.table import Table
 from studies.store.ledger import Ledger
 from studies.store.roles import superuser
 
