@@ -146,7 +146,7 @@ def interval(values: Sequence[float]) -> str:
 
 def lines_of(cells: Sequence[Cell], found: Outcomes) -> Iterator[str]:
     """Every arm of every cell, then the comparisons."""
-    yield "| cell | arm | validation | expected | test | seeds' deviation | parameters | finished | steps | recommended |"
+    yield "| cell | arm | validation | expected | test | deviation | parameters | finished | steps | recommended |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|---|"
     for cell in cells:
         for arm, one in found.get(cell.name, {}).items():

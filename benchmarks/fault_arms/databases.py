@@ -1,7 +1,5 @@
 """Databases that restart, are away, locked, full, deleted, replaced, or of another version."""
 
-import contextlib
-import io
 import shutil
 import sqlite3
 import time
@@ -149,33 +147,6 @@ def _newer(bench: Bench) -> Outcome:
     return met(study, [seconds], wrong)
 
 
-def _older(bench: Bench, *, version: int, database: str) -> Outcome:
-    """A study that an earlier release has begun is brought up to date, continued and verified."""
-    from support.earlier_ledger import Earlier, EarlierOnServer
-
-    from studies.store.ledger import Ledger
-    from studies.store.records import TrialState
-
-    if database == "postgres":
-        earlier: Earlier = EarlierOnServer(bench.folder, version, bench.url(database))
-    else:
-        earlier = Earlier(bench.folder, version)
-    done = "SELECT number, state, score FROM trials JOIN studies ON studies.id = study_id WHERE name = 'middle' "
-    before = set(earlier.rows(done + "AND ended_at IS NOT NULL"))
-    began_at = time.monotonic()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = earlier.launch("middle")
-    seconds = time.monotonic() - began_at
-    wrong = [f"it ended with {code}"] if code else []
-    if not before <= set(earlier.rows(done)):
-        wrong.append("what had ended was changed")
-    with Ledger.open(earlier.url, read_only=True) as ledger:
-        trials = ledger.trials(ledger.study("middle").id)
-    lost = sum(one.state in (TrialState.QUEUED, TrialState.RUNNING) for one in trials)
-    twice = len(trials) - len({one.number for one in trials})
-    return Outcome(times=1, lost=lost, twice=twice, violations=tuple(wrong), seconds=(seconds,))
-
-
 def _cases(name: str, run: Callable[..., Outcome], *given: dict[str, object]) -> tuple[Case, ...]:
     """One case for each of the settings."""
     return tuple(Case(", ".join((name, *map(str, one.values()))), partial(run, **one)) for one in given)
@@ -209,11 +180,4 @@ FULL = (Case("full, inline, sqlite", _full),)
 GONE = _cases("deleted", partial(_gone, replaced=False), {"backend": "inline"}, {"backend": "ray"}) + _cases(
     "replaced", partial(_gone, replaced=True), {"backend": "inline"}, {"backend": "ray"}
 )
-VERSIONS = (
-    Case("newer, inline, sqlite", _newer),
-    *_cases(
-        "older",
-        _older,
-        *({"version": version, "database": one} for version in (1, 2, 3, 4) for one in ("sqlite", "postgres")),
-    ),
-)
+VERSIONS = (Case("newer, inline, sqlite", _newer),)

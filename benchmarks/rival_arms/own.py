@@ -5,10 +5,9 @@ import time
 from dataclasses import replace
 from unittest.mock import patch
 
+import deltaspace
 from rival_arms.setting import Cell, Search, Tried
 from rival_arms.training import OutOfTime
-
-import deltaspace
 from studies.queries.ranking import Ranking, ranking_of
 from studies.search.candidates import trial_request
 from studies.specification import Specification, specification_of

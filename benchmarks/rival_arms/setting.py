@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 
 from rival_arms.training import CachedRunner
-
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration

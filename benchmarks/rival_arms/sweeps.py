@@ -8,8 +8,8 @@ import optuna
 from optuna.pruners import MedianPruner
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 from optuna.trial import Trial, TrialState
-from rival_arms.setting import Cell, Search, Tried
 
+from rival_arms.setting import Cell, Search, Tried
 from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Port, Site
@@ -133,9 +133,7 @@ def published_sweep(cell: Cell) -> Search:
     def suggest(trial: Trial, cell: Cell, number: int) -> Tried:
         method = trial.suggest_categorical("method", methods)
         found = space.suggest_published(method, _OfMethod(trial, method))
-        request = cell.request(
-            number, found.configuration, found.attention_learning_rate, found.ffn_learning_rate
-        )
+        request = cell.request(number, found.configuration, found.attention_learning_rate, found.ffn_learning_rate)
         return _tried(request, method)
 
     methods = tuple(map(str, space.published_that_fit()))

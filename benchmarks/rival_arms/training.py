@@ -137,14 +137,14 @@ class CachedPack:
     def snapshot(self, slot: int) -> Snapshot:
         """The step alone: a trial continues from its readings, or from its beginning."""
         one = self._slots[slot]
-        assert one is not None  # noqa: S101
+        assert one is not None
         return Snapshot(trial=one.request.trial, step=one.step, facts={})
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
         """See `Pack`."""
         slot = self.admit(request)
         one = self._slots[slot]
-        assert one is not None  # noqa: S101
+        assert one is not None
         one.step = snapshot.step
         return slot
 
