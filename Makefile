@@ -50,12 +50,13 @@ docs: .venv/.installed-dev ## Build the documentation into site/, in strict mode
 reference: .venv/.installed-dev ## Write the pages of the reference again, from what the program says of itself
 	$(BIN)/python docs/generate.py
 
-# Not search.py and table.py: the one compares ways to search on made-up truths, the other collects trials; both take
-# hours, go on where they were stopped, and say more with --help.
-bench: .venv/.installed-dev ## Run the benchmarks that take minutes (those of the search: benchmarks/search.py, table.py)
+# Not search.py, rivals.py, faults.py and fleet.py: they take hours, continue where they were stopped, and say more with
+# --help.
+bench: .venv/.installed-dev ## Run the benchmarks that take minutes (what they printed: benchmarks/results)
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/packs.py
-	$(BIN)/python benchmarks/packed_search.py
 
 gpu: .venv/.installed-dev ## Measure all that needs a GPU: packs equal trials alone, planned memory, throughput
 	$(BIN)/python benchmarks/gpu.py

@@ -180,19 +180,6 @@ def tune_ms_per_trial(trials: int) -> float:
     return 1000 * (later[-1] - later[0]) / (len(later) - 1)
 
 
-def tpe_ask_ms(space: SearchSpace, history: int) -> float:
-    """Median ms of a proposal by the default sampler after so many trials."""
-    proposer = Proposer(space, sampler="random", seed=0)
-    trials = [proposer.propose() for _ in range(history)]
-    tpe = Proposer(space, sampler="tpe", seed=0)
-    with scratch() as folder:
-        ledger, record = filled_ledger(folder, trials, space)
-        with ledger:
-            readings = {one: [] for one in range(history)}
-            tpe.replay(ledger.trials(record.id), readings)
-    return statistics.median(milliseconds(tpe.propose) for _ in range(7))
-
-
 def filled_ledger(
     folder: Path, proposals: list[Proposal], space: SearchSpace, steps: tuple[int, ...] = ()
 ) -> tuple[Ledger, StudyRecord]:
@@ -275,10 +262,6 @@ def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
         yield Line("Ray, per trivial trial (beside: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
         yield Line("Ray, per trivial trial, packs of one slot", ms_per_trial("ray", trials, pack=1)[0], "ms")
         yield Line("Ray, until the first trial has ended", first, "s")
-    with scratch() as folder:
-        space = search_space(specification(folder, "inline", 1))
-    for history in (100, 500):
-        yield Line(f"TPE proposal after {history} trials", tpe_ask_ms(space, history), "ms")
     for count, aim in ((500, None), (10_000, 5)):
         replay, takeover, size = replay_seconds(count)
         yield Line(f"replay of {count:,} trials", replay, "s", aim)

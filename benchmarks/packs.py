@@ -29,14 +29,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 from pack_arms.material import dropping, new_backbone
 from pack_arms.mix import describe
-from pack_arms.prediction import fit_lines, large_lines
 from pack_arms.rounds import Plan, Round, run_round
 from pack_arms.setting import Setting
 from pack_arms.tables import Aims, aim_lines, arm_lines
@@ -74,8 +72,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, help="default 1 on a CPU, 3 on a GPU")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
     add("--eager", action="store_true", help="on a GPU, launch the kernels of arms (b) and (c) one by one")
-    add("--no-memory", action="store_true", help="leave out the model of memory")
-    add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round, no memory")
+    add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round")
     arguments = parser.parse_args(words)
     if arguments.steps < _FEWEST_STEPS:
         parser.error(f"--steps must be at least {_FEWEST_STEPS}: the first are not timed; got {arguments.steps}.")
@@ -139,17 +136,6 @@ def compare(plan: Plan, rounds: int | None) -> Iterator[str]:
     yield from aim_lines(done, _GPU_AIMS.get(setting.tokens, _GPU_AIMS[_LONG_TOKENS]) if is_gpu else _CPU_AIMS)
 
 
-def memory(plan: Plan, scratch: Path) -> Iterator[str]:
-    """The model of memory: fitted to the plan's setting, and of RoBERTa-base's shape."""
-    yield from fit_lines(plan.setting)
-    base = scratch / "roberta_base_shape"
-    new_backbone(base, width=_BASE_WIDTH, layers=_BASE_LAYERS, tokens=_LONG_TOKENS)
-    large = replace(
-        plan.setting, backbone=str(base), embedded_task=False, tokens=_LONG_TOKENS, precision="bf16", steps=8
-    )
-    yield from large_lines(large, with_run=plan.setting.device == "cuda")
-
-
 def _shape_line(plan: Plan) -> str:
     setting, shape = plan.setting, plan.setting.shape()
     return (
@@ -188,12 +174,8 @@ def main() -> None:
     print(f"torch {torch.__version__}, {os.cpu_count()} cores, load {load}", flush=True)
     with tempfile.TemporaryDirectory(prefix="packs-") as name:
         scratch = Path(name)
-        chosen = list(plans(arguments, scratch))
-        for plan in chosen:
+        for plan in list(plans(arguments, scratch)):
             for line in compare(plan, 1 if arguments.quick else arguments.rounds):
-                print(line, flush=True)
-        if not (arguments.quick or arguments.no_memory):
-            for line in memory(chosen[-1], scratch):
                 print(line, flush=True)
 
 

@@ -1,48 +1,34 @@
-"""The search on planted truths: what each way to propose and to prune finds, with how much training.
+"""The search on planted truths: what samplers recommend after so many trials, and how long a proposal takes.
 
-    python benchmarks/search.py                        all arms, 50 seeds, 200 trials; hours
-    python benchmarks/search.py --seeds 10 --arms "random uniform,tpe"
-    python benchmarks/search.py --rugged               what no dimension explains weighs 1.5 points instead of 0.4
-    python benchmarks/search.py --results FILE         continues what the file holds, and adds to it
-    python benchmarks/search.py --results FILE --tables --figures FOLDER   draws what the file holds
-    python benchmarks/search.py --part pruning         what rules of pruning let through, and what they spend
-    python benchmarks/search.py --part transfer --seeds 8 --trials 100     what earlier studies are worth, by family
-    python benchmarks/search.py --part fronts --seeds 24 --trials 60     score against size: what pruning costs of it
-    python benchmarks/search.py --part headroom        what there is to find on each task
-    python benchmarks/search.py --part time            how long a proposal takes after up to 20,000 trials
+    python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours
+    python benchmarks/search.py --seeds 10 --samplers random,factored
+    python benchmarks/search.py --results FILE               continues what the file holds, and adds to it
+    python benchmarks/search.py --time                       processor time of a proposal after up to 20,000 trials
 
-The proposer and the rungs are those of the search, on the whole space of a backbone of RoBERTa-base's shape at half a
-percent; only the training is made up (`search_arms.truth`, `search_arms.readings`). All arms have the same tasks and a
-trial reads the same for all of them, so that arms are compared seed by seed. The first arm is the baseline.
+Proposer, rungs and estimates are the product's, on the whole space of a backbone of RoBERTa-base's shape at half a
+percent; only training is made up (`search_arms.truth`, `search_arms.readings`). All samplers have the same tasks, and a
+trial reads the same for all of them, so they are compared seed by seed with the first one. What real backbones say is
+in `rivals.py`.
 """
 
 import argparse
 import json
+import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
+from statistics import fmean, median, stdev
 
-from search_arms.arms import ARMS
-from search_arms.figures import arm_figures
-from search_arms.fronts import front_lines
-from search_arms.headroom import headroom_lines
-from search_arms.pruning import pruning_lines
-from search_arms.simulation import Mapped, Recommended, Setting, Study, simulated
-from search_arms.tables import table_lines
+from search_arms.simulation import GAIN, Recommended, Study, simulated
 from search_arms.timing import time_lines
-from search_arms.transfer import transfer_lines
 
-from dashboards.reports.images import write_images
 from search_space.backbones import shape_of
-from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
+from studies.search.samplers import SAMPLERS
 
-_CHECKPOINTS = (25, 100, 200)
+_CHECKPOINTS = (25, 50, 100, 200)
 _ROBERTA_BASE = {
     "model_type": "roberta",
     "hidden_size": 768,
@@ -54,145 +40,91 @@ _ROBERTA_BASE = {
     "type_vocab_size": 1,
 }
 _BUDGET = 0.005
-_NOISES = (2.2, 1.1)
+
+Studies = Mapping[str, Sequence[Study]]
+"""By sampler, in the order of the seeds."""
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add(
-        "--part",
-        choices=("arms", "pruning", "transfer", "fronts", "headroom", "time"),
-        default="arms",
-        help="what is measured (default arms)",
-    )
-    add("--seeds", type=int, default=50, help="tasks, each with a study of every arm (default 50)")
-    add("--first-seed", type=int, default=0, help="default 0")
-    add("--trials", type=int, default=200, help="of a study (default 200)")
-    add("--arms", type=_arms, default=tuple(ARMS), metavar="ARM,…", help=f"of {', '.join(ARMS)} (default all)")
+    add("--seeds", type=int, default=50, help="tasks, each with a study of every sampler (default 50)")
+    add("--trials", type=int, default=100, help="of a study (default 100)")
+    add("--samplers", type=_samplers, default=("random", "tpe", "factored"), metavar="NAME,…")
     add("--noise", type=float, default=2.2, help="standard deviation of an accuracy near 0.5, in points (default 2.2)")
-    add("--rugged", action="store_true", help="1.5 points that are a structure's or a pair's alone, instead of 0.4")
-    add("--jobs", type=int, default=1, help="processes (default 1)")
     add("--results", type=Path, metavar="FILE", help="lines of JSON, one a study; those there are not run again")
-    add("--tables", action="store_true", help="run nothing: print what the file of results holds")
-    add("--figures", type=Path, metavar="FOLDER", help="draw the tables of the arms there as SVG, too")
-    arguments = parser.parse_args(words)
-    if min(arguments.seeds, arguments.trials, arguments.jobs) < 1:
-        parser.error("--seeds, --trials and --jobs must be at least 1.")
-    return arguments
+    add("--time", action="store_true", help="measure proposals and nothing else")
+    return parser.parse_args(words)
 
 
-def _arms(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(","))
-    unknown = [name for name in names if name not in ARMS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"must be among {', '.join(ARMS)}; got {', '.join(unknown)}.")
+def _samplers(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in SAMPLERS]:
+        raise argparse.ArgumentTypeError(f"must be among {', '.join(SAMPLERS)}; got {', '.join(unknown)}.")
     return names
 
 
 def whole_space() -> SearchSpace:
     """The whole space at half a percent of RoBERTa-base."""
-    shape: BackboneShape = shape_of(_ROBERTA_BASE)
+    shape = shape_of(_ROBERTA_BASE)
     return SearchSpace(shape=shape, budget=int(_BUDGET * shape.parameters))
 
 
-def setting_of(arguments: argparse.Namespace) -> Setting:
-    checkpoints = [count for count in _CHECKPOINTS if count < arguments.trials]
-    return Setting(
-        space=whole_space(),
-        trials=arguments.trials,
-        noise=arguments.noise,
-        ruggedness=1.5 if arguments.rugged else 0.4,
-        checkpoints=(*checkpoints, arguments.trials),
-    )
-
-
-def _study(setting: Setting, task: tuple[str, int]) -> Study:
-    return simulated(ARMS[task[0]], setting, task[1])
-
-
-def studies(arguments: argparse.Namespace, known: dict[tuple[str, int], Study]) -> Iterator[Study]:
-    """Those that are not known yet, seed by seed."""
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    tasks = [(arm, seed) for seed in seeds for arm in arguments.arms if (arm, seed) not in known]
-    with _mapping(arguments.jobs) as mapped:
-        yield from mapped(partial(_study, setting_of(arguments)), tasks)
-
-
-@contextmanager
-def _mapping(jobs: int) -> Iterator[Mapped]:
-    """Does many things in so many processes."""
-    if jobs == 1:
-        yield map
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield pool.map
-
-
-def _read(file: Path | None, arguments: argparse.Namespace) -> dict[tuple[str, int], Study]:
-    """The studies of a file that were run with the same options."""
+def studies(arguments: argparse.Namespace) -> Studies:
+    """All studies, those of the file of results read from there."""
+    options = {"trials": arguments.trials, "noise": arguments.noise}
     known: dict[tuple[str, int], Study] = {}
-    if file is None or not file.is_file():
-        return known
-    for line in file.read_text().splitlines():
+    file: Path | None = arguments.results
+    for line in file.read_text().splitlines() if file is not None and file.is_file() else ():
         entry = json.loads(line)
-        if entry.pop("options") != _options(arguments):
-            continue
-        recommended = tuple(Recommended(**one) for one in entry.pop("recommended"))
-        study = Study(**entry, recommended=recommended)
-        known[study.arm, study.seed] = study
-    return known
+        if entry.pop("options") == options:
+            made = Study(**{**entry, "recommended": [Recommended(**one) for one in entry["recommended"]]})
+            known[made.sampler, made.seed] = made
+    space, checkpoints = whole_space(), {*_CHECKPOINTS, arguments.trials}
+    for seed in range(arguments.seeds):
+        for sampler in arguments.samplers:
+            if (sampler, seed) in known:
+                continue
+            known[sampler, seed] = made = simulated(sampler, space, seed, checkpoints=checkpoints, **options)
+            print(f"seed {seed}: {sampler}", file=sys.stderr, flush=True)
+            if file is not None:
+                with file.open("a") as stream:
+                    stream.write(json.dumps({"options": options, **asdict(made)}) + "\n")
+    return {name: [known[name, seed] for seed in range(arguments.seeds)] for name in arguments.samplers}
 
 
-def _options(arguments: argparse.Namespace) -> dict[str, object]:
-    return {"trials": arguments.trials, "noise": arguments.noise, "rugged": arguments.rugged}
+def mean(values: Sequence[float]) -> str:
+    """A mean with the 95% interval of its standard error."""
+    half = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{fmean(values):+.2f} ± {half:.2f}"
+
+
+def table_lines(found: Studies) -> Iterator[str]:
+    """A line for each sampler and checkpoint."""
+    first = next(iter(found.values()))
+    yield (
+        f"{'sampler':<10}{'trials':>7}{'cost':>7}{'gain over published':>21}{'less the first':>17}"
+        f"{f'> {GAIN}':>7}{'optimism':>17}{'found at':>10}"
+    )
+    for sampler, runs in found.items():
+        when = median(math.inf if one.found_trial is None else one.found_trial for one in runs)
+        for place, one in enumerate(runs[0].recommended):
+            at = [each.recommended[place] for each in runs]
+            gains = [here.truth - each.tried for here, each in zip(at, runs, strict=True)]
+            beside = [other.recommended[place].truth for other in first]
+            pairs = [here.truth - other for here, other in zip(at, beside, strict=True)]
+            yield (
+                f"{sampler:<10}{one.trials:>7}{fmean(here.cost for here in at):>7.1f}{mean(gains):>21}"
+                f"{'' if runs is first else mean(pairs):>17}{fmean(gain > GAIN for gain in gains):>7.2f}"
+                f"{mean([here.estimate - here.truth for here in at]):>17}{when:>10.0f}"
+            )
 
 
 def main() -> None:
     arguments = arguments_of()
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    match arguments.part:
-        case "pruning":
-            with _mapping(arguments.jobs) as mapped:
-                _print(pruning_lines(setting_of(arguments), seeds, _NOISES, mapped))
-        case "transfer":
-            _print(transfer_lines(setting_of(arguments), seeds))
-        case "fronts":
-            with _mapping(arguments.jobs) as mapped:
-                _print(front_lines(setting_of(arguments), seeds, mapped))
-        case "headroom":
-            with _mapping(arguments.jobs) as mapped:
-                _print(headroom_lines(setting_of(arguments), seeds, mapped))
-        case "time":
-            _print(time_lines(whole_space()))
-        case _:
-            _compare(arguments)
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
+    for line in time_lines(whole_space()) if arguments.time else table_lines(studies(arguments)):
         print(line, flush=True)
-
-
-def _compare(arguments: argparse.Namespace) -> None:
-    """Run the studies of all arms that are not known yet, and print their tables."""
-    known = _read(arguments.results, arguments)
-    for study in () if arguments.tables else studies(arguments, known):
-        known[study.arm, study.seed] = study
-        print(f"seed {study.seed}: {study.arm}", file=sys.stderr, flush=True)
-        if arguments.results is not None:
-            with arguments.results.open("a") as file:
-                file.write(json.dumps({"options": _options(arguments), **asdict(study)}) + "\n")
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    done = {arm: [known[arm, seed] for seed in seeds if (arm, seed) in known] for arm in arguments.arms}
-    done = {arm: runs for arm, runs in done.items() if runs}
-    words = f"{arguments.noise} points of noise, {'rugged' if arguments.rugged else 'smooth'}; tasks: " + ", ".join(
-        f"{arm} {len(runs)}" for arm, runs in done.items()
-    )
-    _print([words, *table_lines(done)])
-    if arguments.figures is not None and done:
-        _print(f"wrote {file}" for file in write_images(arm_figures(done), arguments.figures, "svg"))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def arms(beside: Path | None) -> dict[str, Arm]:
         "passes as wide as in fp32": Arm(wide=False),
         "freed memory given back": Arm(keeps=False),
         "memory in small pages": Arm(has_large_pages=False),
-        "all three": Arm(wide=False, keeps=False, has_large_pages=False),
     }
     return found if beside is None else {**found, f"{beside}": Arm(folder=beside.resolve())}
 

@@ -24,9 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from scipy.special import logsumexp
-from studies.store.records import StudyKind, StudyRecord, TrialState
 
 from studies.queries.estimates import RecordedViews, history_of, recorded_error
+from studies.records import StudyKind, StudyRecord, TrialState
 from studies.search.evidence import Z_95
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array

@@ -1,4 +1,4 @@
-"""What is read off a process: time, peak memory, floating-point operations, launches, bytes kept for the way back."""
+"""What is read off a process: time, peak memory, floating-point operations, launches."""
 
 import time
 from collections.abc import Callable
@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"  # see proc(5)
-_PRODUCT_SECONDS = 0.3
 _LAUNCHES = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx", "cudaGraphLaunch")
 
 
@@ -40,45 +38,6 @@ def peak_bytes(device: str) -> int:
 def held_bytes(device: str) -> int:
     """Memory now, as `peak_bytes` measures it."""
     return torch.cuda.memory_allocated() if device == "cuda" else _status_bytes("VmRSS")
-
-
-def product_flops(device: str, shape: tuple[int, int, int], dtype: torch.dtype) -> float:
-    """FLOP/s of ``(M, D) x (D, F)``."""
-    rows, width, out = shape
-    one, other = (
-        torch.randn(rows, width, device=device, dtype=dtype),
-        torch.randn(width, out, device=device, dtype=dtype),
-    )
-    times = 0
-    for _ in range(3):
-        torch.mm(one, other)
-    began_at = now(device)
-    while (seconds := now(device) - began_at) < _PRODUCT_SECONDS:
-        for _ in range(10):
-            torch.mm(one, other)
-        times += 10
-    return 2 * rows * width * out * times / seconds
-
-
-def kept_bytes(step: Callable[[], object], known: set[int]) -> int:
-    """Bytes that a step keeps between its way forth and its way back.
-
-    Args:
-        step: Called once.
-        known: Storages that do not count, such as weights, by their address.
-    """
-    # held until the end, so that no later storage is mistaken for an earlier one at its address
-    storages: dict[int, torch.UntypedStorage] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            storages[storage.data_ptr()] = storage
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        step()
-    return sum(storage.nbytes() for storage in storages.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from pack_arms.setting import BUDGET, HEAD_RATE, Setting
+from pack_arms.setting import HEAD_RATE, Setting
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import solve
 from search_space.published import published_method
 from search_space.validity import check_on
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
@@ -98,13 +97,6 @@ def equal_configuration(count: int, shape: BackboneShape) -> Configuration:
         return _checked(published_method("parallel_adapter_ffn").configuration(shape, {"r": mean}), shape)
     sizes = {"ra": mean, "r": mean, "norm": "none"}
     return _checked(published_method("pa_attn_plus_pa_ffn").configuration(shape, sizes), shape)
-
-
-def budget_configuration(shape: BackboneShape) -> Configuration:
-    """A MAM adapter (a prefix and a parallel adapter a block) of `BUDGET`."""
-    method = published_method("mam_adapter")
-    parameters = int(BUDGET * shape.parameters)
-    return solve(method.structure(shape), shape, attention_share=method.attention_share, parameters=parameters)
 
 
 def describe(count: int, shape: BackboneShape) -> str:

@@ -5,17 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import harmonic_mean
 from typing import Any
 
-import torch
-
 from pack_arms.material import own_runner
-from pack_arms.meters import counts_of, held_bytes, kept_bytes, now, peak_bytes, product_flops, reset_peak
-from pack_arms.mix import budget_configuration, equal_configuration, mixed_configuration, request
+from pack_arms.meters import counts_of, held_bytes, now, peak_bytes, reset_peak
+from pack_arms.mix import equal_configuration, mixed_configuration, request
 from pack_arms.setting import Job, Setting
 from pack_arms.wire import say, wait
-from search_space.counting.counts import count
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -57,7 +53,7 @@ def requests(kind: str, numbers: tuple[int, ...], setting: Setting) -> list[Tria
     shape = setting.shape()
     if kind == "mixed":
         return [request(number, mixed_configuration(number, shape), setting) for number in numbers]
-    same = budget_configuration(shape) if kind == "budget" else equal_configuration(len(numbers), shape)
+    same = equal_configuration(len(numbers), shape)
     if kind == "wide":
         return [request(0, same, setting, rows=len(numbers))]
     return [request(number, same, setting) for number in numbers]
@@ -126,30 +122,11 @@ def few_steps(setting: Setting) -> int:
 
 def counted(job: Job, runner: TorchRunner) -> dict[str, Any] | None:
     """Counts of a step of the first pack."""
-    if job.counts == "none":
+    if not job.has_counts:
         return None
-    trials = requests(job.kind, job.packs[0], job.setting)
-    pack = open_pack(runner, trials, with_graph=job.with_graph)
-    known = [*runner.backbone.model.parameters(), *runner.backbone.model.buffers()]
-    storages = {tensor.untyped_storage().data_ptr() for tensor in known}
-    kept = kept_bytes(partial(advance, pack, 1), storages)
-    if job.counts == "kept":
-        return {"kept_bytes": kept}
-    return {"kept_bytes": kept, **asdict(counts_of(partial(advance, pack, 1), job.setting.device))}
-
-
-def trained_parameters(job: Job, runner: TorchRunner) -> int:
-    """Of the first trial: its deltas and its head."""
-    shape = runner.backbone.shape
-    configuration = requests(job.kind, job.packs[0], job.setting)[0].configuration
-    return count(configuration, shape).trained + len(runner.task.labels) * (shape.width + 1)
-
-
-def product(setting: Setting, rows: int) -> float:
-    """FLOP/s of the widest product of a pass over so many examples, as the backbone computes it."""
-    backbone = setting.shape()
-    shape = (rows * setting.tokens, backbone.width, backbone.ffn_width)
-    return product_flops(setting.device, shape, torch.bfloat16 if setting.precision == "bf16" else torch.float32)
+    pack = open_pack(runner, requests(job.kind, job.packs[0], job.setting), with_graph=job.with_graph)
+    advance(pack, 1)
+    return asdict(counts_of(partial(advance, pack, 1), job.setting.device))
 
 
 def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str, Any]:
@@ -164,15 +141,11 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
     if job.kind == "mixed":
         warm_up(job, runner)
     few = few_steps(job.setting)
-    last = {"whole": job.setting.steps, "steps": few, "none": 0}[job.extent]
-    trainings = [Training(job, job.kind, numbers, runner) for numbers in job.packs] if last else []
+    trainings = [Training(job, job.kind, numbers, runner) for numbers in job.packs]
     beside = {kind: Training(job, kind, first, runner) for kind in job.beside}
-    products: list[float] = []
     for turn in range(1, job.turns + 1):
-        if job.kind == "mixed":
-            products.append(product(job.setting, len(first) * job.setting.batch_size))
         for training in trainings:
-            training.train(last * turn // job.turns)
+            training.train(job.setting.steps * turn // job.turns)
         for training in beside.values():
             training.train(few * turn // job.turns)
         if turn < job.turns:
@@ -181,9 +154,7 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
         "held_bytes": held,
         "timings": [asdict(training.timing()) for training in trainings],
         "beside": {kind: asdict(training.timing()) for kind, training in beside.items()},
-        "product_flops": harmonic_mean(products) if products else 0.0,
         "counts": counted(job, runner),
-        "trained_parameters": trained_parameters(job, runner),
     }
 
 
@@ -202,14 +173,7 @@ def main() -> None:
     job = Job.from_json(sys.argv[1])
     began_at = time.perf_counter()
     runner = own_runner(job.setting)
-    backbone_bytes = sum(one.numel() * one.element_size() for one in runner.backbone.model.parameters())
-    say(
-        "ready",
-        {
-            "load_seconds": time.perf_counter() - began_at,
-            "backbone_bytes": backbone_bytes,
-        },
-    )
+    say("ready", {"load_seconds": time.perf_counter() - began_at})
     wait()
     say("answer", answer(job, runner, rested))
 

@@ -83,11 +83,6 @@ class _Process:
         self.end()
 
 
-def run_jobs(jobs: Sequence[Job]) -> list[Answer]:
-    """Every job in a process of its own, all at once; they begin when the last one has loaded."""
-    return run_in_turns([jobs], lambda turn: None)[0]
-
-
 def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) -> list[list[Answer]]:
     """Every job in a process of its own: those of an arm at once, the arms in turns, every other time backwards.
 

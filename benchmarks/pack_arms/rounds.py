@@ -31,14 +31,14 @@ class Plan:
     with_graph: bool = False
     turns: int = 1
 
-    def job(self, packs: Sequence[Sequence[int]], *, counts: str, beside: tuple[str, ...] = ()) -> Job:
+    def job(self, packs: Sequence[Sequence[int]], *, has_counts: bool, beside: tuple[str, ...] = ()) -> Job:
         """Mixed trials, whole, for arm (b) or (c)."""
         return Job(
             setting=self.setting,
             kind="mixed",
             packs=tuple(tuple(pack) for pack in packs),
             beside=beside,
-            counts=counts,
+            has_counts=has_counts,
             with_graph=self.with_graph,
             turns=self.turns,
         )
@@ -109,10 +109,6 @@ class Round:
         """Steps of whole packs, of all workers."""
         return self.pack_rate(size, with_all=False) / size
 
-    def product_flops(self, size: int) -> float:
-        """FLOP/s of a product of matrices of the pack's rows, of all workers at once."""
-        return sum(float(one.answer["product_flops"]) for one in self.packs[size])
-
     def _rate(self, seconds: Sequence[float]) -> float:
         return self.plan.workers * self.plan.setting.steps / fmean(seconds)
 
@@ -125,14 +121,13 @@ def run_round(plan: Plan, note: Callable[[str], None], *, with_counts: bool) -> 
         note: Told what begins.
         with_counts: Whether FLOPs and launches are counted too.
     """
-    counts = "all" if with_counts else "none"
     workers = range(plan.workers)
     shares = [[[number] for number in range(max(plan.packs))[worker :: plan.workers]] for worker in workers]
-    arms = {"arm (b)": [plan.job(share, counts=counts) for share in shares if share]}
+    arms = {"arm (b)": [plan.job(share, has_counts=with_counts) for share in shares if share]}
     for size in plan.packs:
         # each worker trains the same structures with seeds of its own
         mine = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
-        arms[f"pack of {size}"] = [plan.job(one, counts=counts, beside=("equal", "wide")) for one in mine]
+        arms[f"pack of {size}"] = [plan.job(one, has_counts=with_counts, beside=("equal", "wide")) for one in mine]
     alone: list[Answer] = []
 
     def some_alone(turn: int) -> None:

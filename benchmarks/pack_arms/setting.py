@@ -12,9 +12,6 @@ from search_space.backbones.shape import BackboneShape
 from trial_runner.requests import TrainingPlan
 
 HEAD_RATE = 5.0e-3
-BUDGET = 0.005
-"""Share of the backbone's parameters, of trials whose memory is measured."""
-
 _BENCHMARKS = Path(__file__).parents[1]
 
 
@@ -70,12 +67,10 @@ class Job:
 
     Attributes:
         setting: How it trains.
-        kind: ``mixed`` trials, ``equal`` adapters, one ``wide`` trial with the rows of all, or ``budget``: equal
-            trials of `BUDGET`.
+        kind: ``mixed`` trials, ``equal`` adapters, or one ``wide`` trial with the rows of all.
         packs: Numbers of the trials of each pack, one pack after the other.
         beside: Other kinds, a few steps of which are timed afterwards with the rows of the first pack.
-        extent: ``whole``: packs train to the end and are evaluated; ``steps``: a few steps are timed; ``none``.
-        counts: What is counted of a step of the first pack: ``all``, bytes ``kept`` for the way back, or ``none``.
+        has_counts: Whether operations and launches of a step of the first pack are counted.
         with_graph: Whether steps are replayed as a CUDA graph.
         turns: Parts in which the packs are trained; between them the process waits.
     """
@@ -84,8 +79,7 @@ class Job:
     kind: str
     packs: tuple[tuple[int, ...], ...]
     beside: tuple[str, ...] = ()
-    extent: str = "whole"
-    counts: str = "none"
+    has_counts: bool = False
     with_graph: bool = False
     turns: int = 1
 

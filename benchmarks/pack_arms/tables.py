@@ -41,7 +41,7 @@ def arm_lines(rounds: Sequence[Round]) -> Iterator[str]:
     first, largest = rounds[0], max(rounds[0].plan.packs)
     yield (
         f"{'':<16}{'trial-steps/s':>14}{'steps only':>12}{'vs (a)':>8}{'vs (b)':>8}{'peak':>11}{'growth':>11}"
-        f"{'GFLOP/s':>10}{'of product':>11}{'launches':>10}{'vs equal':>10}{'vs wide':>9}"
+        f"{'GFLOP/s':>10}{'launches':>10}{'vs equal':>10}{'vs wide':>9}"
     )
     peak = size_text(max(one.answer["peak_bytes"] for one in first.alone.values()))
     whole = _median(rounds, lambda one: one.alone_rate(largest, with_all=True))
@@ -54,7 +54,7 @@ def arm_lines(rounds: Sequence[Round]) -> Iterator[str]:
         rounds, lambda one: one.single_rate(largest, with_all=True) / one.alone_rate(largest, with_all=True)
     )
     launches = first.singles[0].answer["counts"]["launches"]
-    yield f"{'(b) own loop':<16}{whole:>14.1f}{steps:>12.1f}{ratio:>8.2f}{'':>8}{peak:>11}{'':>32}{launches:>10.0f}"
+    yield f"{'(b) own loop':<16}{whole:>14.1f}{steps:>12.1f}{ratio:>8.2f}{'':>8}{peak:>11}{'':>21}{launches:>10.0f}"
     for size in first.plan.packs:
         yield _pack_line(rounds, size)
 
@@ -63,7 +63,6 @@ def _pack_line(rounds: Sequence[Round], size: int) -> str:
     first = rounds[0].packs[size][0].answer
     timing, counts = first["timings"][0], first["counts"]
     flops = _median(rounds, lambda one: one.passes_per_second(size)) * counts["flops"]
-    share = flops / _median(rounds, lambda one: one.product_flops(size))
     return (
         f"{f'(c) pack of {size}':<16}"
         f"{_median(rounds, lambda one: one.pack_rate(size, with_all=True)):>14.1f}"
@@ -71,7 +70,7 @@ def _pack_line(rounds: Sequence[Round], size: int) -> str:
         f"{_median(rounds, lambda one: one.to_alone(size)):>8.2f}"
         f"{_median(rounds, lambda one: one.to_single(size)):>8.2f}"
         f"{size_text(timing['peak_bytes']):>11}{size_text(timing['peak_bytes'] - first['held_bytes']):>11}"
-        f"{flops / 1e9:>10.1f}{share:>11.0%}{counts['launches']:>10.0f}"
+        f"{flops / 1e9:>10.1f}{counts['launches']:>10.0f}"
         f"{_median(rounds, lambda one: one.efficiency(size, beside_wide=False)):>10.2f}"
         f"{_median(rounds, lambda one: one.efficiency(size, beside_wide=True)):>9.2f}"
     )

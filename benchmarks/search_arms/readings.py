@@ -7,7 +7,7 @@ correlates with that on the other half by .53 to .66, and the loss with it by .6
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,32 +119,9 @@ def _without_mean(seed: int, count: int) -> NDArray[np.float64]:
     return (numbers - numbers.mean()) / numbers.std()
 
 
-def points_of_loss(loss: float) -> float:
-    """The points that a loss stands for."""
-    return (loss - _LOSS_OF_NOTHING) / _LOSS_PER_POINT
-
-
 def expected_points(truth: float, share: float) -> float:
     """What a trial of a true score has on average at a share of its steps."""
     return HEAD_ALONE - _between(_BEHIND, share) + _between(_LEARNED, share) * (truth - HEAD_ALONE)
-
-
-def learned(share: float) -> float:
-    """Share of what a trial will gain that it has gained at a share of its steps."""
-    return _between(_LEARNED, share)
-
-
-def blur_of_losses(shares: Sequence[float], noise: float) -> NDArray[np.float64]:
-    """Covariance of the points of a trial's losses at shares of its steps, given its true score.
-
-    Args:
-        shares: Of the readings, S of them; the covariance is (S, S).
-        noise: Standard deviation of an accuracy near one half, in points.
-    """
-    quick = np.array([_between(_UNLIKE_END, share) for share in shares])
-    own = np.array([_between(_LOSS_UNLIKE_SCORE, share) for share in shares])
-    luck = _SAME_LUCK + (1 - _SAME_LUCK) * np.eye(len(shares))
-    return np.asarray(np.outer(quick, quick) + np.outer(own, own) + (_LOSS_NOISE * noise) ** 2 * luck)
 
 
 def _between(table: dict[float, float], share: float) -> float:

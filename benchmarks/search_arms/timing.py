@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 from search_arms.readings import Measurements
-from search_arms.training import STEPS
+from search_arms.simulation import STEPS
 from search_arms.truth import PlantedTruth
 from search_space.space.space import SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState

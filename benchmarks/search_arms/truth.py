@@ -22,7 +22,6 @@ from search_space.edit import Edit
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import SideView, side_view
-from studies.search.factored.view import TrainedSide, View
 from studies.search.opening import Opening
 
 HEAD_ALONE = 41.0
@@ -192,23 +191,6 @@ class PlantedTruth:
     def _z(self, edits: Sequence[Edit], rate: float) -> float:
         low, high = map(math.log, self.space.rate_range(edits))
         return 0.0 if high == low else 2 * (math.log(rate) - low) / (high - low) - 1
-
-
-def expected_gain(view: View) -> float:
-    """What a configuration gains in the mean over tasks, its rates aside, in points.
-
-    No search can know it: it is made of the centres from which the tasks' effects are drawn.
-    """
-    sides = {"attention": view.attention, "ffn": view.ffn}
-    return _saturated(sum(_expected_of_side(name, side) for name, side in sides.items() if side is not None))
-
-
-def _expected_of_side(name: str, side: TrainedSide) -> float:
-    gain = _SIDE[name]
-    for dimension in ("form", "insertion", "gate", "heads"):
-        values = getattr(side.structure, dimension)
-        gain += fmean(_DIRECTIONS.get((dimension, value), 0.0) for value in values)
-    return _of_share(gain, 2.0**side.size)
 
 
 def _of_share(gain: float, share: float) -> float:

@@ -1,0 +1,210 @@
+"""What people do today, in plain Optuna: sweeps of LoRA, of published methods, and of the space of AutoPEFT."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import optuna
+from optuna.pruners import MedianPruner
+from optuna.samplers import BaseSampler, GPSampler, TPESampler
+from optuna.trial import Trial, TrialState
+
+from rival_arms.setting import Cell, Search, Tried
+from search_space.configuration import Configuration
+from search_space.counting.counts import count
+from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, FixedScale
+from search_space.layers import SIXTHS, AllLayers, LayerPattern, LayerRange, Layers
+from search_space.space.options import SpaceOptions
+from search_space.space.space import SearchSpace
+from trial_runner.requests import TrialRequest
+
+_STARTUP = 8
+"""Random trials before a model is fitted, and complete ones before any is stopped."""
+
+Suggest = Callable[[Trial, Cell, int], Tried | None]
+"""What to train as the trial of a number; None where nothing of it fits the budget."""
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def sweep(cell: Cell, sampler: BaseSampler, suggest: Suggest, fixed: Sequence[dict[str, str]] = ()) -> Search:
+    """Optimise with a sampler and the median pruner; the recommended is the best score, as ``study.best_trial`` is.
+
+    Args:
+        fixed: Parameters of the trials that are not sampled, in turn.
+    """
+    study = optuna.create_study(
+        direction="maximize", sampler=sampler, pruner=MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=0)
+    )
+    tried: list[Tried] = []
+    while len(tried) < cell.trials:
+        if fixed:
+            study.enqueue_trial(fixed[len(tried) % len(fixed)])
+        trial = study.ask()
+        one = suggest(trial, cell, len(tried))
+        if one is None:
+            study.tell(trial, state=TrialState.FAIL)
+            continue
+        one = _trained(cell, trial, one)
+        state = TrialState.PRUNED if one.score is None else TrialState.COMPLETE
+        study.tell(trial, one.score, state=state)
+        tried.append(one)
+    return Search(trials=tried, recommended=max(tried, key=lambda one: -2.0 if one.score is None else one.score))
+
+
+def _trained(cell: Cell, trial: Trial, one: Tried) -> Tried:
+    for reading in cell.runner.readings(one.request):
+        if reading.step == one.request.plan.steps:
+            return replace(one, score=reading.score, steps=reading.step)
+        trial.report(reading.score, reading.step)
+        if trial.should_prune():
+            return replace(one, steps=reading.step)
+    return one
+
+
+def lora_sweep(cell: Cell) -> Search:
+    """TPE over LoRA alone."""
+    return sweep(cell, _tpe(cell.seed), _lora)
+
+
+def _tpe(seed: int, *, multivariate: bool = True) -> TPESampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return TPESampler(seed=seed, n_startup_trials=_STARTUP, multivariate=multivariate)
+
+
+_TARGETS = {
+    "q,v": ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
+    "q,k,v,o": ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+    "all linear": (
+        *((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
+        *((Port.U, Port.X_FFN), (Port.F, Port.M)),
+    ),
+}
+
+
+def lora(cell: Cell, targets: str, scale: float) -> Configuration | None:
+    """LoRA of the largest rank that fits; where rank 1 does not fit all layers, of the last ones that it fits."""
+    layers = cell.shape.encoder_layers or cell.shape.decoder_layers
+    for first in range(layers):
+        where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
+        rank = cell.parameters // count(_lora_of(targets, 1, scale, where), cell.shape).stored
+        if rank:
+            return _lora_of(targets, rank, scale, where)
+    return None
+
+
+def _lora_of(targets: str, rank: int, scale: float, layers: Layers) -> Configuration:
+    gate, form = FixedScale(value=scale), LowRank(width=rank)
+    return Configuration(
+        edits=tuple(
+            Edit(
+                site=Site.FFN if write in (Port.U, Port.F) else Site.ATTENTION,
+                write=write,
+                read=read,
+                form=form,
+                gate=gate,
+                layers=layers,
+            )
+            for write, read in _TARGETS[targets]
+        )
+    )
+
+
+def _lora(trial: Trial, cell: Cell, number: int) -> Tried | None:
+    targets = trial.suggest_categorical("targets", tuple(_TARGETS))
+    scale = trial.suggest_categorical("scale", (1.0, 2.0, 4.0, 8.0))
+    rate = trial.suggest_float("learning_rate", 2e-4, 2e-2, log=True)
+    dropout = trial.suggest_categorical("dropout", (0.0, 0.05, 0.1))
+    found = lora(cell, targets, scale)
+    if found is None:
+        return None
+    request = cell.request(number, found, rate, rate)
+    return _tried(replace(request, plan=replace(request.plan, lora_dropout=dropout)))
+
+
+def published_sweep(cell: Cell) -> Search:
+    """The trials divided over the published methods that fit, the learning rates of each by TPE."""
+    space = SearchSpace(shape=cell.shape, budget=cell.parameters, options=SpaceOptions())
+
+    def suggest(trial: Trial, cell: Cell, number: int) -> Tried:
+        method = trial.suggest_categorical("method", methods)
+        found = space.suggest_published(method, _OfMethod(trial, method))
+        request = cell.request(number, found.configuration, found.attention_learning_rate, found.ffn_learning_rate)
+        return _tried(request, method)
+
+    methods = tuple(map(str, space.published_that_fit()))
+    return sweep(cell, _tpe(cell.seed, multivariate=False), suggest, [{"method": one} for one in methods])
+
+
+class _OfMethod:
+    """A trial whose learning rates are those of one published method."""
+
+    def __init__(self, trial: Trial, method: str) -> None:
+        self._trial, self._method = trial, method
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return self._trial.suggest_float(f"{self._method}.{name}", low, high, log=log)
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        return self._trial.suggest_categorical(f"{self._method}.{name}", choices)
+
+
+def autopeft(cell: Cell) -> Search:
+    """A Gaussian process with log expected improvement over the space of Zhou et al. 2024.
+
+    Serial and parallel adapters at the FFN and prefixes at attention, each of a size or left out, and every sixth of
+    the layers on or off. Their cost is the second objective there; here the sizes are what fills the budget in the
+    proportion that is proposed. The rates of both sublayers are searched, too.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = GPSampler(seed=cell.seed, n_startup_trials=_STARTUP)
+    return sweep(cell, sampler, _autopeft)
+
+
+def _autopeft(trial: Trial, cell: Cell, number: int) -> Tried:
+    on = [sixth for sixth in range(1, SIXTHS + 1) if trial.suggest_int(f"layers.{sixth}", 0, 1)]
+    sizes = {name: trial.suggest_int(name, 0, 3) for name in ("serial", "parallel", "prefix")}
+    attention = trial.suggest_float("attention_rate", *SoftmaxMemory.learning_rates, log=True)
+    ffn = trial.suggest_float("ffn_rate", *Bottleneck.learning_rates, log=True)
+    return _tried(cell.request(number, _fitting(cell, sizes, on), attention, ffn))
+
+
+def _fitting(cell: Cell, sizes: dict[str, int], on: Sequence[int]) -> Configuration:
+    """The largest widths in the proportion of the sizes; the first sixths are left out where width 1 is too large."""
+    parts = {name: size for name, size in sizes.items() if size}
+    while parts:
+        for first in range(len(on)):
+            found, unit = None, 1
+            # sizes 1, 2 and 3 are 1, 2 and 4 units
+            while (larger := _modules({part: unit * 2 ** (size - 1) for part, size in parts.items()}, on[first:])) and (
+                count(larger, cell.shape).stored <= cell.parameters
+            ):
+                found, unit = larger, unit + 1
+            if found is not None:
+                return found
+        parts.pop(min(parts, key=lambda name: parts[name]))
+    return Configuration(edits=())
+
+
+def _modules(widths: dict[str, int], on: Sequence[int]) -> Configuration:
+    layers = AllLayers() if len(on) == SIXTHS else LayerPattern(sixths=tuple(on))
+    edits: list[Edit] = []
+    if "prefix" in widths:
+        form = SoftmaxMemory(width=widths["prefix"], heads=Heads.KEY_VALUE)
+        edits.append(
+            Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate(), layers=layers)
+        )
+    for name, read in (("serial", Port.F), ("parallel", Port.X_FFN)):
+        if name in widths:
+            adapter = Bottleneck(width=widths[name], activation=Activation.RELU)
+            edits.append(Edit(site=Site.FFN, write=Port.F, read=read, form=adapter, gate=Add(), layers=layers))
+    return Configuration(edits=tuple(edits))
+
+
+def _tried(request: TrialRequest, method: str | None = None) -> Tried:
+    return Tried(request=request, score=None, steps=0, method=method)

@@ -1,0 +1,185 @@
+"""Trials that are trained once: a runner whose readings are kept on disk, whoever asks for the trial again."""
+
+import hashlib
+import json
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+
+from search_space.codec import configuration_to_json
+from trial_runner.requests import Failure, Pack, PackRunner, SlotReading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.runner import open_runner
+from trial_runner.tasks import Task
+
+
+class OutOfTime(Exception):  # noqa: N818 - no error: the same command continues
+    """A trial would have to be trained, and the time is up."""
+
+
+class CachedRunner:
+    """See `trial_runner.requests.PackRunner`: what was trained before is read from a folder.
+
+    A trial is known by its configuration, learning rates, training plan and seed. One that was stopped is read as far
+    as it came, and trained again from its beginning where more of it is needed.
+
+    Args:
+        backbone: Folder or name.
+        task: What is learned.
+        folder: Of the readings.
+        until: When no trial is begun any more, on the monotonic clock.
+    """
+
+    def __init__(self, *, backbone: str, task: Task, folder: Path, until: float) -> None:
+        """Load nothing before a trial must be trained."""
+        self.until = until
+        self._backbone, self._task, self._folder = backbone, task, folder
+
+    @cached_property
+    def inner(self) -> PackRunner:
+        """The runner that trains."""
+        return open_runner(backbone=self._backbone, task=self._task)
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """See `PackRunner`."""
+        return self.inner.identity
+
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "CachedPack":
+        """A pack of so many slots; each trains its trial alone."""
+        return CachedPack(self, slots)
+
+    def save(self, snapshot: Snapshot, folder: Path) -> Path:
+        """See `PackRunner`."""
+        return self.inner.save(snapshot, folder)
+
+    def load(self, path: Path) -> Snapshot:
+        """See `PackRunner`."""
+        return self.inner.load(path)
+
+    def known(self, request: TrialRequest) -> list[SlotReading]:
+        """The readings of a trial that were kept."""
+        path = self._path(request)
+        return pickle.loads(path.read_bytes()) if path.exists() else []
+
+    def keep(self, request: TrialRequest, readings: Sequence[SlotReading]) -> None:
+        """Keep the readings of a trial."""
+        path = self._path(request)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{time.monotonic_ns()}")
+        unfinished.write_bytes(pickle.dumps(list(readings)))
+        unfinished.replace(path)
+
+    def readings(self, request: TrialRequest) -> Iterator[SlotReading]:
+        """The readings of a trial, trained as far as the caller asks.
+
+        Raises:
+            OutOfTime: If it would have to be trained, and the time is up.
+        """
+        pack, done = self.open_pack(1), 0
+        pack.admit(request)
+        for step in request.plan.evaluate_at_steps:
+            for found in pack.advance(step - done):
+                if isinstance(found, Failure):
+                    return
+                yield found
+            done = step
+
+    def _path(self, request: TrialRequest) -> Path:
+        told = [
+            self._backbone,
+            asdict(self._task),
+            configuration_to_json(request.configuration),
+            asdict(request.learning_rates),
+            asdict(request.plan),
+            request.seed,
+        ]
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        return self._folder / digest[:2] / f"{digest[2:24]}.pickle"
+
+
+class CachedPack:
+    """See `trial_runner.requests.Pack`."""
+
+    def __init__(self, runner: CachedRunner, slots: int) -> None:
+        """Begin with free slots."""
+        self._runner = runner
+        self._slots: list[_Slot | None] = [None] * slots
+
+    @property
+    def free_slots(self) -> int:
+        """See `Pack`."""
+        return self._slots.count(None)
+
+    def admit(self, request: TrialRequest) -> int:
+        """See `Pack`."""
+        slot = self._slots.index(None)
+        self._slots[slot] = _Slot(self._runner, request)
+        return slot
+
+    def advance(self, steps: int) -> list[SlotReading | Failure]:
+        """See `Pack`."""
+        found: list[SlotReading | Failure] = []
+        for number, slot in enumerate(self._slots):
+            if slot is not None:
+                results = slot.advance(steps)
+                found += [replace(one, slot=number, trial=slot.request.trial) for one in results]
+                if any(isinstance(one, Failure) for one in results):
+                    self.evict(number)
+        return found
+
+    def evict(self, slot: int) -> None:
+        """See `Pack`."""
+        self._slots[slot] = None
+
+    def snapshot(self, slot: int) -> Snapshot:
+        """The step alone: a trial continues from its readings, or from its beginning."""
+        one = self._slots[slot]
+        assert one is not None
+        return Snapshot(trial=one.request.trial, step=one.step, facts={})
+
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+        """See `Pack`."""
+        slot = self.admit(request)
+        one = self._slots[slot]
+        assert one is not None
+        one.step = snapshot.step
+        return slot
+
+
+class _Slot:
+    """A trial: read as far as it is known, trained from there on."""
+
+    def __init__(self, runner: CachedRunner, request: TrialRequest) -> None:
+        self.request = request
+        self.step = 0
+        self._runner = runner
+        self._known = runner.known(request)
+        self._pack: Pack | None = None
+
+    def advance(self, steps: int) -> list[SlotReading | Failure]:
+        before, self.step = self.step, min(self.step + steps, self.request.plan.steps)
+        if self.step > max((one.step for one in self._known), default=0):
+            failures = self._train(before)
+            if failures:
+                return failures
+        return [one for one in self._known if before < one.step <= self.step]
+
+    def _train(self, before: int) -> list[SlotReading | Failure]:
+        if self._pack is None:
+            if time.monotonic() > self._runner.until:
+                raise OutOfTime
+            self._pack = self._runner.inner.open_pack(1)
+            self._pack.admit(self.request)
+            self._take(self._pack.advance(before) if before else ())
+        return self._take(self._pack.advance(self.step - before))
+
+    def _take(self, results: Sequence[SlotReading | Failure]) -> list[SlotReading | Failure]:
+        steps = {one.step for one in self._known}
+        found = [one for one in results if isinstance(one, SlotReading) and one.step not in steps]
+        if found:
+            self._known += found
+            self._runner.keep(self.request, self._known)
+        return [one for one in results if isinstance(one, Failure)]
