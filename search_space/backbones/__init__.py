@@ -6,6 +6,7 @@ from search_space.backbones.bart import BART, MARIAN, MBART
 from search_space.backbones.bert import BERT, DISTILBERT, ELECTRA, MPNET, ROBERTA
 from search_space.backbones.deberta_v2 import DEBERTA_V2
 from search_space.backbones.declared import declared, declared_of
+from search_space.backbones.entries import check_bounds
 from search_space.backbones.family import Family, PortLocation, PortTable
 from search_space.backbones.gpt2 import GPT2
 from search_space.backbones.like_llama import LIKE_LLAMA
@@ -46,8 +47,10 @@ def family_of(config: Mapping[str, object]) -> Family:
     """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
 
     Raises:
-        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why.
+        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why. Or
+            if a number in the config is larger than that of any backbone.
     """
+    check_bounds(config)
     model_type = config.get("model_type")
     if isinstance(model_type, str) and model_type in _BY_MODEL_TYPE:
         return _BY_MODEL_TYPE[model_type]
