@@ -12,7 +12,6 @@ from search_space.backbones.gpt2 import GPT2
 from search_space.backbones.like_llama import LIKE_LLAMA
 from search_space.backbones.llama import LLAMA
 from search_space.backbones.modernbert import MODERNBERT
-from search_space.backbones.refused import REFUSED
 from search_space.backbones.shape import BackboneShape
 from search_space.backbones.t5 import T5
 from search_space.errors import UnsupportedBackboneError
@@ -39,6 +38,14 @@ _FAMILIES = (
 
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
 """Every family by its name."""
+
+REFUSED: Mapping[str, str] = {
+    "deberta": (
+        "its queries, keys and values come of one matrix by heads in turn, and attention computes its logits by "
+        "itself. Use DeBERTa-v3, whose model type is deberta-v2, or roberta"
+    )
+}
+"""``model_type`` to the reason and the advice."""
 
 _BY_MODEL_TYPE = {model_type: family for family in _FAMILIES for model_type in family.model_types}
 
