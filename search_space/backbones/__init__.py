@@ -6,12 +6,12 @@ from search_space.backbones.bart import BART, MARIAN, MBART
 from search_space.backbones.bert import BERT, DISTILBERT, ELECTRA, MPNET, ROBERTA
 from search_space.backbones.deberta_v2 import DEBERTA_V2
 from search_space.backbones.declared import declared, declared_of
+from search_space.backbones.entries import check_bounds
 from search_space.backbones.family import Family, PortLocation, PortTable
 from search_space.backbones.gpt2 import GPT2
 from search_space.backbones.like_llama import LIKE_LLAMA
 from search_space.backbones.llama import LLAMA
 from search_space.backbones.modernbert import MODERNBERT
-from search_space.backbones.refused import REFUSED
 from search_space.backbones.shape import BackboneShape
 from search_space.backbones.t5 import T5
 from search_space.errors import UnsupportedBackboneError
@@ -39,6 +39,14 @@ _FAMILIES = (
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
 """Every family by its name."""
 
+REFUSED: Mapping[str, str] = {
+    "deberta": (
+        "its queries, keys and values come of one matrix by heads in turn, and attention computes its logits by "
+        "itself. Use DeBERTa-v3, whose model type is deberta-v2, or roberta"
+    )
+}
+"""``model_type`` to the reason and the advice."""
+
 _BY_MODEL_TYPE = {model_type: family for family in _FAMILIES for model_type in family.model_types}
 
 
@@ -46,8 +54,10 @@ def family_of(config: Mapping[str, object]) -> Family:
     """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
 
     Raises:
-        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why.
+        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why. Or
+            if a number in the config is larger than that of any backbone.
     """
+    check_bounds(config)
     model_type = config.get("model_type")
     if isinstance(model_type, str) and model_type in _BY_MODEL_TYPE:
         return _BY_MODEL_TYPE[model_type]

@@ -5,6 +5,40 @@ from dataclasses import dataclass, field
 
 from search_space.errors import UnsupportedBackboneError
 
+MOST: Mapping[str, int] = {
+    "layer": 1 << 8,
+    "blocks": 1 << 8,
+    "expert": 1 << 12,
+    "head": 1 << 16,
+    "bucket": 1 << 16,
+    "relative_positions": 1 << 16,
+    "type_vocab_size": 1 << 16,
+    "position": 1 << 28,
+    "vocab": 1 << 28,
+}
+"""What an entry may be at the most that has such a word in its name; the first of them counts.
+
+What is made of a config takes time and memory in proportion to these; all else is counted by arithmetic, and bounded by
+what `BackboneShape` may hold.
+"""
+
+
+def check_bounds(config: Mapping[str, object]) -> None:
+    """Refuse a config whose numbers no backbone has, before anything is made of them.
+
+    Raises:
+        UnsupportedBackboneError: If an entry, or one of a config within it, is too large.
+    """
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            check_bounds(value)
+        most = next((bound for word, bound in MOST.items() if word in name), None)
+        if most is not None and type(value) is int and value > most:
+            raise UnsupportedBackboneError(
+                f"{name} of a backbone config must be at most {most:,}; got {value:,}. "
+                "Check the backbone's config.json."
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntries:

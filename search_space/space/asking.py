@@ -86,3 +86,10 @@ class Recorder:
         value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log)
         self.values[name] = value
         return value
+
+
+def holds(parameter: Parameter, value: str | float) -> bool:
+    """Whether a value is one of a parameter."""
+    if isinstance(parameter, Choice):
+        return value in parameter.choices
+    return parameter.low <= float(value) <= parameter.high
