@@ -45,7 +45,7 @@ def test_far_below_the_best_it_is_the_logarithm_to_many_digits(z):
         context.prec = 40
         share = 1 + Decimal(z) * mills(-z)
         expected = -(Decimal(z) ** 2) / 2 + share.ln() - Decimal(2 * math.pi).ln() / 2
-        deviation = Decimal(0.25).ln()
+        deviation = Decimal("0.25").ln()
         (found,) = log_expected_improvement(np.array([z * 0.25]), np.array([0.25]), 0.0)
         # the quadratic part is exact in floats: what is left is the tail
         tail = float(expected + Decimal(z) ** 2 / 2)
