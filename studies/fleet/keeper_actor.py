@@ -17,7 +17,7 @@ from studies.keeping.plan import StudyPlan
 if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
     from studies.keeping.joined import JoinedKeeper
     from studies.keeping.keeper import StudyKeeper
-    from studies.store.patience import Patience
+    from studies.store.database import Patience
 
 PULSE = "pulse"
 """Answered beside all other calls, also while the keeper waits for its database."""
@@ -121,7 +121,7 @@ class KeeperActor:
         from studies.keeping.beside import Beside
         from studies.keeping.joined import open_keeper
         from studies.keeping.keeper import StudyKeeper
-        from studies.store.patience import Patience
+        from studies.store.database import Patience
 
         if self._error is not None:
             raise self._error

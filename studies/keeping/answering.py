@@ -26,7 +26,7 @@ from studies.keeping.calls import (
 )
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import crash_reason
-from studies.store.calls import WaitingCall
+from studies.store.holding import WaitingCall
 from studies.store.ledger import Ledger
 
 JOINED_MARK = ".joined-"

@@ -39,9 +39,9 @@ from studies.keeping.messages import Answer, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import LAST, Progress, Standing, progress_before
 from studies.keeping.recalling import tally_of
+from studies.store.database import Patience
 from studies.store.holding import LaunchName
 from studies.store.ledger import Ledger
-from studies.store.patience import Patience
 
 _BEAT_SECONDS = 1.0
 _HOLDER_SECONDS = 1.0

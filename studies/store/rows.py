@@ -28,7 +28,7 @@ from studies.records import (
     TrialRecord,
     TrialState,
 )
-from studies.store.places import found_folder
+from studies.store.files import found_folder
 from studies.store.tables import READINGS, TRIALS
 
 Word = TypeVar("Word", bound=StrEnum)

@@ -3,6 +3,7 @@
 import pytest
 
 from studies.errors import FencedError, UnknownStudyError
+from studies.store import holding
 from studies.store.clock import WRITTEN_TIME
 
 
@@ -64,11 +65,10 @@ def test_who_hangs_up_or_was_not_heard_for_long_is_forgotten(kept):
 
 
 def test_a_try_in_doubt_that_was_written_is_not_asked_again(kept):
-    from studies.store import calls
 
     ledger, study = kept.ledger, kept.id
     number = ledger.ask(study, "desk", "how far?")
-    again = ledger._database.write(lambda link, _: calls.ask(link, study, "desk", "how far?", number))
+    again = ledger._database.write(lambda link, _: holding.ask(link, study, "desk", "how far?", number))
     assert again == number
     assert ledger.ask(study, "desk", "and now?") == number + 1
 

@@ -11,8 +11,8 @@ import pytest
 from studies.errors import QueryError, StorageError
 from studies.queries.sql import Limits, run_query
 from studies.queries.table import Table
+from studies.store.database import superuser
 from studies.store.ledger import Ledger
-from studies.store.roles import superuser
 
 WRITES = {
     "delete": "DELETE FROM trials",
