@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
 from search_space.nearest import nearest
-from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
+from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
 from studies.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -28,6 +28,7 @@ from studies.store.rows import (
     columns_of,
     confirmation_from_row,
     reading_from_row,
+    sound,
     study_from_row,
     trial_from_row,
     word_of,
@@ -191,7 +192,7 @@ def trials_from(connection: Connection, study_id: int, first: int, end: int) -> 
 
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
     """Attempts at one trial or at all, in order."""
-    return [AttemptRecord(**row._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
 
 
 def readings(connection: Connection, study_id: int, number: int | None = None) -> list[ReadingRecord]:
@@ -209,7 +210,12 @@ def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[R
 
 def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:
     """What the readings of one trial or of all measured example by example, in the order of their steps."""
-    return [ExampleRecord(**row._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)]
+    try:
+        return [
+            ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)
+        ]
+    except ValueError as error:
+        raise DamagedError.of("examples", error) from error
 
 
 def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
@@ -227,13 +233,13 @@ def example_counts(connection: Connection, study_id: int) -> ExampleCounts | Non
 def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
     """Files of one trial or of all; of each trial the newest last."""
     place = folder(connection, study_id)
-    rows = [row._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
 def events(connection: Connection, study_id: int) -> list[EventRecord]:
     """Events of a study, oldest first."""
-    return [EventRecord(**row._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
 
 
 def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:
