@@ -8,13 +8,21 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
+from studies.consistency import (
+    Records,
+    confirmation_differences,
+    differences,
+    study_differences,
+    trial_differences,
+)
 from studies.records import StudyKind, StudyRecord, TrialRecord
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
+from studies.specification import Specification
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.specification.sections import Search
-from studies.store.invariants import violations
+from studies.store.invariants import file_violations, violations
 from studies.store.ledger import Ledger
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -24,8 +32,9 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 def verify(ledger: Ledger, name: str) -> list[str]:
     """Every violation in a study, one line each; empty when it is whole.
 
-    Checked are the invariants of the ledger, the files of its artefacts with their hashes and, of a study that
-    searches, the rungs, the configuration that each proposal makes, and the replay of all that the sampler was told.
+    Checked are what SQLite says of its file, the invariants of the ledger, the files of its artefacts with their
+    hashes, and everything that follows from something else that is recorded: see `studies.consistency`. Of a study that
+    searches these are also what each proposal makes and the replay of all that the sampler was told.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -33,20 +42,32 @@ def verify(ledger: Ledger, name: str) -> list[str]:
         RunnerError: If its backbone cannot be had.
     """
     study = ledger.study(name)
+    found = ledger.read(file_violations)
+    records = Records.of(ledger, study)
     if study.kind is StudyKind.CONFIRMATION:
-        return violations(ledger, study.id, rung_steps=(), now=_LONG_AGO)
+        specification = Specification.from_json(study.specification)
+        found += violations(ledger, study.id, rung_steps=(), now=_LONG_AGO)
+        found += differences(records, specification.training.steps, ())
+        parent = next((one for one in ledger.studies() if one.id == study.parent_id), None)
+        if parent is None:
+            return [*found, f"the study that '{name}' confirms must be there; it is not"]
+        originals = ledger.trials(parent.id)
+        return found + list(confirmation_differences(records, ledger.confirmation(study), parent, originals))
     specification, space = recorded_specification(study), recorded_space(study)
-    found = violations(ledger, study.id, rung_steps=specification.rung_plan().steps, now=_LONG_AGO)
-    trials = ledger.trials(study.id)
-    found += _strange_proposals(trials, space)
+    steps = specification.rung_plan().steps
+    found += violations(ledger, study.id, rung_steps=steps, now=_LONG_AGO)
+    found += differences(records, specification.training.steps, steps)
+    budget = specification.parameter_budget().parameters(space.shape)
+    found += study_differences(study, specification, space.shape.parameters, budget)
+    found += _strange_proposals(records.trials, space, study.seed)
     if found:
         return found
     proposer = replayed(ledger, study, space, specification.search)
     return list(replay_violations(ledger, study.id, proposer))
 
 
-def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Iterator[str]:
-    """Each proposal makes the configuration that was recorded with it."""
+def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
+    """Each proposal makes the trial that was recorded with it."""
     for trial in trials:
         proposal = FixedTrial(dict(trial.proposal))
         try:
@@ -63,6 +84,7 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace) -> Ite
             yield (
                 f"trial {trial.number}: its proposal must make the configuration {trial.fingerprint}; it makes {made}"
             )
+        yield from trial_differences(trial, candidate, trials, space.shape, seed)
 
 
 def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Search) -> Proposer:

@@ -34,8 +34,9 @@ from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
 from studies.specification import Specification, difference, specification_from_mapping
-from studies.store.belonging import own_folder
-from studies.store.ledger import LEASE_SECONDS, Ledger
+from studies.store.files import own_folder
+from studies.store.keeping import LEASE_SECONDS
+from studies.store.ledger import Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
 

@@ -19,7 +19,7 @@ from studies.keeping.artefacts import is_whole
 from studies.launching.beginning import check_table
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification.recorded import recorded_specification
-from studies.store.belonging import is_own_file, is_there
+from studies.store.files import is_own_file, is_there
 from studies.store.ledger import Ledger
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
 from trial_runner.contract.proving import make_known

@@ -11,8 +11,8 @@ from studies.fleet.backend import RunnerFactory
 from studies.keeping.artefacts import describe_file
 from studies.records import ArtefactRecord, StudyKind
 from studies.specification.recorded import recorded_specification
-from studies.store.belonging import is_own_file
-from studies.store.files import lost_weights
+from studies.store.files import is_own_file
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
 from trial_runner.files import unfinished
 from trial_runner.requests import Reading

@@ -16,7 +16,7 @@ from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
-from studies.store.patience import Patience
+from studies.store.database import Patience
 from trial_runner.requests import PackRunner
 
 _BEAT_SECONDS = 1.0

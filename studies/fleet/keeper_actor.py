@@ -16,7 +16,7 @@ from studies.keeping.plan import StudyPlan
 
 if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
     from studies.keeping.keeper import StudyKeeper
-    from studies.store.patience import Patience
+    from studies.store.database import Patience
 
 PULSE = "pulse"
 """Answered beside all other calls, also while the keeper waits for its database."""
@@ -118,7 +118,7 @@ class KeeperActor:
         """The study's keeper, unless another launch has taken it over since this one began."""
         from studies.keeping.beside import Beside
         from studies.keeping.keeper import StudyKeeper
-        from studies.store.patience import Patience
+        from studies.store.database import Patience
 
         if self._error is not None:
             raise self._error

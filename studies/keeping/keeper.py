@@ -39,9 +39,9 @@ from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.prospects import Prospect
 from studies.search.rungs import Rule, RungBoard
+from studies.store.database import Patience
 from studies.store.leases import LAID_ASIDE, MACHINE_LOST
 from studies.store.ledger import Ledger
-from studies.store.patience import Patience
 from studies.store.settling import Entry
 from trial_runner.requests import Reading
 from trial_runner.tasks.metrics.classes import ACCURACY

@@ -3,7 +3,7 @@
 from studies.keeping.messages import Lease
 from studies.records import NewTrial, StudyRecord, TrialRecord
 from studies.search.candidates import trial_request
-from studies.store.belonging import is_own_file
+from studies.store.files import is_own_file
 from studies.store.ledger import Ledger
 from trial_runner.requests import TrainingPlan
 

@@ -15,7 +15,8 @@ from studies.launching.telling import data_lines, lost_lines, role_lines
 from studies.observing import Observer as TrialObserver
 from studies.outlook import outlook
 from studies.specification import Specification
-from studies.store.ledger import LEASE_SECONDS, Ledger
+from studies.store.keeping import LEASE_SECONDS
+from studies.store.ledger import Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
 from trial_runner.uncollected import uncollected

@@ -11,7 +11,7 @@ from studies.keeping.replicates import replicate_count
 from studies.records import StudyRecord
 from studies.search.opening import Opening
 from studies.specification import Specification
-from studies.store.address import StorageAddress
+from studies.store.engine import StorageAddress
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared

@@ -3,9 +3,9 @@
 from studies.foresight.data import data_facts
 from studies.foresight.noise import noise_warning_of
 from studies.records import StudyRecord
-from studies.store.files import lost_weights
+from studies.store.database import superuser
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
-from studies.store.roles import superuser
 from trial_runner.tasks.kind import Prepared
 
 _MOST_NAMED = 10

@@ -16,9 +16,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from studies.errors import QueryError
-from studies.store.address import StorageAddress
-from studies.store.engine import Access, open_engine
-from studies.store.failures import explained
+from studies.store.database import explained
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.tables import METADATA
 from studies.store.views import VIEWS
 

@@ -1,7 +1,8 @@
-"""Who runs a study: one launch, until a time that it moves on while it lives.
+"""Who runs a study: every function works inside a transaction of the caller.
 
-The fence of a keeper (`studies.store.keeping.take_over`) keeps two launches from harming each other. This keeps a
-second one from ending the first by mistake. Every function works inside a transaction of the caller.
+One launch runs a study, until a time that it moves on while it lives. The fence of a keeper
+(`studies.store.keeping.take_over`) keeps two launches from harming each other; this keeps a second one from ending the
+first by mistake.
 """
 
 import os
@@ -136,7 +137,9 @@ def lock(connection: Connection, study_id: int) -> None:
     connection.execute(_LOCK, {"of_study": study_id})
 
 
-def hold(connection: Connection, study_id: int, launch: str, seconds: float, instead_of: str | None) -> Hold | None:
+def hold(
+    connection: Connection, study_id: int, launch: str, seconds: float, *, instead_of: str | None = None
+) -> Hold | None:
     """Let a launch hold a study for a while; who holds it now if that is refused.
 
     Args:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, event, insert, inspect, select, text
 
 from studies.errors import SchemaVersionError, StorageError, StorageUrlError
-from studies.store.address import StorageAddress
 from studies.store.database import Database
-from studies.store.engine import Access, open_engine
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.tables import METADATA, VERSIONS, create_triggers
 from studies.store.views import VIEWS, create_views, drop_views
 

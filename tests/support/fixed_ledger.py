@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import insert, select
 
-from studies.store.address import StorageAddress
-from studies.store.engine import Access, open_engine
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.ledger import Ledger
 from studies.store.tables import METADATA, VERSIONS
 

@@ -12,7 +12,7 @@ from studies.errors import StudiesError
 from studies.exports.mending import Mended, mend
 from studies.launching.launch import launch
 from studies.records import ArtefactRecord
-from studies.store.files import lost_weights
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
 from studies.verifying import verify
 

@@ -14,9 +14,8 @@ from support.fixed_ledger import fixed_ledger
 
 from studies.errors import SchemaVersionError, StorageError
 from studies.store import migrations
-from studies.store.address import StorageAddress
 from studies.store.database import Database
-from studies.store.engine import Access, open_engine
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.ledger import Ledger
 from studies.store.migrations import NEWEST
 from studies.store.tables import METADATA

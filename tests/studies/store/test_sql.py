@@ -11,8 +11,8 @@ from studies.queries.table import Table
 
 from studies.errors import QueryError, StorageError
 from studies.queries.sql import Limits, run_query
+from studies.store.database import superuser
 from studies.store.ledger import Ledger
-from studies.store.roles import superuser
 
 WRITES = {
     "delete": "DELETE FROM trials",
@@ -77,7 +77,7 @@ def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, sto
 
 def test_json_columns_come_as_text(two_trials, storage_url):
     [(configuration,)] = run_query(storage_url, "SELECT configuration FROM trials WHERE number = 0").rows
-    assert json.loads(configuration)["schema_version"] == 1
+    assert json.loads(configuration)["schema_version"] == 2
 
 
 @pytest.mark.parametrize(
