@@ -15,9 +15,8 @@ from pathlib import Path
 from rich.console import Console
 
 from dashboards.terminal.plans import plan_renderable
-from studies.foresight.plan import Wanted, plan
+from studies.foresight.plan import GPUS, Wanted, plan
 from studies.specification import Specification, specification_from_mapping
-from trial_runner.packs.work import GPUS
 
 CONFIG = {
     "model_type": "qwen3",
@@ -83,7 +82,7 @@ def of_all_ways() -> None:
         for one in found.devices:
             at_a_time = "" if one.micro_batch is None else f", {one.micro_batch} texts at a time"
             fits = f"{one.slots} trials, {one.used_bytes / 1e9:.1f} GB{at_a_time}" if one.fits else "does not fit"
-            print(f"  {one.gpu.name}: {fits}; {one.steps_per_second:.2f} steps/s", flush=True)
+            print(f"  {one.gpu.name}: {fits}", flush=True)
 
 
 if __name__ == "__main__":
