@@ -106,6 +106,9 @@ def command(  # noqa: PLR0913 - one argument per option
     Ctrl-C or its time budget, goes on where it was when it is launched again. At the end the published methods,
     resized to the same budget, stand beside what was discovered.
     """
+    if not quiet:
+        say("reading the study and its data …", err=True)
+
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.watching import progress_view
     from deltaspace.launching import announce

@@ -19,7 +19,7 @@ from trial_runner.quiet import quiet_quantizers
 COMMANDS: dict[str, str] = {
     "init": "Look at data and write a study file for it.",
     "check": "Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.",
-    "plan": "Say what a study would take on a GPU, before anything is loaded.",
+    "plan": "Say what memory a study would take on a GPU, before anything is loaded.",
     "launch": "Launch a study, or continue it.",
     "studies": "List the studies of a storage.",
     "show": "Show the leaderboard of a study.",

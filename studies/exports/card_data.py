@@ -23,6 +23,8 @@ _PIPELINES = {
     "question_answering": "question-answering",
 }
 _OTHER_TEXT = "text-generation"
+_OWN_DATA = "own data"
+"""What data of a folder are called; the name of a folder of work says nothing elsewhere."""
 
 
 def card_data(source: Source, kind: str) -> "ModelCardData":
@@ -40,6 +42,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     backbone = source_of(study.backbone)
     is_from_hub = study.backbone != EMBEDDED and backbone == study.backbone and is_hub_name(backbone)
     tags = ["delta-tuning", "parameter-efficient-fine-tuning", "deltaspace"]
+    licence = licence_of(study.backbone)
     # a folder of the same name would win, so a name here is one of the hub
     return ModelCardData(
         base_model=backbone if is_from_hub else None,
@@ -47,11 +50,11 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
         datasets=[task.hub] if task.hub else None,
         language=None,
         library_name=_LIBRARIES.get(kind, "deltaspace"),
-        license=licence_of(study.backbone),
+        license=None if licence is None else licence.lower().replace(" ", "-"),  # as the hub writes it
         metrics=[study.metric],
         pipeline_tag=_PIPELINES.get(task.kind, _OTHER_TEXT),
         tags=[*tags, *([source.trial.method] if source.trial.method else [])],
-        **_results(source, task.hub or source.task_name, TASK_KINDS[task.kind].name),
+        **_results(source, task.hub or task.name or _OWN_DATA, TASK_KINDS[task.kind].name),
     )
 
 

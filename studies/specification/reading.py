@@ -13,6 +13,7 @@ from studies.specification.problems import problem_lines
 from studies.specification.shipped import study_file
 from studies.specification.study import Specification
 from studies.specification.yaml_text import read_yaml
+from trial_runner.files import check_regular
 
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
 _BACKBONES = ("backbone", "backbone.name")
@@ -105,6 +106,7 @@ def parse_override(text: str) -> tuple[str, object]:
 
 def _read_mapping(path: Path) -> dict[str, object]:
     try:
+        check_regular(path)
         with path.open("rb") as file:
             content = file.read(_LARGEST_BYTES + 1)
         if len(content) > _LARGEST_BYTES:

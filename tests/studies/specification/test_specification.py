@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -886,3 +887,9 @@ def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path)
             read_specification(file)
     else:
         assert read_specification(file).name == "docstrings"
+
+
+def test_a_pipe_is_no_study_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "study.yaml")
+    with pytest.raises(SpecificationError, match="it must be a regular file"):
+        read_specification(tmp_path / "study.yaml")

@@ -293,6 +293,28 @@ def test_a_folder_that_is_no_whole_export_is_refused(
         load_delta(fresh_model(rig), folder)
 
 
+@pytest.mark.parametrize("file", ["delta.json", "delta.safetensors"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_an_export_of_pipes_or_devices_is_refused_unread(rig: Rig, tmp_path: Path, file: str, kind: str) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    (folder / file).unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / file)
+    else:
+        (folder / file).symlink_to("/dev/zero")
+    with pytest.raises(ExportError, match="it must be a regular file"):
+        load_delta(fresh_model(rig), folder)
+
+
+def test_an_export_that_names_no_backbone_is_refused_in_one_line(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    facts = json.loads((folder / "delta.json").read_text())
+    facts["backbone"]["name"] = ""
+    (folder / "delta.json").write_text(json.dumps(facts))
+    with pytest.raises(ExportError, match="must name its backbone"):
+        open_delta(folder)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_weights_of_another_precision_are_refused_with_what_to_do(rig: Rig, tmp_path: Path, dtype: torch.dtype) -> None:
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")

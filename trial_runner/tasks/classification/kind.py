@@ -1,7 +1,7 @@
-"""Classification of a text or a pair of texts, as a kind of task."""
+"""Classes of texts or pairs of texts, and numbers of them, such as how alike two are, as kinds of task."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
@@ -10,44 +10,43 @@ from trial_runner.tasks.classification.raw import label_column, text_columns
 from trial_runner.tasks.data.dialogues import as_one_text
 from trial_runner.tasks.kind import check_length
 from trial_runner.tasks.measuring import metrics_of
+from trial_runner.tasks.regression.preparing import RegressionPreparation
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-def check_columns(task: Task) -> None:
-    """Refuse columns of texts and labels that are not different ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """See `trial_runner.tasks.kind.TaskKind`.
 
-    Raises:
-        TaskError: If they are not.
+    Attributes:
+        usual_metric: What is maximised unless the task says otherwise.
+        made_ready_by: Its preparation.
     """
-    text, label = text_columns(task), label_column(task)
-    if len({*text, label}) != len(text) + 1:
-        raise TaskError(
-            f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class Classification:
-    """See `trial_runner.tasks.kind.TaskKind`."""
-
-    name = "classification"
-    column_keys = ("text", "label", "labels")
-    other_keys = ()
-    needed = ("text", "label")
-    prompt = None
-    encoder = None
+    name: str
+    usual_metric: str
+    column_keys: tuple[str, ...]
+    made_ready_by: type[ClassificationPreparation]
+    other_keys: ClassVar[tuple[str, ...]] = ()
+    needed: ClassVar[tuple[str, ...]] = ("text", "label")
+    prompt: ClassVar[None] = None
+    encoder: ClassVar[None] = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """See `TaskKind`."""
-        return metrics_of(self.name, "accuracy")
+        return metrics_of(self.name, self.usual_metric)
 
     def check(self, task: Task) -> None:
-        """See `TaskKind`."""
-        check_columns(task)
+        """Refuse columns of texts and labels that are not different ones."""
+        text, label = text_columns(task), label_column(task)
+        if len({*text, label}) != len(text) + 1:
+            raise TaskError(
+                f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
+            )
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""
@@ -62,7 +61,15 @@ class Classification:
     ) -> ClassificationPreparation:
         """See `TaskKind`."""
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
-        return ClassificationPreparation(task, tokenizer)
+        return self.made_ready_by(task, tokenizer)
 
 
-CLASSIFICATION = Classification()
+CLASSIFICATION = Labelled(
+    name="classification",
+    usual_metric="accuracy",
+    column_keys=("text", "label", "labels"),
+    made_ready_by=ClassificationPreparation,
+)
+REGRESSION = Labelled(
+    name="regression", usual_metric="pearson", column_keys=("text", "label"), made_ready_by=RegressionPreparation
+)
