@@ -47,8 +47,8 @@ def default_setting(task: str, folder: Path, data: Path | None, steps: int | Non
     training = {} if steps is None else {"steps": steps}
     sha256 = load_backbone(EMBEDDED).weights_sha256
     pinned = setting_of(task, folder, backbone_sha256=sha256, data=data, **training)
-    search = replace(pinned.specification.search, learning_rates=LEARNING_RATES, learning_rates_of="output")
-    return replace(pinned, specification=pinned.specification.model_copy(update={"search": search}))
+    space = pinned.specification.space.model_copy(update={"learning_rates": LEARNING_RATES})
+    return replace(pinned, specification=pinned.specification.model_copy(update={"space": space}), rates_of="output")
 
 
 def guessed_score(setting: Setting) -> float:

@@ -18,7 +18,7 @@ from torch import Tensor
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 from studies.specification import read_specification
-from studies.specification.shipped import study_file
+from studies.specification.reading import study_file
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.objectives.objective import Measured
 from trial_runner.packs import lane
@@ -125,7 +125,7 @@ def main() -> None:
     as_on_a_gpu(runner)
     shape = runner.backbone.shape
     space = SearchSpace(
-        shape=shape, budget=specification.parameter_budget().parameters(shape), options=specification.search
+        shape=shape, budget=specification.parameter_budget().parameters(shape), options=specification.space_options
     )
     plan = replace(specification.training_plan(), steps=STEPS, evaluate_at_steps=(*RUNGS, STEPS))
     for what, structures, prunes in (

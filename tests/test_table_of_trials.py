@@ -98,7 +98,7 @@ def test_the_grid_is_every_pair_of_edits_and_each_row_once(table: Load, grid: li
 def test_the_edits_have_all_forms_insertions_and_gates_of_the_papers(
     table: Load, tmp_path: Path, grid: list[Any]
 ) -> None:
-    options = setting_in(table, tmp_path).specification.search
+    options = setting_in(table, tmp_path).specification.space_options
     edits = {edit for row in grid for edit in row.candidate.configuration.edits}
     for is_attention, forms in ((True, options.attention_forms), (False, options.ffn_forms)):
         own = [edit for edit in edits if edit.site.is_attention is is_attention]

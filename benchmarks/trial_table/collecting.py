@@ -21,7 +21,7 @@ from studies.search.candidates import new_trial
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal
 from studies.search.rungs import RungPlan
-from studies.specification import Specification
+from studies.specification.recorded import BegunSpecification
 from studies.store.ledger import Ledger
 from studies.store.records import NewTrial, StudyRecord
 from trial_table.points import PlannedTrial
@@ -136,7 +136,7 @@ class Collection:
         specification = self.setting.specification.model_copy(update={"name": name, "trials": len(missing)})
         head = labels * (space.shape.width + 1)
         trials = [self._trial(number, row, head) for number, row in enumerate(missing)]
-        return ledger.create_study(new_study(specification, space.shape), trials)
+        return ledger.create_study(new_study(BegunSpecification.of(specification), space.shape), trials)
 
     def _trial(self, number: int, row: PlannedTrial, head_parameters: int) -> NewTrial:
         proposal = Proposal(number=number, candidate=row.candidate)
@@ -145,7 +145,7 @@ class Collection:
 
     def _run(self, ledger: Ledger, study: StudyRecord, seconds: float) -> LaunchResult:
         ledger.record_event(study.id, _MACHINE, json.dumps(dict(self.facts)))
-        begun_with = Specification.from_json(study.specification)
+        begun_with = BegunSpecification.from_json(study.specification)
         fleet = self.setting.specification.fleet.model_copy(update={"time_budget": seconds})
         plan = StudyPlan(
             study=study.name,

@@ -3,14 +3,15 @@
 import hashlib
 import json
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.specification import Specification, read_specification
-from studies.specification.shipped import study_file
+from studies.specification.reading import study_file
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrainingPlan
 
@@ -41,17 +42,20 @@ class Setting:
         task: One of `TASKS`.
         specification: The study file that its portions have.
         backbone_sha256: Of the backbone's weights.
+        rates_of: What learning rates are of; see `SpaceOptions.learning_rates_of`.
     """
 
     task: str
     specification: Specification
     backbone_sha256: str
+    rates_of: Literal["output", "weights"] = "weights"
 
     @cached_property
     def space(self) -> SearchSpace:
         shape = shape_of(config_of(self.specification.backbone.name))
         budget = self.specification.parameter_budget().parameters(shape)
-        return SearchSpace(shape=shape, budget=budget, options=self.specification.search)
+        options = replace(self.specification.space_options, learning_rates_of=self.rates_of)
+        return SearchSpace(shape=shape, budget=budget, options=options)
 
     @property
     def training(self) -> TrainingPlan:
@@ -113,8 +117,7 @@ def setting_of(
         **({} if data is None else {"task.folder": str(data)}),
         "pruning.first_rung_steps": None,
         "search.published": "none",
-        "search.learning_rates_of": "weights",
-        "search.learning_rates": {form: list(pair) for form, pair in RANGES.items()},
+        "space.learning_rates": {form: list(pair) for form, pair in RANGES.items()},
         "search.sampler": "random",
         "fleet.backend": "inline",
         "fleet.workers": 1,

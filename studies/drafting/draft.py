@@ -12,7 +12,7 @@ from studies.drafting.sizing import sized
 from studies.drafting.sources import Source
 from studies.foresight.forecast import forecast
 from studies.specification import specification_from_mapping
-from studies.specification.task import TaskSection
+from studies.specification.sections import TaskSection
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.errors import BackboneError
 from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task

@@ -57,7 +57,7 @@ def _node(row: dict[str, Any]) -> Node:
 
 
 class CrewNodes:
-    """The machines of workers (`studies.keeping.machines.Machines`), as far as their nodes are known."""
+    """The machines of workers (`studies.keeping.messages.Machines`), as far as their nodes are known."""
 
     def __init__(self) -> None:
         """Know nobody yet."""
@@ -69,9 +69,9 @@ class CrewNodes:
         self._of[worker] = node
 
     def is_gone(self, worker: str) -> bool:
-        """See `studies.keeping.machines.Machines`."""
+        """See `studies.keeping.messages.Machines`."""
         return worker in self._of and self._nodes.is_gone(self._of[worker])
 
     def is_leaving(self, worker: str) -> bool:
-        """See `studies.keeping.machines.Machines`."""
+        """See `studies.keeping.messages.Machines`."""
         return worker in self._of and self._nodes.is_leaving(self._of[worker])

@@ -19,9 +19,8 @@ from studies.fleet.driver_messages import Ended, Order, Shown, Started, not_take
 from studies.fleet.driver_process import DriverProcess, is_alive
 from studies.fleet.folders import launch_folder
 from studies.fleet.trial_files import FolderMark
-from studies.keeping.listening import ListeningClock
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Progress, Standing, progress_before
+from studies.keeping.progress import ListeningClock, Progress, Standing, progress_before
 
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 300.0

@@ -59,7 +59,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     config = config_of(specification.backbone.name)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     with uncollected():
         task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))

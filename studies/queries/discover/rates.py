@@ -126,5 +126,5 @@ def _warning(knowledge: Knowledge, curve: Sequence[Rate]) -> list[str]:
     where = "attention" if best.side == "attention" else "the FFN"
     return [
         f"The best rate of {forms_words(best.form)} at {where} lies in the outer tenth of its range, at the {end} "
-        f"end ({best.rate:.1e}){sure}: allow {advice} rates in search.learning_rates."
+        f"end ({best.rate:.1e}){sure}: allow {advice} rates in space.learning_rates."
     ]

@@ -64,7 +64,7 @@ def database(earlier: Path, tmp_path: Path) -> Path:
 def read(file: Path, name: str) -> tuple[list[TrialRecord], Lessons | None]:
     with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
         study = ledger.study(name)
-        return ledger.trials(study.id), recorded_specification(study).search.lessons
+        return ledger.trials(study.id), recorded_specification(study).lessons
 
 
 def tried(file: Path, name: str) -> list[str]:

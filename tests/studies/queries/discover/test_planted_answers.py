@@ -201,7 +201,7 @@ def test_a_best_rate_at_the_end_of_its_range_is_warned_of(peak: float, end: str)
     if end:
         assert len(answer.sentences) == len(best)
         for row, said in zip(best, answer.sentences, strict=True):
-            assert said.endswith(end.format(rate=row.rate) + " rates in search.learning_rates.")
+            assert said.endswith(end.format(rate=row.rate) + " rates in space.learning_rates.")
     else:
         assert answer.sentences == ("No form has its best rate in the outer tenth of its range.",)
 
