@@ -72,7 +72,7 @@ def command(  # noqa: PLR0913 - one argument per option
         raise click.UsageError("name data, or --from-python, and not both.")
     found: object = list(data)
     if from_python is not None:
-        from studies.drafting.objects import object_of
+        from studies.drafting.sources import object_of
 
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()

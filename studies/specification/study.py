@@ -19,7 +19,8 @@ from studies.specification.sections import Fleet, Pruning, Search, Space, TaskSe
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
-LAUNCH_KEYS = ("trials", "fleet", "lessons", "made_table")
+_FOUND_OUT = ("lessons", "made_table")
+LAUNCH_KEYS = ("trials", "fleet", *_FOUND_OUT)
 """Keys that may differ between two launches of one study, or that the first one finds out; others define the search."""
 
 _ARTEFACTS = "deltaspace-artefacts"
@@ -178,8 +179,9 @@ class Specification(Section):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Read `as_json` back."""
-        return cls.model_validate(stored)
+        """Read `as_json` back, without what a launch has found out beside it."""
+        known = {key: value for key, value in stored.items() if key not in _FOUND_OUT or key in cls.model_fields}
+        return cls.model_validate(known)
 
     @property
     def space_options(self) -> SpaceOptions:
