@@ -109,7 +109,7 @@ def init(
         StudiesError: If the file is there already or cannot be written.
     """
     from studies.drafting import Choices, draft_study, source_of, study_text
-    from studies.drafting.objects import save_object
+    from studies.drafting.sources import save_object
     from studies.specification import specification_from_mapping
     from studies.specification.fields import parse_duration
     from trial_runner.tasks.looking import Wishes

@@ -20,8 +20,7 @@ from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.seeds import seeded_fingerprint
 from studies.specification import Specification
-from studies.specification.recorded import recorded_space, recorded_specification
-from studies.specification.sections import Search
+from studies.specification.recorded import BegunSpecification, recorded_space, recorded_specification
 from studies.store.invariants import file_violations, violations
 from studies.store.ledger import Ledger
 
@@ -62,7 +61,7 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     found += _strange_proposals(records.trials, space, study.seed)
     if found:
         return found
-    proposer = replayed(ledger, study, space, specification.search)
+    proposer = replayed(ledger, study, space, specification)
     return list(replay_violations(ledger, study.id, proposer))
 
 
@@ -87,15 +86,15 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: 
         yield from trial_differences(trial, candidate, trials, space.shape, seed)
 
 
-def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, search: Search) -> Proposer:
+def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specification: BegunSpecification) -> Proposer:
     """A new proposer that was told what the ledger holds."""
     proposer = Proposer(
         space,
-        sampler=search.sampler,
+        sampler=specification.search.sampler,
         seed=study.seed,
-        opening=search.opening,
-        over_structures=search.draws == "structures",
-        course=Course(goal=search.goal(study.budget_parameters)),
+        opening=specification.opening,
+        over_structures=True,
+        course=Course(goal=specification.goal(study.budget_parameters)),
     )
     proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer

@@ -74,7 +74,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
     found: object = list(data)
     if from_python is not None:
-        from studies.drafting.objects import object_of
+        from studies.drafting.sources import object_of
 
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()

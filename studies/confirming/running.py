@@ -15,7 +15,7 @@ from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
 from studies.keeping.occupying import replaceable
 from studies.keeping.plan import StudyPlan
-from studies.launching.beginning import check_table
+from studies.launching.beginning import check_table, difference
 from studies.launching.preparing import absolute_url, label_count
 from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.observing import Observer as TrialObserver
@@ -33,7 +33,8 @@ from studies.records import (
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
 from studies.search.seeds import derived_seed
-from studies.specification import Specification, difference, specification_from_mapping
+from studies.specification import specification_from_mapping
+from studies.specification.recorded import BegunSpecification
 from studies.store.files import own_folder
 from studies.store.keeping import LEASE_SECONDS
 from studies.store.ledger import Ledger
@@ -83,7 +84,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         make_known(specification.backbone.name)
         shape = shape_of(config_of(specification.backbone.name))
         check_table(parent, shape)
-        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.search)
+        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:
             label_count(specification)
@@ -110,7 +111,7 @@ def _searched(ledger: Ledger, name: str) -> StudyRecord:
     return study
 
 
-def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specification:
+def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpecification:
     """The study file of a study, with another fleet; its files go beside the study's own, wherever the ledger says.
 
     Raises:
@@ -118,17 +119,19 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specific
         SpecificationError: If the fleet is not valid, or the task's folder is gone.
     """
     try:
-        own = Specification.from_json(parent.specification).as_json()
+        begun = BegunSpecification.from_json(parent.specification)
     except ValidationError:
         raise ConfirmationError(
             f"study '{parent.name}' must hold a study file that this release can read; it does not. "
             "Use the release that launched it."
         ) from None
+    own = {key: value for key, value in begun.as_json().items() if key not in ("lessons", "made_table")}
     recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
     folder = own_folder(parent)
     beside = None if folder is None else str(folder.parent)
     own["fleet"] = {**recorded, "time_budget": None, "artefacts": beside, **fleet}
-    return specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+    specification = specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
 
 
 def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:
@@ -234,7 +237,7 @@ def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
 
 
 def plan_of(
-    specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
+    specification: BegunSpecification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
 ) -> StudyPlan:
     """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
     training = specification.training_plan()

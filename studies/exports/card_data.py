@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from studies.exports.source import Source
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.export.origin import licence_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.records import NewStudy
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from trial_runner.backbones import EMBEDDED, BackboneSource, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS, Task

@@ -11,7 +11,7 @@ from studies.confirming.results import confirmation_result
 from studies.errors import WishError
 from studies.exports.exporting import export_trial
 from studies.records import EventKind, NewStudy, TrialState
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from studies.store.ledger import Ledger
 from trial_runner.tasks import TASK_KINDS
 from trial_runner.tasks.instruction.kind import INSTRUCTION

@@ -87,7 +87,7 @@ def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> No
 
 
 def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
-    goal = recorded_specification(record).search.goal(record.budget_parameters)
+    goal = recorded_specification(record).goal(record.budget_parameters)
     study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
     names = [record.metric] if goal is None else [record.metric, goal.objective.value]
     with warnings.catch_warnings():
@@ -118,12 +118,12 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
     """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
     specification = recorded_specification(record)
-    goal = specification.search.goal(record.budget_parameters)
+    goal = specification.goal(record.budget_parameters)
     proposer = Proposer(
         recorded_space(record),
         sampler=specification.search.sampler,
         seed=record.seed,
-        over_structures=specification.search.draws == "structures",
+        over_structures=True,
         course=Course(goal=goal),
     )
     readings = ledger.readings_by_trial(record.id)

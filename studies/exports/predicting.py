@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from trial_runner.files import unfinished
 from trial_runner.tasks import TASK_KINDS, Task
 

@@ -1,5 +1,6 @@
 """One worker in this process: no Ray, no second process, nothing to wait for."""
 
+import math
 import os
 import threading
 import uuid
@@ -8,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from studies.errors import StudiesError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
+from studies.fleet.backend import RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
 from studies.keeping.beside import Beside
@@ -16,13 +17,14 @@ from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
+from studies.specification.sections import Fleet
 from studies.store.database import Patience
 from trial_runner.requests import PackRunner
 
 _BEAT_SECONDS = 1.0
 
 
-def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     """Run one worker after another until the study is done or the watch says stop.
 
     See `studies.fleet.backend.Backend`.
@@ -85,7 +87,7 @@ def _work(
     presence: _Presence,
     plan: StudyPlan,
     runner: PackRunner,
-    options: FleetOptions,
+    options: Fleet,
     *,
     should_leave: Callable[[], bool],
 ) -> bool:
@@ -103,7 +105,7 @@ def _work(
         runner=runner,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_seconds,
+        snapshot_seconds=options.snapshot_every or math.inf,
         files=FilesInFolder(runner, plan.artefacts),
         should_leave=should_leave,
     )

@@ -10,7 +10,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.fleet.nodes import CrewNodes
+from studies.fleet.places import CrewNodes
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
 

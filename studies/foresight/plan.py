@@ -182,9 +182,7 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) ->
     from trial_runner.imagined import ImaginedPack
 
     if wanted.tokens is not None:
-        specification = specification.model_copy(
-            update={"task": replace(specification.task, max_tokens=wanted.tokens, preset=None)}
-        )
+        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=wanted.tokens)})
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     weights = Weights(all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.shards)

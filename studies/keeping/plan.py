@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_space.space.space import SearchSpace
-from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
@@ -23,7 +22,6 @@ class StudyPlan:
         target_trials: How many trials it has in all.
         space: What may be proposed.
         sampler: Who proposes.
-        over_structures: What is random; see `Proposer`.
         opening: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
@@ -31,11 +29,8 @@ class StudyPlan:
         rungs: Where trials are compared.
         artefacts: The study's own folder.
         replicates: How many of the trials, the last ones, train the best of the others again.
-        replicates_rival: Whether the best published method is trained again, too, if it is not among them.
         goal: What is to be small, beside a high score; None for nothing.
         constant_score: Score of a constant prediction; None where that means nothing.
-        hears_losses: Whether the search is told losses beside scores.
-        priors: Which priors the model of the search has.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
         stuck_seconds: A worker that gets no further for so long falls silent.
@@ -52,13 +47,9 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
-    over_structures: bool = False
     replicates: int = 0
-    replicates_rival: bool = False
     goal: SizeGoal | None = None
     constant_score: float | None = None
-    hears_losses: bool = False
-    priors: PriorsOf = PriorsOf.WITH_PACE
     lease_seconds: float = 60.0
     launch: str = ""
     stuck_seconds: float = 3600.0

@@ -7,19 +7,26 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StorageError
 from studies.fleet.backend import Observer, RunnerFactory
+from studies.foresight.data import data_facts
+from studies.foresight.noise import noise_warning_of
 from studies.keeping.occupying import replaceable
 from studies.launching.beginning import as_begun, create_or_continue, taught
 from studies.launching.preparing import absolute_url, example_count, opening_of, plan_of, prepared
 from studies.launching.running import LaunchResult, Wishes, run_fleet
-from studies.launching.telling import data_lines, lost_lines, role_lines
 from studies.observing import Observer as TrialObserver
 from studies.outlook import outlook
+from studies.records import StudyRecord
 from studies.specification import Specification
+from studies.store.database import superuser
+from studies.store.invariants import lost_weights
 from studies.store.keeping import LEASE_SECONDS
 from studies.store.ledger import Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
+from trial_runner.tasks.kind import Prepared
 from trial_runner.uncollected import uncollected
+
+_MOST_NAMED = 10
 
 Announce = Callable[[Sequence[str]], None]
 
@@ -60,7 +67,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     config = config_of(specification.backbone.name)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     with uncollected():
         task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
@@ -94,3 +101,32 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
         return None  # as in `as_begun`
     with ledger:
         return replaceable(name, ledger, take_over=take_over)
+
+
+def lost_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
+    """What is said of trained trials whose files are gone or changed, in a line; nothing where all are there."""
+    trials = [str(artefact.trial) for artefact in lost_weights(ledger, study)]
+    if not trials:
+        return ()
+    shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
+    return (
+        f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
+        f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
+    )
+
+
+def role_lines(ledger: Ledger) -> tuple[str, ...]:
+    """What is said of a role that may do more than is needed, in a line."""
+    role = ledger.read(superuser)
+    if role is None:
+        return ()
+    return (f"the role {role} is a superuser of the server; one that owns the database is enough, and safer.",)
+
+
+def data_lines(task: Prepared | None) -> tuple[str, ...]:
+    """What a launch says of the data: `deltaspace check` in short."""
+    if task is None:
+        return ()
+    facts = data_facts(task)
+    noise = noise_warning_of(facts)
+    return (f"{facts.summary}.", *((noise,) if noise else ()))

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from studies.fleet import BACKENDS
-from studies.fleet.backend import Observer, RunnerFactory, Watch, options_of
-from studies.fleet.interrupts import Interrupts
-from studies.fleet.runners import TorchRunnerFactory
+from studies.fleet.backend import Interrupts, Observer, RunnerFactory, TorchRunnerFactory, Watch
 from studies.keeping.occupying import occupied
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
@@ -77,7 +75,7 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
         watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, fleet.time_budget)
         try:
             with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
-                standing = backend(replace(plan, launch=name), factory, options_of(fleet), watch)
+                standing = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
             telling.end()
     if standing.halted is not None:

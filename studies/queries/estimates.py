@@ -20,7 +20,6 @@ from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.from_ledger import ErrorOf, observations, share_error
-from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
@@ -153,19 +152,6 @@ def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
     return None if examples is None else share_error(examples.whole, examples.rungs)
 
 
-def recorded_hearing(study: StudyRecord) -> bool:
-    """Whether the model of a study hears losses."""
-    search = study.specification.get("search")
-    return isinstance(search, Mapping) and bool(search.get("hears_losses", False))
-
-
-def recorded_priors(study: StudyRecord) -> Priors:
-    """The priors of the model of a study."""
-    search = study.specification.get("search")
-    named = search.get("priors") if isinstance(search, Mapping) else None
-    return PRIORS[PriorsOf.ONE_TASK if named is None else PriorsOf(named)]
-
-
 def estimated(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
@@ -209,7 +195,7 @@ class _Model:
         self._trials = trials
         self._history = history_of(study, trials, readings, standard_error)
         views = RecordedViews(study, trials)
-        self._believer = Believer(views, places=recorded_places(study, views.ranges), priors=recorded_priors(study))
+        self._believer = Believer(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
         self.posterior = self._belief.joint
 
@@ -298,14 +284,13 @@ def history_of(
         readings,
         steps=steps,
         standard_error=standard_error,
-        hears_losses=recorded_hearing(study),
+        hears_losses=True,
     )
 
 
 def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
     """Where the best rates of forms were expected from what the study learned of earlier ones."""
-    search = study.specification.get("search")
-    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+    lessons = study.specification.get("lessons")
     return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
 
 
@@ -314,7 +299,6 @@ class RecordedViews:
 
     Attributes:
         ranges: Lowest and highest learning rate of every form.
-        is_of_output: Whether these are of what a step does to the output; else of the rate itself.
     """
 
     def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
@@ -324,11 +308,10 @@ class RecordedViews:
             study: Its record.
             trials: All of its trials.
         """
-        search = study.specification.get("search")
-        given = search.get("learning_rates") if isinstance(search, Mapping) else None
+        space = study.specification.get("space")
+        given = space.get("learning_rates") if isinstance(space, Mapping) else None
         ranges = LEARNING_RATES | dict(given or {})
         self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
-        self.is_of_output = isinstance(search, Mapping) and search.get("learning_rates_of") == "output"
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}
 
@@ -347,7 +330,6 @@ class RecordedViews:
         if not edits or rate is None:
             return None
         form = edits[0].form.name
-        if self.is_of_output:
-            rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
+        rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
         low, high = self.ranges.get(form, (rate, rate))
         return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

@@ -181,9 +181,9 @@ def goal_of(study: StudyRecord, over: Objective | None = None) -> SizeGoal:
         study: Its record; its study file may be of another release.
         over: Something else that is to be small.
     """
-    said = study.specification.get("search")
-    search = said if isinstance(said, Mapping) else {}
-    wanted, size, flops = (search.get(key) for key in ("objectives", "size", "max_extra_flops"))
+    sections = [study.specification.get(key) for key in ("search", "space")]
+    search, space = (said if isinstance(said, Mapping) else {} for said in sections)
+    wanted, size, flops = search.get("objectives"), space.get("size"), space.get("max_extra_flops")
     small = [Objective(word) for word in wanted[1:2]] if isinstance(wanted, list | tuple) else []
     return SizeGoal.of(
         over or next(iter(small), Objective.PARAMETERS),

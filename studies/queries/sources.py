@@ -71,4 +71,4 @@ def _source(ledger: Ledger, study: StudyRecord) -> Source | None:
         history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
     except SearchSpaceError:
         return None
-    return Source(name=study.name, history=history, viewer=views, ranges=views.ranges, is_of_output=views.is_of_output)
+    return Source(name=study.name, history=history, viewer=views, ranges=views.ranges)

@@ -115,7 +115,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         counts={state: counts.get(state, 0) for state in TrialState},
         best=(ranking or ranking_of(ledger, study)).best,
         created_at=study.created_at,
-        learned_from=_sources(study.specification.get("search")),
+        learned_from=_sources(study.specification.get("lessons")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
@@ -132,6 +132,5 @@ def task_name(study: StudyRecord) -> str:
     return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
 
 
-def _sources(search: object) -> tuple[str, ...]:
-    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+def _sources(lessons: object) -> tuple[str, ...]:
     return tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else ()

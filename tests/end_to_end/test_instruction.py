@@ -19,7 +19,7 @@ from search_space.backbones import shape_of
 from search_space.counting.counts import count
 from search_space.published.point import PublishedPoint
 from studies.specification import read_specification
-from studies.specification.shipped import study_file
+from studies.specification.reading import study_file
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 QWEN3_4B = {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32}

@@ -16,7 +16,7 @@ from deltaspace.commands.main import main
 from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.search.candidates import trial_request
 from studies.specification import Specification
-from studies.specification.shipped import example_names
+from studies.specification.reading import example_names
 from studies.store.ledger import Ledger
 from trial_runner.objectives import LanguageModelObjective
 from trial_runner.packs.lane import pass_of

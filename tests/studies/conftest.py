@@ -11,7 +11,7 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.keeping.artefacts import study_folder
 from studies.keeping.keeper import StudyKeeper
-from studies.keeping.machines import Machines, OneMachine
+from studies.keeping.messages import Machines, OneMachine
 from studies.keeping.plan import StudyPlan
 from studies.records import NewStudy
 from studies.search.opening import Opening

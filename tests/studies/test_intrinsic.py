@@ -231,8 +231,8 @@ def test_the_study_of_a_sweep_keeps_task_training_and_fleet(tmp_path: Path, robe
         own.fleet,
         own.backbone,
     )
-    assert swept.search.learning_rates == own.search.learning_rates
-    assert swept.search.published_points == sweep.roster
+    assert swept.space.learning_rates == own.space.learning_rates
+    assert swept.space_options.published_points == sweep.roster
     assert swept.trials == 3
     assert swept.rung_steps == (16,), "nothing is compared, and so nothing pruned, before the last step"
     assert swept.parameter_budget().parameters(roberta) == roberta.parameters

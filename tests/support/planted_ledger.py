@@ -64,7 +64,7 @@ class Planted:
             study
             or NewStudy(
                 name="planted",
-                specification={"task": {"name": "planted"}, "trials": trials, "search": dict(search or {})},
+                specification={"task": {"name": "planted"}, "trials": trials, **_sections(search or {})},
                 backbone="roberta_base",
                 backbone_parameters=self.space.shape.parameters,
                 budget_parameters=self.space.budget,
@@ -135,3 +135,9 @@ class Planted:
             examples=examples,
             outcome=Outcome(state=TrialState.COMPLETE, score=score),
         )
+
+
+def _sections(search: Mapping[str, object]) -> dict[str, object]:
+    """The sections of a study file, by where each key stands."""
+    own = {key: value for key, value in search.items() if key != "size"}
+    return {"space": {"size": search.get("size")}, "search": own}

@@ -137,5 +137,5 @@ def _warning(row: dict[str, Any]) -> str:
     where = f"{form_words(row['form'])} at {PLACES[row['at']]}"
     return (
         f"The best rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}): allow {advice} rates in "
-        "search.learning_rates."
+        "space.learning_rates."
     )

@@ -199,9 +199,9 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
     assert study.broken() == []
     shape = shape_of(config_of(study.specification.backbone.name))
-    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.search)
+    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
     with Ledger.open(study.url, read_only=True) as ledger:
-        proposer = replayed(ledger, record, space, study.specification.search)
+        proposer = replayed(ledger, record, space, study.specification)
         assert list(replay_violations(ledger, record.id, proposer)) == []
 
 

@@ -29,7 +29,7 @@ def specification(folder: Path, sampler: str) -> Specification:
             "trials": 20,
             "training": {"steps": 16},
             "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "draws": "decisions", "published": ["mam_adapter", "lora_qv"]},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]},
             "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
         }
     )
@@ -121,7 +121,7 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     with Ledger.open(url) as ledger:
         study = ledger.study("trivial")
         shape = shape_of(config_of(study.backbone))
-        options = Specification.from_json(study.specification).search
+        options = Specification.from_json(study.specification).space_options
         proposer = Proposer(
             SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
         )

@@ -11,7 +11,7 @@ from support.trivial_runner import TrivialRunner
 
 from studies.errors import LaunchError
 from studies.fleet import tune
-from studies.fleet.driver_messages import Ended, Started
+from studies.fleet.driver_process import Ended, Started
 from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
 from studies.records import TrialRecord

@@ -14,10 +14,11 @@ import pytest
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
-from studies.keeping.keeper import AHEAD_PER, MAX_CRASHES, StudyKeeper
-from studies.keeping.losses import MAX_LOSSES
+from studies.keeping.keeper import MAX_CRASHES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
+from studies.keeping.roster import MAX_LOSSES
+from studies.keeping.trial_queue import AHEAD_PER
 from studies.records import ArtefactRecord, EventKind, TrialState
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
