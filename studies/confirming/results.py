@@ -252,6 +252,8 @@ def _verdict(
         return (
             f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
         )
+    if comparison.difference == comparison.low == comparison.high == 0:
+        return f"All runs of {who.rstrip(',')} and of {comparison.baseline} scored alike on the test split."
     who = f"{who[0].upper()}{who[1:]}"
     figures = (
         f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from studies.queries.table import Table
 
 from studies.errors import QueryError, StorageError
-from studies.queries.sql import Limits, run_query
+from studies.queries.sql import Limits, QueryResult, run_query
 from studies.store.ledger import Ledger
 from studies.store.roles import superuser
 
@@ -52,14 +51,14 @@ def refusal(url, sql):
 
 def test_a_query_answers_with_columns_and_rows(two_trials, storage_url):
     sql = "SELECT number, state, score AS s, reason, attention_form FROM trials ORDER BY number"
-    assert run_query(storage_url, sql) == Table(
+    assert run_query(storage_url, sql) == QueryResult(
         columns=("number", "state", "s", "reason", "attention_form"),
         rows=((0, "running", None, None, "softmax_memory"), (1, "complete", 0.75, None, "softmax_memory")),
     )
 
 
 def test_a_query_without_rows_still_has_its_columns(two_trials, storage_url):
-    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == Table(columns=("number",), rows=())
+    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == QueryResult(columns=("number",), rows=())
 
 
 def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, storage_url):
@@ -131,7 +130,7 @@ FIVE = "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS five"
 @pytest.mark.parametrize("rows", [0, 3, 5, 6, None])
 def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url, sql, rows):
     answer = run_query(storage_url, sql, Limits(rows=rows))
-    assert answer.column(answer.columns[0]) == (1, 2, 3, 4, 5)[:rows]
+    assert tuple(row[0] for row in answer.rows) == (1, 2, 3, 4, 5)[:rows]
     assert answer.is_cut == (rows in (0, 3))
 
 
@@ -143,7 +142,7 @@ def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
 def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
     sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
     answer = run_query(storage_url, sql, Limits(rows=1))
-    assert (len(answer), answer.is_cut) == (1, True)
+    assert (len(answer.rows), answer.is_cut) == (1, True)
 
 
 @pytest.mark.parametrize("sql", WRITES.values(), ids=WRITES)

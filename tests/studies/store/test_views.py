@@ -12,6 +12,7 @@ from search_space.errors import SearchSpaceError
 from search_space.published import METHODS
 from search_space.space.random_draw import RandomTrial
 from studies.confirming.results import confirmation_results
+from studies.queries.frames import entries_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranked
 from studies.queries.readings import readings_table
@@ -131,7 +132,7 @@ def test_configurations_of_the_first_schema_are_read_too(kept, values, storage_u
 
 def test_curves_are_the_readings_with_their_time_summed_up(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM curves WHERE study = 'middle' ORDER BY trial, step")
-    expected = readings_table(fixed.readings(fixed.study("middle").id)).to_dicts()
+    expected = entries_of(readings_table(fixed.readings(fixed.study("middle").id)))
     same = ("trial", "step", "rung", "score", "train_loss", "validation_loss")
     assert [{name: row[name] for name in same} for row in found] == [
         {name: row[name] for name in same} for row in expected
