@@ -149,7 +149,7 @@ def command(  # noqa: PLR0913 - one argument per option
     machine, once all have ended; those that have been are not measured again.
     """
     from studies.confirming.request import ConfirmationRequest
-    from studies.confirming.wording import power_note
+    from studies.confirming.results import power_note
 
     request = ConfirmationRequest(
         study=study,
@@ -212,8 +212,7 @@ def report(name: str, storage: str, *, as_json: bool) -> None:
     """The result of a confirmation to stdout."""
     from dashboards.terminal.confirmations import confirmation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.results import confirmation_result, verdict_sentences
-    from studies.confirming.wording import notes
+    from studies.confirming.results import confirmation_result, notes, verdict_sentences
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:

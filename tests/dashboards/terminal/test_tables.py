@@ -80,7 +80,9 @@ def test_a_narrow_leaderboard_folds_long_names(ledger: Ledger, width: int) -> No
 
 def test_the_number_of_hidden_trials_is_said(ledger: Ledger) -> None:
     board = leaderboard(ledger, "sample")
-    assert "and 7 more trials; --top 11 shows all" in printed(leaderboard_table(replace(board, hidden=7)))
+    assert "the best of each published method. --top 11 shows all." in printed(
+        leaderboard_table(replace(board, hidden=7))
+    )
 
 
 def test_a_study_without_ended_trials_says_so(ledger: Ledger) -> None:

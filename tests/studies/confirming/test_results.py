@@ -9,10 +9,9 @@ import pytest
 from support.trivial_runner import TrivialRunner
 
 from studies.confirming.request import ConfirmationRequest
-from studies.confirming.results import ConfirmationResult, confirmation_result, verdict_sentences
+from studies.confirming.results import ConfirmationResult, confirmation_result, notes, power_note, verdict_sentences
 from studies.confirming.running import confirm
 from studies.confirming.verdicts import Verdict
-from studies.confirming.wording import notes, power_note
 from studies.errors import ConfirmationError
 from studies.launching.launch import launch
 from studies.specification import specification_from_mapping

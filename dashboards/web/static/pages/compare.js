@@ -22,7 +22,7 @@ export async function show(page) {
     const unknown = [first, second].findIndex((number) => Number.isNaN(number));
     if (unknown >= 0) {
       shown = "";
-      fill(body, h("p", {}, `There is no trial ${told(read(["first", "second"][unknown]))}; the study has 0 to ${trials.rows.length - 1}. Choose another.`));
+      fill(body, h("p", {}, `There is no trial ${read(["first", "second"][unknown])}; the study has 0 to ${trials.rows.length - 1}. Choose another.`));
       return;
     }
     if (first === null || second === null) {
