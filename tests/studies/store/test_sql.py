@@ -294,3 +294,12 @@ def test_a_file_that_is_no_database_is_reported(tmp_path):
     file.write_text("no database" * 1000)
     with pytest.raises(StorageError, match="must be an SQLite database"):
         run_query(f"sqlite:///{file}", "SELECT 1")
+
+
+def test_values_and_answers_of_too_many_bytes_are_refused(sample_storage: str) -> None:
+    with pytest.raises(QueryError, match="too big"):
+        run_query(sample_storage, "SELECT zeroblob(1000000000)")
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) SELECT printf('%0100d', i) FROM n"
+    assert len(run_query(sample_storage, many, Limits(size_bytes=10_000)).rows) == 100
+    with pytest.raises(QueryError, match=r"may take 9,999 bytes; this one has more"):
+        run_query(sample_storage, many, Limits(size_bytes=9_999))
