@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
     from dashboards.terminal.configurations import ConfigurationView
-    from studies.study import Trial
+    from studies.trial import Trial
 
 _EMBEDDED = "embedded"
 

@@ -89,7 +89,7 @@ def open_study(name: str, storage: str | None = None) -> Study:
 
 
 def studies(storage: str | None = None) -> "pandas.DataFrame":
-    """The studies of a storage, one row each, oldest first; the best trial of each by its score.
+    """The studies of a storage, one row each, oldest first; the best trial of each as its leaderboard has it.
 
     Example:
         >>> deltaspace.studies()["name"].tolist()

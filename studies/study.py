@@ -1,24 +1,22 @@
 """The handle of a study: what was found, and what can be done with it. Every question reads the storage anew."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
-from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
-from studies.errors import StudiesError
+from studies.errors import StudiesError, UnknownTrialError
 from studies.queries.frames import frame, frame_of
 from studies.queries.fronts import best_within, study_front
 from studies.queries.leaderboard import leaderboard
-from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
+from studies.queries.readings import readings_table, trial_page, trials_table
 from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
-from studies.records import TrialState
 from studies.store.ledger import Ledger
+from studies.trial import Trial, absent
 
 if TYPE_CHECKING:
     import optuna
@@ -38,6 +36,14 @@ Observer = Callable[["Progress"], None]
 ProgressView = Callable[[], AbstractContextManager[Observer]]
 """Opens a view of a running launch: a function that shows every progress it is called with."""
 
+_OTHER_NAMES = {
+    "best_trial": "best",
+    "best_params": "best.configuration",
+    "best_value": "best.score",
+    "trials_dataframe": "trials",
+    "get_trials": "trials, a frame, or iterate over the study",
+}
+
 AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
 
 
@@ -54,120 +60,7 @@ def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextMa
     return view() if progress else no_view()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One trial of a study, as it was when it was asked for.
-
-    Example:
-        >>> best = deltaspace.open_study("docstrings").best
-        >>> best.number, best.score, best.stored_parameters
-        (17, 0.834, 17440)
-        >>> best.readings.plot("step", "score")
-        >>> best.export("winner")
-
-    Attributes:
-        page: All that is known of it: record, attempts, readings, files, events.
-        storage: URL of the database that holds it.
-    """
-
-    page: TrialPage
-    storage: str
-
-    @property
-    def study(self) -> str:
-        """Name of its study."""
-        return self.page.study.name
-
-    @property
-    def number(self) -> int:
-        """0, 1, 2, … in its study."""
-        return self.page.trial.number
-
-    @property
-    def state(self) -> TrialState:
-        """Queued, running, complete, pruned or failed; compares equal to these words."""
-        return self.page.trial.state
-
-    @property
-    def score(self) -> float | None:
-        """The study's metric on validation at the last step; None unless complete."""
-        return self.page.trial.score
-
-    @property
-    def method(self) -> str | None:
-        """The published method that it is; None for what the search proposed."""
-        return self.page.trial.method
-
-    @property
-    def description(self) -> str:
-        """What it is, in one phrase."""
-        return self.page.trial.description
-
-    @property
-    def configuration(self) -> Configuration:
-        """What is changed in the backbone, and where."""
-        return self.page.trial.configuration
-
-    @property
-    def learning_rates(self) -> Mapping[str, float]:
-        """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
-        sides = {"attention": self.page.trial.attention, "ffn": self.page.trial.ffn}
-        return {name: side.learning_rate for name, side in sides.items() if side is not None}
-
-    @property
-    def stored_parameters(self) -> int:
-        """Parameters that must be kept, which the budget binds; without the task head."""
-        return self.page.trial.stored_parameters
-
-    @property
-    def readings(self) -> "pandas.DataFrame":
-        """Its measurements by step, one column per metric; times in seconds."""
-        return readings_table(self.page.readings)
-
-    def export(
-        self,
-        folder: str | Path,
-        *,
-        kind: "ExportKind" = "deltaspace",
-        retrain: "bool | Callable[[Reading], None]" = False,
-    ) -> "Export":
-        """Write its trained weights, what they are, and a model card to a new folder.
-
-        Example:
-            >>> study.trial(17).export("adapter", kind="peft")
-
-        Args:
-            folder: Must not exist.
-            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain
-                weights).
-            retrain: Train it from scratch to its last step first; a function is told of each measurement.
-
-        Raises:
-            StudiesError: If nothing is left of the trial that could be exported.
-            RunnerError: If the folder is there already, or the trial cannot be written in this form.
-        """
-        from studies.exports.exporting import export_trial
-
-        tell = retrain if callable(retrain) else (lambda reading: None) if retrain else None
-        with _opened(self.storage) as ledger:
-            return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
-
-    def __str__(self) -> str:
-        """What it is and how it went, on one line."""
-        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}"
-        origin = self.method or "discovered"
-        return (
-            f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "
-            f"{self.stored_parameters:,} parameters): {self.description}"
-        )
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>{readings_table(self.page.readings)._repr_html_()}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Study:
     """A study of a storage: what was found, and what can be done with it.
 
@@ -281,10 +174,16 @@ class Study:
         (``estimate``, and the interval that holds it with 95%); with fewer, those of the highest score.
 
         Args:
-            top: How many rows; the best trial of every published method stays whatever its place. None keeps all.
+            top: How many rows; the best trial of every published method is added whatever its place, so there may be
+                more (``attrs["note"]`` says how many). None keeps all.
         """
         with _opened(self.storage) as ledger:
-            return leaderboard(ledger, self.name, top=top).table()
+            board = leaderboard(ledger, self.name, top=top)
+        table = board.table()
+        added = len(table) - (len(table) if top is None else min(top, len(table)))
+        if added:
+            table.attrs["note"] = f"the best {top}, and the best trials of {added} more published methods"
+        return table
 
     def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
         """The answer of the study's database to one SQL statement that only reads.
@@ -477,6 +376,41 @@ class Study:
 
         with _opened(self.storage) as ledger:
             return optuna_study(ledger, self.name)
+
+    def __len__(self) -> int:
+        """Number of trials, whatever their state."""
+        return self.summary.trials
+
+    def __getitem__(self, number: int) -> Trial:
+        """The trial of a number.
+
+        Raises:
+            IndexError: If there is no such number.
+        """
+        try:
+            return self.trial(number)
+        except UnknownTrialError as error:
+            raise IndexError(str(error)) from None
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Every trial, by number."""
+        return (self.trial(number) for number in range(len(self)))
+
+    def __bool__(self) -> bool:
+        """Also a study without trials is there."""
+        return True
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what is meant by a name that others use."""
+        raise absent(self, name, _OTHER_NAMES)
+
+    def __repr__(self) -> str:
+        """Its name, how many trials are in which state, and the best one."""
+        summary = self.summary
+        counts = ", ".join(f"{number} {state.value}" for state, number in summary.counts.items() if number)
+        best = summary.best
+        found = "" if best is None else f"; best: trial {best.number}, {summary.metric} {best.score:.4f}"
+        return f"<study {self.name!r}: {counts or 'no trials'}{found}>"
 
     def _repr_html_(self) -> str:
         return str(self.leaderboard(top=20)._repr_html_())

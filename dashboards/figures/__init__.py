@@ -5,6 +5,5 @@
     figure.py         what a figure is; colours and templates, light and dark
     cards.py          the figures of a card of `discover`
     boards.py         the leaderboard, and the curves of trials
-    ablations.py      what the steps of an ablation are worth
-    confirmations.py  what contenders score, seed by seed
+    confirmations.py  what contenders score, seed by seed, and what the steps of an ablation are worth
 """

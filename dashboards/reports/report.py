@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboards.figures.ablations import ablation_figure
 from dashboards.figures.boards import curves_figure, leaderboard_figure
 from dashboards.figures.cards import figures_of
-from dashboards.figures.confirmations import confirmation_figure
+from dashboards.figures.confirmations import ablation_figure, confirmation_figure
 from dashboards.figures.figure import Figure
 from search_space.published.point import PublishedPoint
 from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
-from studies.confirming.results import ConfirmationResult, confirmation_results, verdict_sentences
-from studies.confirming.wording import notes
+from studies.confirming.results import ConfirmationResult, confirmation_results, notes, verdict_sentences
 from studies.queries.discover import Knowledge, discovered, summary
 from studies.queries.frames import frame
 from studies.queries.leaderboard import Leaderboard, leaderboard

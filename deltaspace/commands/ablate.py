@@ -82,7 +82,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def report(name: str, storage: str, *, as_json: bool) -> None:
     """The result of an ablation to stdout."""
-    from dashboards.terminal.ablations import ablation_renderable
+    from dashboards.terminal.confirmations import ablation_renderable
     from deltaspace.commands.output import echo_json, show
     from studies.confirming.path import ablation_result, path_notes, path_sentences
     from studies.store.ledger import Ledger

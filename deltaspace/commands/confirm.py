@@ -143,7 +143,7 @@ def command(  # noqa: PLR0913 - one argument per option
     machine, once all have ended; those that have been are not measured again.
     """
     from studies.confirming.request import ConfirmationRequest
-    from studies.confirming.wording import power_note
+    from studies.confirming.results import power_note
 
     request = ConfirmationRequest(
         study=study,
@@ -161,7 +161,9 @@ def command(  # noqa: PLR0913 - one argument per option
     found = launched(request, storage, take_over=take_over, quiet=quiet)
     if harness is not None and found.finished:
         _measure(found.study.name, harness, storage, quiet=quiet)
-    _report(found, storage, as_json=as_json)
+    report(found.study.name, storage, as_json=as_json)
+    advice = "" if found.finished else " Call the command again to continue."
+    say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
     return exit_code(found)
 
 
@@ -200,15 +202,13 @@ def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> Non
         measure_by_harness(ledger, name, harness, tell)
 
 
-def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
-    """The result to stdout, and how the launch ended to stderr."""
+def report(name: str, storage: str, *, as_json: bool) -> None:
+    """The result of a confirmation to stdout."""
     from dashboards.terminal.confirmations import confirmation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.results import confirmation_result, verdict_sentences
-    from studies.confirming.wording import notes
+    from studies.confirming.results import confirmation_result, notes, verdict_sentences
     from studies.store.ledger import Ledger
 
-    name = launched.study.name
     with Ledger.open(storage, read_only=True) as ledger:
         result = confirmation_result(ledger, name)
     if as_json:
@@ -216,5 +216,3 @@ def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
         echo_json({"finished": result.is_finished, "winner": result.winner.label, **said, "confirmation": result})
     else:
         show(confirmation_renderable(result))
-    advice = "" if launched.finished else " Call the command again to continue."
-    say(f"{name}: {launched.reason}.{advice} See 'deltaspace show {name}'.", err=True)

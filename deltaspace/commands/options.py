@@ -10,7 +10,7 @@ import click
 from search_space.errors import SearchSpaceError, SettingError
 from search_space.published.point import PublishedPoint
 from studies.queries.visible import visible
-from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
+from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
 _FORMATS = ("table", "markdown", "csv", "tsv", "json")
 
@@ -26,6 +26,7 @@ def storage_option(function: Function) -> Function:
         show_envvar=True,
         default=DEFAULT_STORAGE,
         show_default=True,
+        callback=lambda context, parameter, given: storage_url(given),
         help="Database: sqlite:///FILE or postgresql://…",
     )(function)
 

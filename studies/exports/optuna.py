@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial
 from search_space.codec import configuration_to_json
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
+from studies.queries.ranking import ranking_of
 from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer, directions_of, values_of
@@ -50,7 +51,7 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()  # SQLite would make it with a mode of its own
         with quiet_optuna():
-            _write(record, trials, temporary)
+            _write(record, trials, temporary, _best(ledger, record))
         _check_is_new(file)
         temporary.rename(file)
     except OSError as error:
@@ -69,7 +70,7 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
     record = ledger.study(name)
     trials = list(_frozen_trials(ledger, record))
     with quiet_optuna():
-        return _filled(record, trials, storage=None)
+        return _filled(record, trials, storage=None, best=_best(ledger, record))
 
 
 def _check_is_new(file: Path) -> None:
@@ -77,16 +78,23 @@ def _check_is_new(file: Path) -> None:
         raise WishError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
 
 
-def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:
+def _best(ledger: Ledger, record: StudyRecord) -> int | None:
+    best = ranking_of(ledger, record).best
+    return None if best is None else best.number
+
+
+def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path, best: int | None) -> None:
     storage = RDBStorage(f"sqlite:///{file}")
     try:
-        _filled(record, trials, storage)
+        _filled(record, trials, storage, best)
     finally:
         storage.remove_session()
         storage.engine.dispose()
 
 
-def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
+def _filled(
+    record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None, best: int | None
+) -> optuna.Study:
     goal = recorded_specification(record).goal(record.budget_parameters)
     study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
     names = [record.metric] if goal is None else [record.metric, goal.objective.value]
@@ -95,7 +103,7 @@ def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStor
         study.set_metric_names(names)
     if goal is not None:
         study.set_user_attr("values", names)
-    for name, value in _study_attributes(record).items():
+    for name, value in _study_attributes(record, best).items():
         study.set_user_attr(name, value)
     if storage is None:
         study.add_trials(trials)
@@ -104,7 +112,7 @@ def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStor
     return study
 
 
-def _study_attributes(record: StudyRecord) -> dict[str, object]:
+def _study_attributes(record: StudyRecord, best: int | None) -> dict[str, object]:
     return {
         "metric": record.metric,
         "backbone": record.backbone,
@@ -112,6 +120,8 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
         "budget_parameters": record.budget_parameters,
         "seed": record.seed,
         "specification": dict(record.specification),
+        # Optuna's own best trial goes by one score; this is the one of the leaderboard
+        "best_trial_by_estimate": best,
     }
 
 

@@ -4,7 +4,7 @@ import math
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -29,6 +29,8 @@ _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
 _SQLITE_STEPS_BETWEEN_LOOKS = 20_000
+_LONGEST_VALUE_BYTES = 100_000_000
+_NUMBER_BYTES = 8
 _QUERY_CANCELED = "57014"
 _LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """A query that nobody waits for any more does not run on a server for ever."""
@@ -41,6 +43,7 @@ class Limits:
     Attributes:
         rows: How many rows are taken; None for all.
         seconds: How long it may run, above 0; None for as long as it takes, on a server an hour.
+        size_bytes: How much all values that are taken may be, and with SQLite each value on the way.
 
     Raises:
         QueryError: If one is out of range.
@@ -48,6 +51,7 @@ class Limits:
 
     rows: int | None = None
     seconds: float | None = None
+    size_bytes: int = 1_000_000_000
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -133,6 +137,7 @@ def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
         if not isinstance(driver, sqlite3.Connection):
             raise TypeError(f"expected a connection of sqlite3; got {type(driver)}.")
         driver.set_authorizer(_authorize)
+        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limits.size_bytes, _LONGEST_VALUE_BYTES))
         with _stopped_in_time(driver, limits):
             return _fetch(lambda: driver.execute(sql), sqlite3.Error, limits)
 
@@ -198,13 +203,28 @@ def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits)
     try:
         cursor = execute()
         taken = () if cursor.description is None else islice(cursor, None if limits.rows is None else limits.rows + 1)
-        rows = tuple(tuple(map(_plain, row)) for row in taken)
+        rows = tuple(_small(taken, limits))
     except (refusal, sqlite3.Warning, ValueError) as error:
         raise QueryError(_refused(str(error))) from error
     if cursor.description is None:
         raise QueryError("a query must answer with a table; this statement has no result.")
     columns = tuple(column[0] for column in cursor.description)
     return QueryResult(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
+
+
+def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[object, ...]]:
+    """The rows as they are read, until they are too much.
+
+    Raises:
+        QueryError: If all values together are larger than the limit.
+    """
+    left = limits.size_bytes
+    for row in rows:
+        plain = tuple(map(_plain, row))
+        left -= sum(len(value) if isinstance(value, str) else _NUMBER_BYTES for value in plain)
+        if left < 0:
+            raise QueryError(f"a query may take {limits.size_bytes:,} bytes; this one has more. Ask for less.")
+        yield plain
 
 
 def _refused(message: str) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from studies.queries.frames import frame
-from studies.queries.ranking import Ranking, ranked, ranking_of
+from studies.queries.ranking import Ranking, ranking_of
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
 
@@ -27,8 +27,8 @@ class StudySummary:
         backbone_parameters: The denominator of percentages.
         planned: Trials that the study file asked for when the study was created.
         counts: Number of trials in every state, absent states as 0.
-        best: The best complete trial, by estimate (see `studies.queries.ranking`), in a list of studies by its
-            score; None before one is complete.
+        best: The best complete trial, by estimate (see `studies.queries.ranking`); None before one is complete, and of
+            a confirmation, whose trials repeat a few configurations.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
         learned_from: The earlier studies that it learned from when it was begun.
@@ -59,12 +59,9 @@ class StudySummary:
 
 
 def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
-    """Every study of a storage, oldest first.
-
-    The best trial of each is the one with the highest score: estimates would fit a model to every study.
-    """
+    """Every study of a storage, oldest first."""
     studies = sorted(ledger.studies(), key=lambda study: study.id)
-    return tuple(summary_of(ledger, study, _by_score(ledger, study)) for study in studies)
+    return tuple(summary_of(ledger, study) for study in studies)
 
 
 def study_summary(ledger: Ledger, name: str) -> StudySummary:
@@ -113,16 +110,11 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
         counts={state: counts.get(state, 0) for state in TrialState},
-        best=(ranking or ranking_of(ledger, study)).best,
+        best=(ranking or ranking_of(ledger, study)).best if study.kind is StudyKind.SEARCH else None,
         created_at=study.created_at,
         learned_from=_sources(study.specification.get("lessons")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
-
-
-def _by_score(ledger: Ledger, study: StudyRecord) -> Ranking:
-    complete = ledger.trials(study.id, states={TrialState.COMPLETE})
-    return Ranking(trials=ranked(complete), estimates=None, seeds={})
 
 
 def task_name(study: StudyRecord) -> str:

@@ -145,7 +145,7 @@ def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.Cap
         assert main(["predict", str(folder), "--input", str(given), "--output", str(out)]) == 0
         answers[form] = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
         known = executed(card, folder)
-        assert known["answers"] == list(predict(folder, known["texts"]).column("prediction"))
+        assert known["answers"] == list(predict(folder, known["texts"])["prediction"])
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
     assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
     assert len(set(answers["merged"])) > 1

@@ -1,6 +1,7 @@
 """What a confirmation says: numbers, sentences and notes, from scores that the runner is told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,9 @@ import pytest
 from support.trivial_runner import TrivialRunner
 
 from studies.confirming.request import ConfirmationRequest
-from studies.confirming.results import ConfirmationResult, confirmation_result, verdict_sentences
+from studies.confirming.results import ConfirmationResult, confirmation_result, notes, power_note, verdict_sentences
 from studies.confirming.running import confirm
 from studies.confirming.verdicts import Verdict
-from studies.confirming.wording import notes, power_note
 from studies.errors import ConfirmationError
 from studies.launching.launch import launch
 from studies.specification import specification_from_mapping
@@ -201,11 +201,19 @@ def test_too_few_seeds_are_told_in_advance(seeds: int, baselines: int, said: str
     assert power_note(seeds, baselines) == said
 
 
+def test_equal_runs_are_said_to_be_alike(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
+    equal = replace(result.comparisons[0], difference=0.0, low=0.0, high=0.0, verdict=Verdict.TIES)
+    said = verdict_sentences(replace(result, comparisons=(equal,)))[0]
+    assert said.endswith("and of mam_adapter scored alike on the test split.")
+    assert "0.0000" not in said
+
+
 def test_a_confirmation_is_a_table_and_sentences(confirmed: Confirmed) -> None:
     result = confirmed(DISCOVERED, 0.9, 0.8, against=("mam_adapter",))
     table = result.table()
-    assert table.column("label") == tuple(one.label for one in result.contenders)
-    assert table.column("test_mean") == pytest.approx((0.9, 0.8))
-    assert table.column("seeds") == (SEEDS, SEEDS)
-    assert str(result) == "\n".join([str(table), *verdict_sentences(result)])
+    assert table["label"].tolist() == [one.label for one in result.contenders]
+    assert table["test_mean"].tolist() == pytest.approx([0.9, 0.8])
+    assert table["seeds"].tolist() == [SEEDS, SEEDS]
+    assert str(result) == "\n".join([table.to_string(index=False), *verdict_sentences(result)])
     assert result._repr_html_().startswith(table._repr_html_())

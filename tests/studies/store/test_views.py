@@ -11,6 +11,7 @@ from search_space.errors import SearchSpaceError
 from search_space.published import METHODS
 from search_space.space.random_draw import RandomTrial
 from studies.confirming.results import confirmation_results
+from studies.queries.frames import entries_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranked
 from studies.queries.readings import readings_table
@@ -116,7 +117,7 @@ def test_every_edit_of_every_configuration_has_its_dimensions(kept, values, stor
 
 def test_curves_are_the_readings_with_their_time_summed_up(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM curves WHERE study = 'middle' ORDER BY trial, step")
-    expected = readings_table(fixed.readings(fixed.study("middle").id)).to_dicts()
+    expected = entries_of(readings_table(fixed.readings(fixed.study("middle").id)))
     same = ("trial", "step", "rung", "score", "train_loss", "validation_loss")
     assert [{name: row[name] for name in same} for row in found] == [
         {name: row[name] for name in same} for row in expected
