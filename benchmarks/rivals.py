@@ -55,8 +55,7 @@ class Outcome:
     test: Sequence[float]
 
 
-Outcomes = Mapping[str, Mapping[str, Outcome]]
-"""By name of the cell and of the arm."""
+Outcomes = Mapping[str, Mapping[str, Outcome]]  # by name of the cell and of the arm
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:

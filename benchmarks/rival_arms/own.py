@@ -14,8 +14,7 @@ from studies.specification import Specification, specification_of
 from studies.store.ledger import Ledger
 from studies.store.records import TrialRecord, TrialState
 
-_MARGIN = 30.0
-"""Seconds that must be left for a study to be begun or continued."""
+_MARGIN = 30.0  # seconds that must be left for a study to be begun or continued
 
 
 def uniform(cell: Cell) -> Search:
