@@ -55,8 +55,7 @@ class Outcome:
     test: Sequence[float]
 
 
-Outcomes = Mapping[str, Mapping[str, Outcome]]
-"""By name of the cell and of the arm."""
+Outcomes = Mapping[str, Mapping[str, Outcome]]  # by name of the cell and of the arm
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
@@ -73,7 +72,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--steps", type=int, default=200, metavar="N", help="of a trial (default 200)")
     add("--batch", type=int, default=16, metavar="N", help="examples of a step (default 16)")
     add("--validation", type=int, default=1000, metavar="N", help="validation examples (default 1000)")
-    add("--test", type=int, metavar="N", help="test examples, the first ones (default all)")
+    add("--test", type=int, metavar="N", help="test examples, evenly spaced (default all)")
     add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds of what is recommended (default 8)")
     add("--folder", type=Path, default=Path(__file__).parent / "rivals", help="of trials and databases")
     return parser.parse_args(words)
@@ -110,7 +109,8 @@ def _data(arguments: argparse.Namespace, task: str) -> Path:
         for split in ("train", "validation"):
             shutil.copy(whole / f"{split}.jsonl", cut)
         lines = (whole / "test.jsonl").read_text().splitlines(keepends=True)
-        (cut / "test.jsonl").write_text("".join(lines[: arguments.test]))
+        every = max(1, len(lines) // arguments.test)  # rows may be sorted by label
+        (cut / "test.jsonl").write_text("".join(lines[::every][: arguments.test]))
     return cut
 
 

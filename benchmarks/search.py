@@ -41,8 +41,7 @@ _ROBERTA_BASE = {
 }
 _BUDGET = 0.005
 
-Studies = Mapping[str, Sequence[Study]]
-"""By sampler, in the order of the seeds."""
+Studies = Mapping[str, Sequence[Study]]  # by sampler, in the order of the seeds
 
 
 def arguments_of(words: list[str] | None = None) -> argparse.Namespace:

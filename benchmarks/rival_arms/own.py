@@ -14,8 +14,7 @@ from studies.search.candidates import trial_request
 from studies.specification import Specification, specification_of
 from studies.store.ledger import Ledger
 
-_MARGIN = 30.0
-"""Seconds that must be left for a study to be begun or continued."""
+_MARGIN = 30.0  # seconds that must be left for a study to be begun or continued
 
 
 def uniform(cell: Cell) -> Search:

@@ -17,13 +17,13 @@ from studies.specification import Specification, specification_of
 from trial_runner.backbones import config_of
 from trial_runner.requests import LearningRates, TrialRequest
 
+# keys of the section `task` by the name of a task's folder
 TASKS: dict[str, dict[str, object]] = {
     "banking77": {"text": "text", "label": "label", "max_tokens": 32},
     "snli": {"text": ["premise", "hypothesis"], "label": "label", "max_tokens": 48},
     "sst2": {"text": "sentence", "label": "label", "max_tokens": 32},
     "sick": {"kind": "regression", "metric": "pearson", "text": ["premise", "hypothesis"], "label": "relatedness"},
 }
-"""Keys of the section ``task`` by the name of a task's folder."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,15 +17,15 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale
 from search_space.layers import SIXTHS, AllLayers, LayerPattern, LayerRange, Layers
+from search_space.space.layer_choice import depth_of
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from trial_runner.requests import TrialRequest
 
-_STARTUP = 8
-"""Random trials before a model is fitted, and complete ones before any is stopped."""
+_STARTUP = 8  # random trials before a model is fitted, and complete ones before any is stopped
 
+# what to train as the trial of a number; None where nothing of it fits the budget
 Suggest = Callable[[Trial, Cell, int], Tried | None]
-"""What to train as the trial of a number; None where nothing of it fits the budget."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -88,7 +88,7 @@ _TARGETS = {
 
 def lora(cell: Cell, targets: str, scale: float) -> Configuration | None:
     """LoRA of the largest rank that fits; where rank 1 does not fit all layers, of the last ones that it fits."""
-    layers = cell.shape.encoder_layers or cell.shape.decoder_layers
+    layers = depth_of(cell.shape)
     for first in range(layers):
         where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
         rank = cell.parameters // count(_lora_of(targets, 1, scale, where), cell.shape).stored
@@ -158,7 +158,7 @@ def autopeft(cell: Cell) -> Search:
 
     Serial and parallel adapters at the FFN and prefixes at attention, each of a size or left out, and every sixth of
     the layers on or off. Their cost is the second objective there; here the sizes are what fills the budget in the
-    proportion that is proposed. The rates of both sublayers are searched, too.
+    proportion that is proposed. The rates of both sublayers are searched, too. The backbone must have six layers.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

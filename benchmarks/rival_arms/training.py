@@ -48,8 +48,8 @@ class CachedRunner:
         return self.inner.identity
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "CachedPack":
-        """A pack of so many slots; each trains its trial alone."""
-        return CachedPack(self, slots)
+        """A pack of one slot."""
+        return CachedPack(self)
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
         """See `PackRunner`."""
@@ -101,85 +101,65 @@ class CachedRunner:
 
 
 class CachedPack:
-    """See `trial_runner.requests.Pack`."""
+    """See `trial_runner.requests.Pack`: one trial, read as far as it is known and trained from there on."""
 
-    def __init__(self, runner: CachedRunner, slots: int) -> None:
-        """Begin with free slots."""
+    def __init__(self, runner: CachedRunner) -> None:
+        """Begin empty."""
         self._runner = runner
-        self._slots: list[_Slot | None] = [None] * slots
+        self._request: TrialRequest | None = None
+        self._step = 0
+        self._known: list[SlotReading] = []
+        self._inner: Pack | None = None
 
     @property
     def free_slots(self) -> int:
         """See `Pack`."""
-        return self._slots.count(None)
+        return int(self._request is None)
 
     def admit(self, request: TrialRequest) -> int:
         """See `Pack`."""
-        slot = self._slots.index(None)
-        self._slots[slot] = _Slot(self._runner, request)
-        return slot
+        self._request, self._step, self._known, self._inner = request, 0, self._runner.known(request), None
+        return 0
 
     def advance(self, steps: int) -> list[SlotReading | Failure]:
         """See `Pack`."""
-        found: list[SlotReading | Failure] = []
-        for number, slot in enumerate(self._slots):
-            if slot is not None:
-                results = slot.advance(steps)
-                found += [replace(one, slot=number, trial=slot.request.trial) for one in results]
-                if any(isinstance(one, Failure) for one in results):
-                    self.evict(number)
-        return found
+        if (request := self._request) is None:
+            return []
+        before, self._step = self._step, min(self._step + steps, request.plan.steps)
+        failures: list[Failure] = []
+        if self._step > max((one.step for one in self._known), default=0):
+            failures = self._train(request, before)
+        found = [one for one in self._known if before < one.step <= self._step]
+        if failures:
+            self.evict(0)
+        return [replace(one, slot=0, trial=request.trial) for one in (*found, *failures)]
 
     def evict(self, slot: int) -> None:
         """See `Pack`."""
-        self._slots[slot] = None
+        self._request = self._inner = None
 
     def snapshot(self, slot: int) -> Snapshot:
         """The step alone: a trial continues from its readings, or from its beginning."""
-        one = self._slots[slot]
-        assert one is not None
-        return Snapshot(trial=one.request.trial, step=one.step, facts={})
+        return Snapshot(trial=0 if self._request is None else self._request.trial, step=self._step, facts={})
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
         """See `Pack`."""
         slot = self.admit(request)
-        one = self._slots[slot]
-        assert one is not None
-        one.step = snapshot.step
+        self._step = snapshot.step
         return slot
 
-
-class _Slot:
-    """A trial: read as far as it is known, trained from there on."""
-
-    def __init__(self, runner: CachedRunner, request: TrialRequest) -> None:
-        self.request = request
-        self.step = 0
-        self._runner = runner
-        self._known = runner.known(request)
-        self._pack: Pack | None = None
-
-    def advance(self, steps: int) -> list[SlotReading | Failure]:
-        before, self.step = self.step, min(self.step + steps, self.request.plan.steps)
-        if self.step > max((one.step for one in self._known), default=0):
-            failures = self._train(before)
-            if failures:
-                return failures
-        return [one for one in self._known if before < one.step <= self.step]
-
-    def _train(self, before: int) -> list[SlotReading | Failure]:
-        if self._pack is None:
+    def _train(self, request: TrialRequest, before: int) -> list[Failure]:
+        results: list[SlotReading | Failure] = []
+        if self._inner is None:
             if time.monotonic() > self._runner.until:
                 raise OutOfTime
-            self._pack = self._runner.inner.open_pack(1)
-            self._pack.admit(self.request)
-            self._take(self._pack.advance(before) if before else ())
-        return self._take(self._pack.advance(self.step - before))
-
-    def _take(self, results: Sequence[SlotReading | Failure]) -> list[SlotReading | Failure]:
+            self._inner = self._runner.inner.open_pack(1)
+            self._inner.admit(request)
+            results += self._inner.advance(before) if before else ()
+        results += self._inner.advance(self._step - before)
         steps = {one.step for one in self._known}
-        found = [one for one in results if isinstance(one, SlotReading) and one.step not in steps]
-        if found:
-            self._known += found
-            self._runner.keep(self.request, self._known)
+        fresh = [one for one in results if isinstance(one, SlotReading) and one.step not in steps]
+        if fresh:
+            self._known += fresh
+            self._runner.keep(request, self._known)
         return [one for one in results if isinstance(one, Failure)]

@@ -95,7 +95,7 @@ def share_error(examples: int, rung_examples: int | None = None) -> ErrorOf:
 def common_luck(fraction: float) -> float:
     """How the right answers of two trials of a study correlate after a share of their steps.
 
-    Measured over 9 studies on docstrings, sst2 and banking77 (``benchmarks/real_studies.py --luck``): 0.26 to 0.32 at a
+    Measured over 9 studies on docstrings, sst2 and banking77: 0.26 to 0.32 at a
     quarter, 0.35 to 0.51 at a half and 0.50 to 0.66 at the end; this is a line through the lower ends.
 
     Args:

@@ -1,0 +1,97 @@
+"""The benchmark of rivals: what its arms propose fits the budget, and a trial is trained once."""
+
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from search_space.counting.counts import count
+from trial_runner.requests import SlotReading, TrialRequest
+
+ROOT = Path(__file__).parents[1]
+BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a module of the benchmark."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module
+
+
+def cell_of(load: Any, folder: Path, budget: str) -> Any:
+    given = {"task": "sick", "seed": 0, "backbone": str(BACKBONE), "data": folder, "trials": 3, "steps": 8}
+    return load("rival_arms.setting").Cell(
+        **given, budget=budget, batch=2, validation=10, folder=folder, until=math.inf
+    )
+
+
+@pytest.mark.parametrize("targets", ["q,v", "q,k,v,o", "all linear"])
+def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load: Any, tmp_path: Path, targets: str) -> None:
+    cell, sweeps = cell_of(load, tmp_path, "0.5%"), load("rival_arms.sweeps")
+    found = sweeps.lora(cell, targets, 2.0)
+    ranks = {edit.form.width for edit in found.edits}
+    (rank,) = ranks
+    larger = sweeps._lora_of(targets, rank + 1, 2.0, found.edits[0].layers)
+    assert count(found, cell.shape).stored <= cell.parameters < count(larger, cell.shape).stored
+
+
+def test_where_rank_1_is_too_large_lora_is_at_the_last_layers(load: Any, tmp_path: Path) -> None:
+    cell, sweeps = cell_of(load, tmp_path, "10000"), load("rival_arms.sweeps")
+    layers = sweeps.lora(cell, "q,v", 2.0).edits[0].layers
+    assert (layers.first, layers.last) == (9, 11)  # 4 * 768 a layer
+    assert sweeps.lora(cell_of(load, tmp_path, "3000"), "q,v", 2.0) is None
+
+
+def test_adapters_and_prefixes_fill_the_budget_in_their_proportion(load: Any, tmp_path: Path) -> None:
+    cell, sweeps = cell_of(load, tmp_path, "0.5%"), load("rival_arms.sweeps")
+    found = sweeps._fitting(cell, {"serial": 1, "parallel": 3, "prefix": 0}, [2, 5])
+    serial, parallel = (edit.form.width for edit in found.edits)
+    assert parallel == 4 * serial
+    assert 0.9 * cell.parameters < count(found, cell.shape).stored <= cell.parameters
+    assert sweeps._fitting(cell, {"serial": 0, "parallel": 0, "prefix": 0}, [2, 5]).edits == ()
+
+
+class Trained:
+    """A pack, and a runner, whose readings are the steps done; counts the trials that were begun."""
+
+    begun = 0
+
+    def open_pack(self, slots: int) -> "Trained":
+        return self
+
+    def admit(self, request: TrialRequest) -> int:
+        self.request, self.step = request, 0
+        self.begun += 1
+        return 0
+
+    def advance(self, steps: int) -> Sequence[SlotReading]:
+        before, self.step = self.step, self.step + steps
+        at = [step for step in self.request.plan.evaluate_at_steps if before < step <= self.step]
+        return [SlotReading(slot=0, trial=0, step=one, score=one, train_loss=0.0, seconds=0.0) for one in at]
+
+
+def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load: Any, tmp_path: Path) -> None:
+    cell, inner = cell_of(load, tmp_path, "0.5%"), Trained()
+    runner = load("rival_arms.training").CachedRunner(backbone="a", task=None, folder=tmp_path, until=math.inf)
+    runner._task, runner.__dict__["inner"] = cell.specification.task, inner
+    request = cell.request(0, load("rival_arms.sweeps").lora(cell, "q,v", 2.0), 1e-3, None)
+    steps = request.plan.evaluate_at_steps
+    assert next(runner.readings(request)).step == steps[0]
+    assert inner.begun == 1
+    assert [next(runner.readings(request)).step for _ in range(2)] == [steps[0]] * 2
+    assert inner.begun == 1
+    for _ in range(2):
+        assert [one.step for one in runner.readings(request)] == list(steps)
+        assert inner.begun == 2
+    list(runner.readings(replace(request, seed=request.seed + 1)))
+    assert inner.begun == 3
+    runner.until = -math.inf
+    assert [one.step for one in runner.readings(request)] == list(steps)
+    with pytest.raises(load("rival_arms.training").OutOfTime):
+        next(runner.readings(replace(request, seed=request.seed + 2)))
