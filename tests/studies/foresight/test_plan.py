@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,17 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
     checkpointing: bool, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_of(tmp_path, config)
+    own, counts = memory.SampledBlocks.only, []
+
+    def only(sampled: memory.SampledBlocks, count: int) -> AbstractContextManager[None]:
+        counts.append(count)
+        return own(sampled, count)
+
+    monkeypatch.setattr(memory.SampledBlocks, "only", only)
     few = planning._measured(study, (checkpointing, None))
     monkeypatch.setattr(memory, "_DEEP", 10)
     whole = planning._measured(study, (checkpointing, None))
-    assert few.two != whole.two
+    assert counts == [2, 4, 2, 4], "of one trial and of two; the whole plan cuts nothing"
     for name in ("held_bytes", "step_bytes", "evaluation_bytes"):
         assert getattr(few.two, name) == pytest.approx(getattr(whole.two, name), rel=0.05), name
 

@@ -1,4 +1,4 @@
-"""Classes of texts or pairs of texts, and numbers of them, such as how alike two are, as kinds of task."""
+"""Classes of texts or pairs of texts as a kind of task, and what regression has in common with it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -10,7 +10,6 @@ from trial_runner.tasks.classification.raw import label_column, text_columns
 from trial_runner.tasks.data.dialogues import as_one_text
 from trial_runner.tasks.kind import check_length
 from trial_runner.tasks.measuring import metrics_of
-from trial_runner.tasks.regression.preparing import RegressionPreparation
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -69,7 +68,4 @@ CLASSIFICATION = Labelled(
     usual_metric="accuracy",
     column_keys=("text", "label", "labels"),
     made_ready_by=ClassificationPreparation,
-)
-REGRESSION = Labelled(
-    name="regression", usual_metric="pearson", column_keys=("text", "label"), made_ready_by=RegressionPreparation
 )
