@@ -29,8 +29,8 @@ from search_space.gates import GATES
 from search_space.published import METHODS
 from search_space.rules import RULES
 from search_space.words.ports import PORT_NAMES
+from studies import records
 from studies.specification import Specification
-from studies.store import records
 from studies.store.tables import Base
 from studies.store.views import VIEWS, View
 

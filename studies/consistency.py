@@ -4,6 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -93,7 +94,7 @@ def _of_trial(trial: TrialRecord, records: Records, steps: int, rung_steps: Sequ
     yield from _progress(trial, readings, steps, rung_steps)
     for reading in readings:
         yield from _score(reading, records.study.metric)
-    yield from _times(trial, attempts, readings)
+    yield from _times(records.study.created_at, trial, attempts, readings)
     yield from _losses(trial, attempts, records.events)
     yield from _files(trial, [one for one in records.artefacts if one.trial == trial.number], records.study)
 
@@ -125,9 +126,11 @@ def _score(reading: ReadingRecord, metric: str) -> Iterator[str]:
         yield f"the score at step {reading.step} must be that of its metrics, {measured}; got {reading.score}"
 
 
-def _times(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]) -> Iterator[str]:
+def _times(
+    begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]
+) -> Iterator[str]:
     """Nothing happens before what it needs."""
-    times = [trial.created_at]
+    times = [begun_at, trial.created_at]
     for attempt in attempts:
         times.append(attempt.started_at)
         if attempt.ended_at is not None:
@@ -142,7 +145,10 @@ def _times(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequ
         yield "its readings must be heard of in the order of their steps; they are not"
     for reading in readings:
         span, at = spans.get(reading.attempt), reading.heard_at
-        if span is None or at is None:
+        if at is None or not reading.seconds >= 0:
+            yield f"the reading at step {reading.step} must have its time and its seconds; it has not"
+            continue
+        if span is None:
             continue
         if at < span.started_at or (span.ended_at is not None and at > span.ended_at):
             yield f"the reading at step {reading.step} must be heard of during attempt {reading.attempt}; it was not"
