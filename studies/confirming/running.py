@@ -32,7 +32,7 @@ from studies.records import (
 )
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.specification import specification_from_mapping
 from studies.specification.recorded import BegunSpecification
 from studies.store.files import own_folder
@@ -223,7 +223,7 @@ def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> 
     fresh: list[int] = []
     place = 0
     while len(fresh) < request.seeds:
-        seed = derived_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
+        seed = hashed_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
         place += 1
         if seed not in used:
             used.add(seed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from studies.records import NewTrial, TrialRecord
-from studies.search.seeds import derived_seed, seeded_fingerprint
+from studies.search.seeds import hashed_seed, seeded_fingerprint
 
 _SHARE = 8
 """``auto`` takes the largest number of whole rounds that is at most one in so many trials."""
@@ -103,7 +103,7 @@ def replicate(number: int, one: Round, finalists: Sequence[TrialRecord], *, stud
     if not finalists:
         return None
     original = finalists[(number - one.begins_at) % len(finalists)]
-    seed = derived_seed("trial", study_seed, number, bits=31)
+    seed = hashed_seed("trial", study_seed, number, bits=31)
     again = NewTrial(**{name: getattr(original, name) for name in NewTrial.__dataclass_fields__})
     return replace(
         again,

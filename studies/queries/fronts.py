@@ -16,7 +16,7 @@ from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.factored.distances import Array
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.store.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -245,5 +245,5 @@ def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRe
     means, covariance = estimates.joint(numbers)
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    generator = np.random.default_rng(derived_seed("front", study.seed, *numbers))
+    generator = np.random.default_rng(hashed_seed("front", study.seed, *numbers))
     return np.asarray(means + generator.standard_normal((count, len(means))) @ root.T)

@@ -11,7 +11,7 @@ from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.records import NewTrial, SiteDimensions, TrialRecord
 from studies.search.proposer import Proposal
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 
@@ -27,7 +27,7 @@ def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head
         description=(sentence if candidate.method is None else phrase)(candidate.configuration, shape),
         configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
-        seed=derived_seed("trial", study_seed, proposal.number, bits=31),
+        seed=hashed_seed("trial", study_seed, proposal.number, bits=31),
         attention=_dimensions(candidate.configuration.attention, candidate.attention_learning_rate),
         ffn=_dimensions(candidate.configuration.ffn, candidate.ffn_learning_rate),
         attention_share=candidate.attention_share,

@@ -4,7 +4,7 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 
 _ANYWHERE = 1 / 3
 """Share of the trials whose rate is drawn from the whole range."""
@@ -40,7 +40,7 @@ class HeadRates:
 
     def next(self, number: int) -> float:
         """The rate of a trial, by its number."""
-        draw = random.Random(derived_seed("head rate", self.seed, number))
+        draw = random.Random(hashed_seed("head rate", self.seed, number))
         anywhere = math.exp(draw.uniform(math.log(self.low), math.log(self.high)))
         ranked = sorted(self._tried.keys() & self._scores.keys(), key=lambda one: (-self._scores[one], one))
         well = ranked[: len(ranked) // _WELL]

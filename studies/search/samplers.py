@@ -32,7 +32,7 @@ from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
 from studies.search.generations import NSGAIISampler
 from studies.search.lessons import Lessons
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.search.structure_sampler import AfterStart, StructureSampler
 from studies.search.window import Window
 
@@ -64,7 +64,7 @@ class SequenceSampler(BaseSampler):
         self._distributions = dict(sorted(distributions.items()))
         self._seed = seed
         self._index = index
-        self._independent = RandomSampler(seed=derived_seed(seed, index))
+        self._independent = RandomSampler(seed=hashed_seed(seed, index))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """All parameters of the space."""
@@ -127,7 +127,7 @@ class Turn:
     @property
     def seed(self) -> int:
         """A seed of this turn's own."""
-        return derived_seed("sampler", self.study_seed, self.number, self.retry)
+        return hashed_seed("sampler", self.study_seed, self.number, self.retry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ def _gp(turn: Turn) -> BaseSampler:
 
 
 def _qmc(turn: Turn) -> BaseSampler:
-    scramble = derived_seed("sequence", turn.study_seed, turn.retry)
+    scramble = hashed_seed("sequence", turn.study_seed, turn.retry)
     return SequenceSampler(turn.distributions, seed=scramble, index=turn.number)
 
 

@@ -23,7 +23,7 @@ from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import absolute_rate
 from studies.search.objectives import SizeGoal
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 
 _STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -108,7 +108,7 @@ class FactoredSampler(BaseSampler):
 
     def _rates(self, number: int, retry: int) -> dict[str, float]:
         """A rate near the expected best for every form that is asked for."""
-        draw = random.Random(derived_seed("rates", self._seed, number, retry))
+        draw = random.Random(hashed_seed("rates", self._seed, number, retry))
         ranges = self._space.options.learning_rates.items()
         return {
             f"learning_rate.{form}": absolute_rate(BEST_RATE + draw.uniform(-_NEAR, _NEAR), low, high)
@@ -120,7 +120,7 @@ class FactoredSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A random value, for a parameter outside the space."""
-        sampler = RandomSampler(seed=derived_seed("independent", self._seed, trial.number, param_name))
+        sampler = RandomSampler(seed=hashed_seed("independent", self._seed, trial.number, param_name))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def _observation(self, trial: FrozenTrial, steps: int, sign: float) -> Observation | None:

@@ -23,7 +23,7 @@ from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.sizing import Sizing
 from studies.search.factored.view import View
 from studies.search.objectives import SizeGoal
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 
 SAME_RATE = 0.25
 """Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
@@ -112,7 +112,7 @@ class FactoredSearch:
             number: Of the new one.
             retry: Counts calls for the same number whose candidates were not wanted.
         """
-        draw = random.Random(derived_seed("factored", self._seed, number, retry, bits=64))
+        draw = random.Random(hashed_seed("factored", self._seed, number, retry, bits=64))
         tried = self._believer.fingerprints(history)
         settings = self._settings
         kind = draw.random()
@@ -169,7 +169,7 @@ class FactoredSearch:
         return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
 
     def _generator(self, number: int, retry: int) -> random.Random:
-        return random.Random(derived_seed("factored", self._seed, number, retry, bits=64))
+        return random.Random(hashed_seed("factored", self._seed, number, retry, bits=64))
 
     def _belief(self, history: Sequence[Observation]) -> Belief:
         belief = self._believer.belief(history)

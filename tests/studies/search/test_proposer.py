@@ -15,7 +15,7 @@ from studies.records import TrialState
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler, Turn, make_sampler
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.search.window import Window
 
 
@@ -159,7 +159,7 @@ def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
 
 
 def test_derived_seeds_differ_by_every_part_and_fit_their_bits():
-    seeds = {derived_seed("trial", study, number, bits=31) for study in range(20) for number in range(50)}
+    seeds = {hashed_seed("trial", study, number, bits=31) for study in range(20) for number in range(50)}
     assert len(seeds) == 1000
     assert all(0 <= seed < 2**31 for seed in seeds)
 
