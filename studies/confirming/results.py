@@ -252,9 +252,9 @@ def _verdict(
         return (
             f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
         )
-    if comparison.difference == comparison.low == comparison.high == 0:
-        return f"All runs of {who.rstrip(',')} and of {comparison.baseline} scored alike on the test split."
     who = f"{who[0].upper()}{who[1:]}"
+    if comparison.difference == comparison.low == comparison.high == 0:
+        return f"{who} and {comparison.baseline} scored alike with each of {comparison.pairs} seeds on the test split."
     figures = (
         f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "
         f"{_signed(comparison.low)} to {_signed(comparison.high)}, {comparison.pairs} seeds, "

@@ -134,7 +134,7 @@ def test_show_prints_what_confirm_printed(run: Run) -> None:
     assert run("reviews-confirm", name="show") == (0, printed, "")
     told = json.loads(run("reviews-confirm", "--json", name="show")[1])
     assert told["confirmation"]["comparisons"]
-    rows = json.loads(run("reviews-confirm", "--format", "json", name="show")[1])
+    rows = json.loads(run("reviews-confirm", "--fmt", "json", name="show")[1])
     assert [row["label"] for row in rows][:2] == ["trial 2", "trial 3"]
 
 
