@@ -70,7 +70,7 @@ def fill(file: Path, trials: int) -> None:
     study = specification(trials)
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
     space = SearchSpace(shape=shape, budget=study.parameter_budget().parameters(shape), options=study.search)
-    proposer = Proposer(space, sampler="random", seed=0, over_structures=True)
+    proposer = Proposer(space, sampler="random", seed=0)
     with Ledger.open(f"sqlite:///{file}") as ledger:
         record = ledger.create_study(new_study(study, shape))
         epoch = ledger.take_over(record.id, "benchmark")

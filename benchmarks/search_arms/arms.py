@@ -28,12 +28,11 @@ BY_CHANCE = replace(SIGNIFICANT, rule=Rule.CHANCE)
 """The same rungs, where what may still be the best goes on."""
 
 
-def _before(name: str, sampler: Sampler, *, over_structures: bool = False) -> Arm:
+def _before(name: str, sampler: Sampler) -> Arm:
     """A sampler with the rungs as they were."""
     return Arm(
         name=name,
         sampler=lambda truth: sampler,
-        over_structures=over_structures,
         rungs=RANKED,
         recommend=best_score,
     )
@@ -41,7 +40,7 @@ def _before(name: str, sampler: Sampler, *, over_structures: bool = False) -> Ar
 
 def _repaired(name: str, sampler: Sampler, recommend: Recommend = best_estimate) -> Arm:
     """A sampler with all repairs, and recommendations by estimate."""
-    return Arm(name=name, sampler=lambda truth: sampler, over_structures=True, rungs=BY_CHANCE, recommend=recommend)
+    return Arm(name=name, sampler=lambda truth: sampler, rungs=BY_CHANCE, recommend=recommend)
 
 
 def _searching(name: str, search: Callable[[SearchSpace, int], Search]) -> Arm:
@@ -86,10 +85,8 @@ class _WithoutCurve:
 ARMS: dict[str, Arm] = {
     arm.name: arm
     for arm in (
-        _before("random per decision", SAMPLERS["random"]),
-        _before("random uniform", SAMPLERS["random"], over_structures=True),
+        _before("random uniform", SAMPLERS["random"]),
         _before("tpe", SAMPLERS["tpe"]),
-        _before("tpe + R1", replace(SAMPLERS["tpe"], sees_published=False)),
         _repaired("random + repairs", SAMPLERS["random"]),
         _repaired("tpe + repairs", SAMPLERS["tpe"]),
         _searching("evolution", Evolution),

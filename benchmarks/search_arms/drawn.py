@@ -73,7 +73,7 @@ class Outcome:
 def drawn_task(setting: Setting, seed: int) -> Task:
     """Published methods and draws."""
     truth = PlantedTruth(setting.space, seed, ruggedness=setting.ruggedness)
-    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=OPENING, over_structures=True)
+    proposer = Proposer(setting.space, sampler=SAMPLERS["random"], seed=seed, opening=OPENING)
     trials = []
     for number in range(setting.trials):
         candidate = proposer.propose().candidate

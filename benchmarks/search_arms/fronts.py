@@ -61,9 +61,7 @@ class _Study:
         self.truth = PlantedTruth(self.space, seed, ruggedness=setting.ruggedness)
         self.measurements = Measurements(seed, noise=setting.noise, steps=STEPS)
         self.course = Course(steps=STEPS, examples=self.measurements.examples, goal=self.goal, hears_losses=True)
-        self.proposer = Proposer(
-            self.space, sampler="factored", seed=seed, opening=OPENING, over_structures=True, course=self.course
-        )
+        self.proposer = Proposer(self.space, sampler="factored", seed=seed, opening=OPENING, course=self.course)
         self.training = Training(self.space, ARMS[arm], self.measurements, goal=self.goal)
         self.candidates: list[Candidate] = []
         self.truths: list[float] = []

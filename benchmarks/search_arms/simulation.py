@@ -93,7 +93,7 @@ class Mapped(Protocol):
 Recommend = Callable[[Sequence[Ended], Sequence[Observation], SearchSpace], Ended | None]
 
 
-OPENING = Opening(published=COMPARED, has_expected_rates=True)
+OPENING = Opening(published=COMPARED)
 """How studies begin, and what the best published method is told from."""
 
 
@@ -106,7 +106,6 @@ class Arm:
         sampler: Who proposes on a task; published methods alone, where there is a search. Only an oracle looks at the
             truth.
         search: What proposes after the published methods, for a space and a seed; None for the sampler.
-        over_structures: What is random for the sampler; see `Proposer`.
         opening: What comes first.
         rungs: Where trials are compared.
         recommend: What is recommended of the trials that have ended.
@@ -116,7 +115,6 @@ class Arm:
     name: str
     sampler: Callable[[PlantedTruth], Sampler]
     search: Callable[[SearchSpace, int], Search] | None = None
-    over_structures: bool = False
     opening: Opening = OPENING
     rungs: RungPlan
     recommend: Recommend
@@ -218,7 +216,6 @@ class Run:
             sampler=arm.sampler(self.truth),
             seed=seed,
             opening=self.opening,
-            over_structures=arm.over_structures,
             course=Course(steps=STEPS, examples=self.measurements.examples, hears_losses=arm.hears_losses),
         )
         self.search = None if arm.search is None else arm.search(setting.space, seed)

@@ -33,7 +33,6 @@ HARM = 0.3
 _FACTORED = Arm(
     name="factored",
     sampler=lambda truth: SAMPLERS["factored"],
-    over_structures=True,
     rungs=BY_CHANCE,
     recommend=best_estimate,
 )
@@ -115,7 +114,7 @@ def _studied(
     """A study of a task, and the true scores of what it recommends at the checkpoints."""
     truth = RelatedTruth(setting.space, seed, family=family, ruggedness=setting.ruggedness, is_opposite=is_opposite)
     published = tuple(one for one in COMPARED if one not in lessons.replaced)
-    opening = Opening(published=published, has_expected_rates=True, lessons=lessons)
+    opening = Opening(published=published, lessons=lessons)
     run = Run(_FACTORED, setting, seed, truth=truth, opening=opening)
     truths = []
     for count in range(1, setting.trials + 1):

@@ -73,6 +73,9 @@ class Candidate:
 HEAD_RATE = "learning_rate.head"
 """The name of the question at what rate the task head is trained, where that is searched."""
 
+METHOD = "method"
+"""User attribute of a trial that is a published method or point: its name."""
+
 SIZE = "size"
 """The name of the question how much of the budget is used."""
 
@@ -192,9 +195,16 @@ class SearchSpace:
     def suggest(self, trial: Trial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
+        Args:
+            trial: What suggests; one of Optuna's whose user attribute ``method`` names a published method or point is
+                that, and suggests its rates.
+
         Raises:
             SearchSpaceError: If published points are all there is.
         """
+        method = getattr(trial, "user_attrs", {}).get(METHOD)
+        if method is not None:
+            return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
         recorder = Recorder(trial, self._parameters)
@@ -436,16 +446,6 @@ class SearchSpace:
         told = dict(rates) if head is None else {**rates, "head": head}
         rounded = {side: _rounded(rate) for side, rate in told.items()}
         return fingerprint(configuration, self.shape, learning_rates=rounded)
-
-    def with_head_rate(self, candidate: Candidate, rate: float) -> Candidate:
-        """A candidate whose head is trained at a rate of its own."""
-        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        return replace(
-            candidate,
-            fingerprint=self._fingerprint(candidate.configuration, rates, rate),
-            parameters={**candidate.parameters, HEAD_RATE: rate},
-            head_learning_rate=rate,
-        )
 
     def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""

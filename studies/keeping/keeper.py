@@ -30,6 +30,7 @@ from studies.search.factored.from_ledger import loss_of
 from studies.search.proposer import Proposer
 from studies.search.prospects import Prospect
 from studies.search.rungs import Rule, RungBoard
+from studies.search.samplers import sampler_of
 from studies.store.calls import WaitingCall
 from studies.store.clock import WRITTEN_TIME
 from studies.store.leases import LAID_ASIDE, MACHINE_LOST
@@ -110,10 +111,9 @@ class StudyKeeper:
         plan = self._plan
         self.proposer = Proposer(
             plan.space,
-            sampler=plan.sampler,
+            sampler=sampler_of(plan.sampler, plan.sampler_options),
             seed=plan.seed,
             opening=plan.opening,
-            over_structures=plan.over_structures,
             course=Course(
                 steps=plan.training.steps,
                 examples=plan.rungs.examples,

@@ -85,7 +85,7 @@ def plan_of(
         training=specification.training_plan(),
         head_parameters=labels * (space.shape.width + 1),
         rungs=specification.rung_plan(examples),
-        over_structures=specification.search.draws == "structures",
+        sampler_options=specification.search.sampler_options,
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.search.goal(study.budget_parameters),
         hears_losses=specification.search.hears_losses,

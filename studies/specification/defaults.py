@@ -7,10 +7,8 @@ from typing import Any
 EARLIER: Mapping[str, Any] = {
     "search": {
         "sampler": "tpe",
-        "draws": "decisions",
         "replicates": 0,
         "replicates_rival": False,
-        "first_rates": "drawn",
         "hears_losses": False,
         "priors": "one_task",
         "learn_from": "none",

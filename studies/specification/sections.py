@@ -1,12 +1,13 @@
 """The sections of a study file. Every key, its default and its range stand here and nowhere else."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Text, Whole
 from search_space.space.options import SpaceOptions
+from studies.errors import LaunchError
 from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.lessons import Lessons
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
@@ -66,12 +67,9 @@ class Search(SpaceOptions):
     Attributes:
         objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
             searched, rungs compare a trial with those that are no larger, and what is found is a front.
-        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
-        draws: What random and first proposals are uniform over: ``structures``, with edits on both sides in 7 of 10, or
-            one after another of the ``decisions``. Over structures, samplers see a published method by its whole path
-            through the space or not at all, else by its rates alone; ``factored`` knows all and draws structures.
-        first_rates: At which rates a published method is tried first: where they are ``expected`` to be best, whatever
-            its place among the others, or as they are ``drawn`` for one after another.
+        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
+            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``.
+        sampler_options: What a sampler that is named as ``module:Class`` is made with, its seed aside.
         replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
         replicates_rival: Whether the best published method is trained again beside them where they are all discoveries,
@@ -93,8 +91,7 @@ class Search(SpaceOptions):
 
     objectives: Annotated[tuple[Objective, ...], AfterValidator(score_first)] = (Objective.SCORE,)
     sampler: SamplerName = "factored"
-    draws: Literal["decisions", "structures"] = "structures"
-    first_rates: Literal["expected", "drawn"] = "expected"
+    sampler_options: dict[str, Any] = Field(default_factory=dict)
     hears_losses: bool = True
     priors: PriorsOf = PriorsOf.WITH_PACE
     learn_from: LearnFrom = "none"
@@ -128,6 +125,17 @@ class Search(SpaceOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_the_sampler(self) -> Self:
+        if ":" in self.sampler or self.sampler_options:
+            from studies.search.samplers import sampler_of  # loads optuna
+
+            try:
+                sampler_of(self.sampler, self.sampler_options)
+            except LaunchError as error:
+                raise ValueError(str(error)) from error
+        return self
+
+    @model_validator(mode="after")
     def _check_who_learns(self) -> Self:
         if self.learn_from != "none" and self.sampler in OWN_SAMPLERS and self.sampler != "factored":
             raise ValueError(f"must learn from no earlier study unless the sampler is factored; got {self.sampler}")
@@ -139,7 +147,6 @@ class Search(SpaceOptions):
         lessons = self.lessons or Lessons()
         return Opening(
             published=tuple(point for point in self.published_points if point not in lessons.replaced),
-            has_expected_rates=self.first_rates == "expected",
             lessons=lessons,
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
+from search_space.space.space import HEAD_RATE
 from studies.search.factored.observation import Measured, Observation
 from studies.store.records import ReadingRecord, TrialRecord
 from trial_runner.requests import Reading
@@ -76,6 +77,7 @@ def _observation(
             for reading in readings
             if 0 < reading.step <= steps
         ),
+        head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
     )
 
 

@@ -1,27 +1,25 @@
-"""The factored sampler for a study of Optuna whose objective asks a search space: ``space.suggest(trial)``."""
+"""The factored search as a sampler of Optuna, for studies that ask a search space: ``space.suggest(trial)``."""
 
 import copy
 import math
-import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.space.asking import Choice
 from search_space.space.random_draw import GivenTrial
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import HEAD_RATE, METHOD, Candidate
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
-from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import absolute_rate
-from studies.search.objectives import SizeGoal
+from studies.search.head_rates import head_rate
+from studies.search.optuna_history import ProposalStorage, distributions
 from studies.search.seeds import derived_seed
 from studies.store.records import TrialState
 
@@ -32,109 +30,101 @@ _STATES = {
     OptunaState.WAITING: TrialState.QUEUED,
 }
 
-_NEAR = 0.3
-"""How far from the expected best the rates of published methods are drawn, in units of half their range."""
-
-
-METHOD = "method"
-"""User attribute of a trial that asked ``space.suggest_published``: what it asked for."""
-
 
 class FactoredSampler(BaseSampler):
-    """Proposes with `FactoredSearch`; what it draws depends on the seed, the trial's number and the history only.
+    """Proposes with a `FactoredSearch`; what it draws depends on that, the trial's number and the history only.
 
-    A trial that asked a published method or point is known by its user attribute ``method``; without it, and whenever
-    its parameters are no whole proposal of the space, a trial is passed over. What has ended counts in the order of
-    numbers, for the times of two trials that end together differ from one rebuilding of a study to the next.
+    A trial that is a published method or point has its name as user attribute ``method``: the sampler sets it where it
+    gives one other rates, and whoever enqueues one sets it. A trial whose parameters are no whole proposal of the space
+    is passed over. What has ended counts in the order of numbers, for the times of two trials that end together differ
+    from one launch to the next.
+
+    Attributes:
+        search: Who makes whole candidates.
     """
 
     def __init__(
         self,
-        space: SearchSpace,
+        search: FactoredSearch,
         *,
-        seed: int = 0,
         steps: int | None = None,
         standard_error: Callable[[float], float] | None = None,
-        settings: FactoredSettings | None = None,
-        goal: SizeGoal | None = None,
     ) -> None:
-        """Prepare for studies over a space.
+        """Prepare for studies over the search's space.
 
         Args:
-            space: What the objective asks.
-            seed: Of everything that is drawn.
+            search: Who makes whole candidates.
             steps: Of a whole trial, in the unit of its intermediate values; None for the most that any trial has.
             standard_error: Of a score; None where it is not known.
-            settings: None for the usual ones.
-            goal: What is to be small in a study of several directions, of which the first is the score's.
         """
-        self._space = space
-        self._search = FactoredSearch(space, seed=seed, settings=settings, names_published=False, goal=goal)
+        self.search = search
+        self._space = search.space
         self._steps = steps
         self._standard_error = standard_error
-        self._seed = seed
-        self._turn: tuple[int, int] | None = None
+        self._retry = 0
+        self._distributions = distributions(search.space)
+        self._proposed: dict[int, dict[str, Any]] = {}
         self._candidates: dict[str, Candidate | None] = {}
-        self._ended: dict[int, tuple[FrozenTrial, tuple[int, float], Observation | None]] = {}
 
-    def at(self, number: int, retry: int) -> "FactoredSampler":
-        """The sampler of one proposal, where numbers are not those that Optuna gives.
-
-        Args:
-            number: Of the trial.
-            retry: How many proposals for the number were not wanted.
-        """
+    def at(self, number: int, retry: int) -> Self:
+        """The sampler of one proposal of the trial ``number``, of which ``retry`` were tried before."""
         found = copy.copy(self)
-        found._turn = number, retry
+        found._retry, found._proposed = retry, {}
         return found
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Propose, so that the objective knows whether the trial is a published method."""
+        if METHOD in trial.user_attrs:
+            ranges = self._space.options.learning_rates.items()
+            self._proposed[trial.number] = {
+                f"learning_rate.{form}": absolute_rate(BEST_RATE, low, high) for form, (low, high) in ranges
+            }
+            return
+        history = self._history(study, trial)
+        candidate = self.search.candidate(history, number=trial.number, retry=self._retry)
+        if candidate is None:
+            return
+        self._proposed[trial.number] = dict(candidate.parameters)
+        if HEAD_RATE in self._distributions:
+            rates = self._space.options.head_learning_rates or (1.0, 1.0)
+            self._proposed[trial.number][HEAD_RATE] = head_rate(history, rates, self.search.seed, trial.number)
+        if candidate.method is not None:
+            study._storage.set_trial_user_attr(trial._trial_id, METHOD, candidate.method)
+            trial.user_attrs[METHOD] = candidate.method
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter of the space."""
-        return distributions(self._space)
+        return dict(self._distributions)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The parameters of one proposal, and rates of other forms for an objective that asks a published method."""
-        sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
-        others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
-        steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
-        found = [self._observation(one, steps, sign) for one in others if one.state in _STATES]
-        number, retry = self._turn or (trial.number, 0)
-        history = [one for one in found if one is not None]
-        candidate = self._search.candidate(history, number=number, retry=retry)
-        rates = self._rates(number, retry)
-        return rates if candidate is None else {**rates, **candidate.parameters}
-
-    def _rates(self, number: int, retry: int) -> dict[str, float]:
-        """A rate near the expected best for every form that is asked for."""
-        draw = random.Random(derived_seed("rates", self._seed, number, retry))
-        ranges = self._space.options.learning_rates.items()
-        return {
-            f"learning_rate.{form}": absolute_rate(BEST_RATE + draw.uniform(-_NEAR, _NEAR), low, high)
-            for form, (low, high) in ranges
-            if low < high
-        }
+        """The parameters of the proposal; none where nothing new was drawn."""
+        return self._proposed.pop(trial.number, {})
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A random value, for a parameter outside the space."""
-        sampler = RandomSampler(seed=derived_seed("independent", self._seed, trial.number, param_name))
-        return sampler.sample_independent(study, trial, param_name, param_distribution)
+        """A random value, for a parameter that was not proposed."""
+        seed = derived_seed("independent", self.search.seed, trial.number, self._retry, param_name)
+        return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
+
+    def _history(self, study: Study, trial: FrozenTrial) -> Sequence[Observation]:
+        """The trials so far: those of a ledger, with all that it holds, or what any study of Optuna's knows."""
+        if isinstance(study._storage, ProposalStorage):
+            return study._storage.observations()
+        sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
+        others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
+        steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
+        found = [self._observation(one, steps, sign) for one in others if one.state in _STATES]
+        return [one for one in found if one is not None]
 
     def _observation(self, trial: FrozenTrial, steps: int, sign: float) -> Observation | None:
-        told, known = (steps, sign), self._ended.get(trial.number)
-        if known is not None and known[0] is trial and known[1] == told:
-            return known[2]
         candidate = self._candidate(trial)
-        found = None
-        if candidate is not None:
-            readings = tuple(self._readings(trial, steps, sign))
-            found = Observation.of(candidate, number=trial.number, state=_STATES[trial.state], readings=readings)
-        if trial.state.is_finished():
-            self._ended[trial.number] = trial, told, found
-        return found
+        if candidate is None:
+            return None
+        readings = tuple(self._readings(trial, steps, sign))
+        return Observation.of(candidate, number=trial.number, state=_STATES[trial.state], readings=readings)
 
     def _candidate(self, trial: FrozenTrial) -> Candidate | None:
         method = trial.user_attrs.get(METHOD)
@@ -158,14 +148,3 @@ class FactoredSampler(BaseSampler):
     def _measured(self, fraction: float, score: float, time: float) -> Measured:
         error = 0.0 if self._standard_error is None else self._standard_error(score)
         return Measured(fraction=fraction, score=score, standard_error=error, time=time)
-
-
-def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
-    """The parameters of a space as Optuna knows them."""
-    found: dict[str, BaseDistribution] = {}
-    for name, values in space.parameters().items():
-        if isinstance(values, Choice):
-            found[name] = CategoricalDistribution(values.choices)
-        else:
-            found[name] = FloatDistribution(values.low, values.high, log=values.log)
-    return found

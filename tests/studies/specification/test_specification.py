@@ -104,7 +104,7 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     assert (study.trials, study.seed) == (40, 0)
     assert (study.training.steps, study.training.batch_size) == (200, 32)
     assert study.rung_steps == (50, 100, 200)
-    assert (study.search.sampler, study.search.draws) == ("factored", "structures")
+    assert study.search.sampler == "factored"
     assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
 
 
@@ -613,11 +613,10 @@ def test_a_study_survives_json() -> None:
 
 def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() -> None:
     stored = specification_from_mapping(MINIMAL).as_json()
-    del stored["pruning"], stored["fleet"], stored["search"]["sampler"], stored["search"]["draws"]
+    del stored["pruning"], stored["fleet"], stored["search"]["sampler"]
     for key in (
         "replicates",
         "replicates_rival",
-        "first_rates",
         "hears_losses",
         "priors",
         "learning_rates_of",
@@ -631,10 +630,8 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
         "pruning": {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False},
         "search": {
             "sampler": "tpe",
-            "draws": "decisions",
             "replicates": 0,
             "replicates_rival": False,
-            "first_rates": "drawn",
             "hears_losses": False,
             "priors": "one_task",
             "learning_rates_of": "weights",
@@ -649,7 +646,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
 def test_a_study_that_is_continued_keeps_what_the_file_leaves_to_defaults_that_changed() -> None:
     file = {**MINIMAL, "search": {"scales": [1, 2]}, "pruning": {"reduction": 3}}
     stored = specification_from_mapping(file).as_json()
-    del stored["pruning"]["rule"], stored["search"]["draws"]
+    del stored["pruning"]["rule"]
     stored["search"]["sampler"], stored["pruning"]["protect_published"] = "gp", False
     begun = Specification.from_json(stored)
     assert specification_from_mapping(file).continuing(begun) == begun

@@ -86,7 +86,7 @@ def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
         stored = space.suggest(trial).counts.stored
         return 0.4 + 0.1 * stored / space.budget, float(stored)
 
-    sampler = FactoredSampler(space, seed=1, goal=goal_of(space, Objective.PARAMETERS))
+    sampler = FactoredSampler(FactoredSearch(space, seed=1, goal=goal_of(space, Objective.PARAMETERS)))
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
     study.optimize(objective, n_trials=14)
     assert len({tuple(trial.values) for trial in study.trials}) > 10
