@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from optuna.samplers import BaseSampler
 from scipy.stats import spearmanr
+from studies.search.structure_sampler import StructureSampler
 from support.simulated_search import whole_space
 
 from search_space.space.random_draw import RandomTrial
@@ -21,7 +22,6 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Observation
 from studies.search.samplers import Sampler, Turn
-from studies.search.structure_sampler import StructureSampler
 from studies.store.records import TrialState
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

@@ -18,8 +18,8 @@ from studies.search.factored.view import View
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.search.samplers import SAMPLERS, Sampler
 
-RANKED = RungPlan(steps=(STEPS // 8, STEPS // 4, STEPS // 2), reduction=2, protected=Protected.ALL)
-"""Rungs at an eighth, a quarter and a half, where all that was read is ranked."""
+UNPRUNED = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2)
+"""Rungs at a quarter and a half, where nothing stops."""
 
 SIGNIFICANT = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST)
 """Rungs at a quarter and a half, where what is no worse than luck goes on."""
@@ -33,7 +33,7 @@ def _before(name: str, sampler: Sampler) -> Arm:
     return Arm(
         name=name,
         sampler=lambda truth: sampler,
-        rungs=RANKED,
+        rungs=UNPRUNED,
         recommend=best_score,
     )
 

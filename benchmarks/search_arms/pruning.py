@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from search_arms.arms import BY_CHANCE, RANKED, SIGNIFICANT
+from search_arms.arms import BY_CHANCE, SIGNIFICANT, UNPRUNED
 from search_arms.drawn import SURVIVE, Outcome, Task, drawn_task
 from search_arms.foresight import least_steps_by_chance
 from search_arms.readings import Measurements, expected_points, points_of_loss
@@ -23,7 +23,7 @@ from search_arms.training import STEPS, Training
 from studies.search.rungs import RungPlan
 
 RULES: dict[str, RungPlan] = {
-    "ranks": RANKED,
+    "none": UNPRUNED,
     **{
         f"{margin} standard errors": replace(SIGNIFICANT, margin=margin) for margin in (0.0, 0.5, 0.84, 1.0, 1.28, 1.64)
     },

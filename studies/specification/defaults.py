@@ -16,7 +16,7 @@ EARLIER: Mapping[str, Any] = {
         "learning_rates_of": "weights",
         "learning_rates": {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]},
     },
-    "pruning": {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False},
+    "pruning": {"rule": "none", "protect_published": True, "examples": "all", "stop_collapsed": False},
 }
 """What a stored study was begun with where it does not say so, by section and key."""
 

@@ -37,12 +37,12 @@ class Pruning(Section):
 
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
-            never less than twice the warm-up; by ``ranks`` an eighth.
-        reduction: Each next rung has so many times the steps, and by ``ranks`` about one trial in so many goes on.
+            never less than twice the warm-up.
+        reduction: Each next rung has so many times the steps.
         rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
             published method, or where there is none than the best other trial; ``significance`` one that others,
-            protected ones not counted, are better than by more than the noise of the validation examples; ``ranks``
-            keeps the first of all readings at a rung.
+            protected ones not counted, are better than by more than the noise of the validation examples; ``none``
+            none.
         protect_published: Which published methods run to the end whatever the rungs say: ``best`` are the three best at
             the first rung and the task head alone; true is all of them, false none.
         examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is

@@ -11,7 +11,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_valida
 from search_space.checked import Name, Whole
 from search_space.counting.budget import ParameterBudget
 from search_space.forms import FORMS
-from studies.search.rungs import Protected, Rule, RungPlan
+from studies.search.rungs import Protected, RungPlan
 from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
 from studies.specification.fields import LARGEST, Budget, Section, Source
 from studies.specification.presets import with_training_preset
@@ -24,7 +24,6 @@ LAUNCH_KEYS = ("trials", "fleet")
 """Keys that may differ between two launches of one study; all others define the search."""
 
 _ARTEFACTS = "deltaspace-artefacts"
-_AUTO_RUNG_SHARE = 8
 _SURE_RUNG_SHARE = 4
 _FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
 
@@ -120,8 +119,6 @@ class Specification(Section):
 
     def _first_rung(self) -> int:
         steps = self.training.steps
-        if self.pruning.rule is Rule.RANKS:
-            return max(1, steps // _AUTO_RUNG_SHARE)
         return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
 
     @property

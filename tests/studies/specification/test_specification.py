@@ -421,8 +421,6 @@ def test_a_first_rung_past_the_last_step_is_refused() -> None:
     [
         ({}, 200, (50, 100, 200)),
         ({}, 8, (2, 4, 8)),
-        ({"rule": "ranks"}, 200, (25, 50, 100, 200)),
-        ({"rule": "ranks"}, 4, (1, 2, 4)),
         ({"first_rung_steps": None}, 200, (200,)),
         ({"first_rung_steps": 30, "reduction": 3}, 200, (30, 90, 200)),
         ({"first_rung_steps": 200}, 200, (200,)),
@@ -627,7 +625,7 @@ def test_a_study_that_was_stored_before_a_key_existed_has_what_there_was_then() 
         del stored["search"][key]
     ranges = {"softmax_memory": [3e-3, 5e-2], "bottleneck": [1e-3, 1e-2], "lowrank": [1e-3, 2e-2]}
     earlier = {
-        "pruning": {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False},
+        "pruning": {"rule": "none", "protect_published": True, "examples": "all", "stop_collapsed": False},
         "search": {
             "sampler": "tpe",
             "replicates": 0,
@@ -780,12 +778,6 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_rungs_by_ranks_are_what_they_were() -> None:
-    pruning = {"rule": "ranks", "protect_published": True, "examples": "all", "stop_collapsed": False}
-    study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}, "pruning": pruning})
-    assert study.rung_plan() == RungPlan(steps=(25, 50, 100), reduction=2, protected=Protected.ALL)
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80, 160))])
