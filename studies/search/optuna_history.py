@@ -78,7 +78,6 @@ def frozen_trial(
         spaces: Where each parameter is drawn from, by name.
         is_scored: Whether the score is its only value.
     """
-    open_to = {name: value for name, value in parameters.items() if not spaces[name].single()}
     return FrozenTrial(
         number=number,
         trial_id=number,
@@ -87,8 +86,8 @@ def frozen_trial(
         values=known.values,
         datetime_start=_LONG_AGO,
         datetime_complete=_LONG_AGO if known.state.is_terminal else None,
-        params=open_to,
-        distributions={name: spaces[name] for name in open_to},
+        params=dict(parameters),
+        distributions={name: spaces[name] for name in parameters},
         user_attrs={} if known.method is None else {METHOD: known.method},
         system_attrs={},
         # Optuna knows no readings of several values

@@ -238,6 +238,8 @@ class Proposer:
         for number in numbers:
             known = self.chronicle.known[number]
             seen = known.parameters if known.method is None else self._path(number) or {}
+            # what has one value is not asked
+            seen = {name: value for name, value in seen.items() if not self._distributions[name].single()}
             yield frozen_trial(known, number, seen, self._distributions, is_scored=self.goal is None)
 
     def _note(self, fingerprint: str, method: str | None) -> None:

@@ -28,7 +28,7 @@ def specification(folder: Path, sampler: str) -> Specification:
             "trials": 20,
             "training": {"steps": 16},
             "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "draws": "decisions", "published": ["mam_adapter", "lora_qv"]},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]},
             "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
         }
     )
