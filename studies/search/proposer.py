@@ -15,8 +15,8 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.chronicle import Chronicle, Course
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.prospects import Prospects
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.opening import Opening
 from studies.search.optuna_history import (
     ProposalStorage,

@@ -30,9 +30,9 @@ from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
 from studies.search.chronicle import Course
 from studies.search.factored.hyperparameters import PRIORS
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.lessons import Lessons
 from studies.search.optuna_history import distributions
 from studies.search.seeds import derived_seed

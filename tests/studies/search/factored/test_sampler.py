@@ -20,11 +20,11 @@ from studies.search.factored.distances import ABSENT, Structures
 from studies.search.factored.genome import Genome
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch, nearly_equal
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import relative_rate
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
 from studies.store.records import TrialState
 

@@ -12,9 +12,9 @@ from search_space.counting.flops import extra_flops
 from search_space.space.space import SearchSpace
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.sizing import Sizing
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.objectives import Objective, SizeGoal
 
 
