@@ -32,7 +32,7 @@ from studies.search.chronicle import Course  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
 from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState  # noqa: E402
 
-STEPS, PROPOSALS, ROUNDS = (50, 100, 200), 11, 3
+STEPS, PROPOSALS = (50, 100, 200), 11
 FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -117,6 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samplers", nargs="+", default=["factored", "tpe", "random"])
     parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1_000, 20_000])
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -124,7 +125,7 @@ def main() -> None:
         json.dump(list(measured(arguments.samplers, arguments.sizes)), sys.stdout)
         return
     checkouts = [ROOT] if arguments.against is None else [arguments.against.resolve(), ROOT]
-    rounds = [[of_checkout(one, arguments) for one in checkouts] for _ in range(ROUNDS)]
+    rounds = [[of_checkout(one, arguments) for one in checkouts] for _ in range(arguments.rounds)]
     for place, (sampler, size, _) in enumerate(rounds[0][0]):
         for what in ("taken in", "first", "proposal"):
             each = [median(one[which][place][2][what] for one in rounds) for which in range(len(checkouts))]
