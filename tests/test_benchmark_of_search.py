@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optuna.samplers import BaseSampler
+from optuna.samplers import RandomSampler
 from scipy.stats import spearmanr
-from studies.search.structure_sampler import StructureSampler
 from support.simulated_search import whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Observation
-from studies.search.samplers import Sampler, Turn
+from studies.search.samplers import Sampler
 from studies.store.records import TrialState
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -48,30 +47,27 @@ def setting_of(arms: Any, space: SearchSpace, **fields: Any) -> Any:
     return arms("simulation").Setting(space=space, **given)
 
 
-def uniform(turn: Turn) -> BaseSampler:
-    return StructureSampler(
-        turn.space, turn.distributions, study_seed=turn.study_seed, seed=turn.seed, number=turn.number, retry=turn.retry
-    )
-
-
-class Foresight(StructureSampler):
+class Foresight(RandomSampler):
     """Proposes the truly best of 48 draws."""
 
-    def __init__(self, turn: Turn, truth: Any) -> None:
-        super().__init__(turn.space, turn.distributions, study_seed=0, seed=turn.seed, number=0)
-        trials = [RandomTrial(hash((turn.number, draw))) for draw in range(48)]
-        best = max((turn.space.suggest(trial) for trial in trials), key=truth.score)
-        self._values = best.parameters
+    def __init__(self, space: SearchSpace, number: int, truth: Any) -> None:
+        super().__init__(seed=number)
+        trials = [RandomTrial(hash((number, draw))) for draw in range(48)]
+        self._values = max((space.suggest(trial) for trial in trials), key=truth.score).parameters
 
     def sample_independent(self, study: Any, trial: Any, name: str, distribution: Any) -> Any:
         return self._values.get(name) or super().sample_independent(study, trial, name, distribution)
 
 
+def foresight(truth: Any) -> Sampler:
+    return Sampler(of=lambda space, *study: lambda number, retry: Foresight(space, number, truth))
+
+
 def test_a_study_that_knows_the_truth_beats_one_that_draws(arms: Any, space: SearchSpace) -> None:
     """With little noise what is recommended is about the best of 30 proposals: each the best of 48 draws, or a draw."""
     simulation = arms("simulation")
-    random = arms("arms").ARMS["random per decision"]
-    oracle = replace(random, name="oracle", sampler=lambda truth: Sampler(make=lambda turn: Foresight(turn, truth)))
+    random = arms("arms").ARMS["random uniform"]
+    oracle = replace(random, name="oracle", sampler=foresight)
     setting = setting_of(arms, space, noise=0.2)
     known, drawn = ([simulation.simulated(arm, setting, seed) for seed in range(5)] for arm in (oracle, random))
     gains = arms("tables").gain
@@ -98,7 +94,7 @@ def test_nothing_is_found_where_there_is_nothing(
 def test_arms_are_given_the_same_tasks_and_a_study_is_the_same_twice(arms: Any, space: SearchSpace) -> None:
     simulation, known = arms("simulation"), arms("arms").ARMS
     setting = setting_of(arms, space, trials=14, checkpoints=(14,))
-    one, other = (simulation.simulated(known[name], setting, 3) for name in ("random uniform", "random per decision"))
+    one, other = (simulation.simulated(known[name], setting, 3) for name in ("random uniform", "tpe"))
     again = simulation.simulated(known["random uniform"], setting, 3)
     assert replace(one, seconds=0.0) == replace(again, seconds=0.0)
     assert one.tuned == other.tuned
@@ -381,15 +377,15 @@ def test_times_are_of_every_sampler_after_every_number_of_trials(arms: Any, spac
 
 def test_the_benchmark_runs_and_continues_what_it_has(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    options = ["--arms", "random uniform,random per decision", "--trials", "12", "--results", str(results)]
+    options = ["--arms", "random uniform,tpe", "--trials", "12", "--results", str(results)]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, BENCHMARKS / "search.py", *options, *more]
         return subprocess.run(command, cwd=BENCHMARKS.parent, capture_output=True, text=True, check=True)
 
-    assert "tasks: random uniform 2, random per decision 2" in run("--seeds", "2").stdout
+    assert "tasks: random uniform 2, tpe 2" in run("--seeds", "2").stdout
     more = run("--seeds", "3", "--jobs", "2")
-    assert more.stderr.splitlines() == ["seed 2: random uniform", "seed 2: random per decision"]
+    assert more.stderr.splitlines() == ["seed 2: random uniform", "seed 2: tpe"]
     entries: list[Mapping[str, Any]] = [json.loads(line) for line in results.read_text().splitlines()]
     assert [entry["seed"] for entry in entries] == [0, 0, 1, 1, 2, 2]
     for words in ("after trials", "as tried", "rates tuned", "found at trial"):
@@ -402,7 +398,7 @@ def test_an_arm_that_is_not_there_is_refused_in_a_line(
     arms("arms")
     with pytest.raises(SystemExit, match="2"):
         importlib.import_module("search").arguments_of(["--arms", "luck"])
-    assert "must be among random per decision" in capsys.readouterr().err.splitlines()[-1]
+    assert "must be among random uniform" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_tasks_of_a_family_are_alike_and_an_opposite_one_is_the_other_way_round(arms: Any, space: SearchSpace) -> None:
