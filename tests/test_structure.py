@@ -17,8 +17,8 @@ HEAVY = ("torch", "transformers", "ray")
 LIGHT = (
     "search_space",
     "studies.records",
-    "studies.store",
-    "studies.specification",
+    "studies.ledger",
+    "studies.study_file",
     "dashboards",
     "trial_runner.requests",
     "trial_runner.backbones",
@@ -132,3 +132,24 @@ def test_imports_point_one_way() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+FIELD_NOUNS = {"decoding", "encoding", "logging", "pruning", "reading", "sharding", "training"}
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    places: dict[str, list[str]] = {}
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(f"{name_of(path)}:{node.lineno}")
+    assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
+
+
+def test_modules_are_nouns() -> None:
+    names = {part for path in SOURCES for part in (*path.parent.relative_to(ROOT).parts, path.stem)}
+    assert {name for name in names if name.endswith("ing") and name.split("_")[-1] not in FIELD_NOUNS} == set()
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    assert {name_of(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 400} == {}

@@ -1,1 +1,1 @@
-"""What to try next and what goes on: proposer, samplers, rungs."""
+"""The search: a proposer that asks any Optuna sampler for the next trial."""

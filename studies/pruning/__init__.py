@@ -1,0 +1,1 @@
+"""Pruning: which trials stop at a rung, and why."""

@@ -1,1 +1,0 @@
-"""The factored sampler: a model of attention's edit, the FFN's edit and how they go together, and moves on both."""
