@@ -174,9 +174,8 @@ def _row(cell: Cell, arm: str, one: Outcome) -> str:
     expected = "" if search.expected is None else "{:.1f} ± {:.1f}".format(*(100 * each for each in search.expected))
     deviation = f"{stdev(one.test):.1f}" if len(one.test) > 1 else ""
     finished = f"{sum(each.score is not None for each in search.trials)}/{len(search.trials)}"
-    steps = sum(each.steps for each in search.trials)
     score = f"{100 * best.score:.1f}" if best.score is not None else ""
-    what = f"{best.stored(cell.shape):,} | {finished} | {steps:,} | {best.words(cell.shape)}"
+    what = f"{best.stored(cell.shape):,} | {finished} | {sum(each.steps for each in search.trials):,} | {best.words(cell.shape)}"
     return f"| {cell.name} | {arm} | {score} | {expected} | {fmean(one.test):.1f} | {deviation} | {what} |"
 
 
