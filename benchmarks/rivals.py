@@ -73,13 +73,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--batch", type=int, default=16, metavar="N", help="examples of a step (default 16)")
     add("--validation", type=int, default=1000, metavar="N", help="validation examples (default 1000)")
     add("--test", type=int, metavar="N", help="test examples, evenly spaced (default all)")
-    add(
-        "--confirm-seeds",
-        type=int,
-        default=8,
-        metavar="N",
-        help="fresh seeds of what is recommended, from 2 (default 8)",
-    )
+    add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds, at least 2 (default 8)")
     add("--folder", type=Path, default=Path(__file__).parent / "rivals", help="of trials and databases")
     return parser.parse_args(words)
 
