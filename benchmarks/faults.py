@@ -54,7 +54,7 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F15", "study file or weights changed", launches.CHANGED),
         Scenario("F16", "clock set forth and back", launches.CLOCKS),
         Scenario("F17", "signals", parts.SIGNALS),
-        Scenario("F18", "ledger of a newer release", databases.VERSIONS),
+        Scenario("F18", "ledger of another release", databases.VERSIONS),
         Scenario("F19", "node lost", nodes.NODES),
         Scenario("F20", "GPU memory of dead workers", (), lacks="a GPU"),
     )

@@ -34,7 +34,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 import numpy as np  # noqa: E402
 
 import studies.keeping.keeper as keeper_module  # noqa: E402
-import studies.keeping.listening as listening_module  # noqa: E402
+import studies.keeping.progress as progress_module  # noqa: E402
+import studies.keeping.results as results_module  # noqa: E402
+import studies.keeping.state as state_module  # noqa: E402
+import studies.keeping.trial_queue as queue_module  # noqa: E402
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.keeping.artefacts import attempt_folder  # noqa: E402
@@ -43,9 +46,9 @@ from studies.keeping.messages import Answer, Decision, Report  # noqa: E402
 from studies.keeping.plan import StudyPlan  # noqa: E402
 from studies.launching.beginning import new_study  # noqa: E402
 from studies.launching.preparing import plan_of  # noqa: E402
+from studies.records import ArtefactRecord  # noqa: E402
 from studies.specification import specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
-from studies.store.records import ArtefactRecord  # noqa: E402
 from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
 
@@ -237,14 +240,14 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(specification, shape))
     plan = plan_of(specification, study, space, storage_url=url, labels=2, examples=EXAMPLES)
-    for module in (keeper_module, listening_module):
+    for module in (keeper_module, progress_module, queue_module, results_module, state_module):
         module.time = clock  # type: ignore[attr-defined]
     keeper = StudyKeeper(plan)
     try:
         yield keeper, plan
     finally:
         keeper.close()
-        for module in (keeper_module, listening_module):
+        for module in (keeper_module, progress_module, queue_module, results_module, state_module):
             module.time = time  # type: ignore[attr-defined]
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/memory.py                          a random RoBERTa of 4 layers, about two minutes
     python benchmarks/memory.py --width 768 --layers 12  RoBERTa-base's shape
+    python benchmarks/memory.py --backbone FOLDER        a real one, planned by its first blocks where it is deep
 
 Every line is a pack that is admitted, trained for a few steps on texts of one length and measured. On a GPU the peak is
 ``max_memory_allocated``, on a CPU the most that PyTorch's allocator had given out at a time.
@@ -10,7 +11,9 @@ Every line is a pack that is admitted, trained for a few steps on texts of one l
 import argparse
 import itertools
 import tempfile
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,13 @@ from pack_arms.mix import mixed_configuration, request
 from pack_arms.setting import Setting
 from pack_arms.tables import size_text
 
-from trial_runner.requests import Failure, TrialRequest
-from trial_runner.runner import TorchRunner
+from search_space.backbones import shape_of
+from search_space.dimensions import StackKind
+from trial_runner.backbones import config_of
+from trial_runner.imagined import ImaginedPack
+from trial_runner.requests import Failure, TrainingPlan, TrialRequest
+from trial_runner.runner import TorchRunner, runner_of
+from trial_runner.tasks import Task
 
 STEPS = 4
 MOST = 1.15
@@ -64,14 +72,51 @@ def line(runner: TorchRunner, setting: Setting, size: int) -> str:
     )
 
 
+def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
+    """The same of a backbone of a folder, trials of published methods, beside what the process grew by."""
+    own = shape_of(config_of(folder))
+    texts = {"source": "source", "target": "target", "metric": "loss", "metrics": ("loss",)}
+    keys: dict[str, Any] = {"text": ("text",), "label": "label"} if own.kind is StackKind.ENCODER else texts
+    kind = "classification" if own.kind is StackKind.ENCODER else "summarisation"
+    prepared: Any = ImaginedPack(
+        folder, Task(kind=kind, folder="data", max_tokens=tokens, **keys), slots=1, as_gpu=False
+    )._objective._task  # type: ignore[attr-defined]
+    few = {**prepared.splits, "validation": prepared.splits["validation"].first(batch)}
+    runner = runner_of(replace(prepared, splits=few), backbone=folder, precision="fp32")
+    plan = TrainingPlan(steps=2, batch_size=batch, evaluate_at_steps=(2,))
+    trials = runner._probes(plan, size)
+    began_at = time.process_time()
+    planned = runner.open_pack(size).memory_of(*trials, samples_blocks=True).peak_bytes
+    seconds, before = time.process_time() - began_at, status_bytes("VmRSS")
+    peak = peak_of(lambda: train(runner, trials), "cpu")
+    grown = status_bytes("VmHWM") - before
+    runner.close()
+    return (
+        f"{Path(folder).name}, pack of {size}, {batch} x {tokens} tokens: planned {size_text(planned)} "
+        f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; "
+        f"the process grew by {size_text(grown)}"
+    )
+
+
+def status_bytes(name: str) -> int:
+    """A line of ``/proc/self/status``."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return 1024 * int(lines[name].split()[0])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backbone", metavar="FOLDER", help="of a model of transformers")
     parser.add_argument("--width", type=int, default=256, help="default 256")
     parser.add_argument("--layers", type=int, default=4, help="default 4")
     parser.add_argument("--tokens", type=int, default=64, help="of every text (default 64)")
     parser.add_argument("--batch", type=int, default=16, help="examples of a trial's step (default 16)")
     parser.add_argument("--packs", default="1,2,8", help="sizes of packs (default 1,2,8)")
     arguments = parser.parse_args()
+    if arguments.backbone:
+        for size in map(int, arguments.packs.split(",")):
+            print(of_backbone(arguments.backbone, arguments.tokens, arguments.batch, size), flush=True)
+        return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with tempfile.TemporaryDirectory(prefix="memory-") as name:
         sizes = {"width": arguments.width, "layers": arguments.layers, "tokens": arguments.tokens}

@@ -35,11 +35,11 @@ from search_space.space.space import SearchSpace  # noqa: E402
 from studies.keeping.keeper import StudyKeeper  # noqa: E402
 from studies.launching.launch import launch  # noqa: E402
 from studies.launching.preparing import plan_of  # noqa: E402
+from studies.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposal, Proposer  # noqa: E402
 from studies.specification import Specification, specification_from_mapping  # noqa: E402
 from studies.store.ledger import Ledger  # noqa: E402
-from studies.store.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
 from studies.verifying import replayed  # noqa: E402
 
 WARM_UP_TRIALS = 20

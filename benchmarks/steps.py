@@ -78,7 +78,7 @@ def new_pack() -> Callable[[int], object]:
     from studies.search.candidates import new_trial, trial_request
     from studies.search.proposer import Proposer
     from studies.specification import read_specification
-    from studies.specification.shipped import study_file
+    from studies.specification.reading import study_file
     from trial_runner.backbones import config_of
     from trial_runner.runner import open_runner
 

@@ -1,28 +1,33 @@
 """One colour per functional form, in every plot; told apart also by who sees red and green alike."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 from search_space.forms import FORMS
 
-_OF_FORMS: Mapping[str, str] = {
-    "softmax_memory": "#d55e00",
-    "bottleneck": "#0088cc",
-    "lowrank": "#009e73",
-    "phm": "#b8860b",
-    "diag": "#cc79a7",
-    "const": "#7f7f7f",
-    "prompt": "#8c6bd1",
-    "encoded_prompt": "#5a4fcf",
-    "full": "#a0522d",
-    "sparse": "#4d9221",
-    "intrinsic": "#c51b7d",
-}
+_PALETTE = (
+    "#d55e00",
+    "#0088cc",
+    "#009e73",
+    "#b8860b",
+    "#cc79a7",
+    "#7f7f7f",
+    "#8c6bd1",
+    "#5a4fcf",
+    "#a0522d",
+    "#4d9221",
+    "#c51b7d",
+    "#2a9d8f",
+    "#8a8a2a",
+)
+"""In the order in which forms are registered; later ones begin anew."""
+
 NOTHING = "#9a9a9a"
 """Of a side without edits."""
 
 _OTHER = "#666699"
 
-FORM_COLOURS: Mapping[str, str] = {name: _OF_FORMS.get(name, _OTHER) for name in FORMS} | {"nothing": NOTHING}
+FORM_COLOURS: Mapping[str, str] = dict(zip(FORMS, cycle(_PALETTE), strict=False)) | {"nothing": NOTHING}
 """By name of a form, those of other packages included."""
 
 

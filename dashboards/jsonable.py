@@ -7,12 +7,17 @@ from datetime import datetime
 from enum import Enum
 from pathlib import PurePath
 
+from search_space.codec import configuration_to_json
+from search_space.configuration import Configuration
+
 
 def jsonable(value: object) -> object:
     """A frozen value as what JSON knows: fields by name, enumerations by value, times as ISO 8601, paths as text.
 
-    Numbers that JSON does not have (NaN, infinity) become null.
+    A configuration is what the ledger has of it. Numbers that JSON does not have (NaN, infinity) become null.
     """
+    if isinstance(value, Configuration):
+        return configuration_to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from search_space.published import published_method
     from search_space.space.space import SearchSpace
     from studies.observing import Observer
-    from studies.queries.table import Table
     from studies.specification import Specification
-    from studies.study import Study, Trial
+    from studies.study import Study
+    from studies.trial import Trial
     from trial_runner.export import load_delta, open_delta
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "SearchSpace",
     "Specification",
     "Study",
-    "Table",
     "Trial",
     "check",
     "count",
@@ -63,8 +62,7 @@ _PLACES = {
     "SearchSpace": "search_space.space.space",
     "Specification": "studies.specification",
     "Study": "studies.study",
-    "Table": "studies.queries.table",
-    "Trial": "studies.study",
+    "Trial": "studies.trial",
     "check": "deltaspace.beginning",
     "count": "deltaspace.describing",
     "describe": "deltaspace.describing",
@@ -82,6 +80,15 @@ _PLACES = {
     "train": "deltaspace.training",
 }
 
+_OTHER_NAMES = {
+    "load_study": "open_study",
+    "create_study": "launch",
+    "optimize": "launch",
+    "search": "launch",
+    "get_all_study_summaries": "studies",
+}
+"""By a name that is common elsewhere, what is meant."""
+
 
 def __getattr__(name: str) -> object:
     """A public name, from where it is at home."""
@@ -93,7 +100,12 @@ def __getattr__(name: str) -> object:
         with quiet_quantizers():
             value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
+    hint = f" Use {_OTHER_NAMES[name]}." if name in _OTHER_NAMES else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint} It has: {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:

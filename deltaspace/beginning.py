@@ -41,20 +41,18 @@ def check(
     return CheckView(checked(specification_of(study, overrides), takes_steps=takes_steps))
 
 
-def plan(  # noqa: PLR0913 - one argument per wish
+def plan(
     study: "Specification | Mapping[str, object] | Path | str",
     *,
     overrides: Mapping[str, object] | None = None,
     gpu: str | None = None,
     pack: int | None = None,
     tokens: int | None = None,
-    validation_examples: int = 1000,
-    price: float | None = None,
 ) -> "PlanView":
-    """What a study would take on a GPU, before anything is loaded; ``print`` shows it as text.
+    """What memory a study would take on a GPU, before anything is loaded; ``print`` shows it as text.
 
     Example:
-        >>> planned = deltaspace.plan("docstrings", gpu="80GB", price=2.5)
+        >>> planned = deltaspace.plan("docstrings", gpu="80GB")
         >>> [(one.gpu.name, one.fits) for one in planned.plan.devices]
         [('H100 80GB', True)]
 
@@ -64,8 +62,6 @@ def plan(  # noqa: PLR0913 - one argument per wish
         gpu: A size such as ``80GB``, or a kind such as ``H100``; None for all kinds that are known.
         pack: Trials of a pack; None for as many as fit.
         tokens: Of every text; None for as many as the study allows.
-        validation_examples: Of the validation split, where the study does not limit it.
-        price: Of an hour of the GPU, in any currency.
 
     Raises:
         SpecificationError: If the study is not valid, or no such GPU is known.
@@ -73,12 +69,11 @@ def plan(  # noqa: PLR0913 - one argument per wish
         RunnerError: If the backbone has no config.
     """
     from dashboards.terminal.plans import PlanView
-    from studies.foresight.plan import Wanted, gpus_of
+    from studies.foresight.plan import GPUS, Wanted, gpus_of
     from studies.foresight.plan import plan as planned
     from studies.specification import specification_of
-    from trial_runner.packs.work import GPUS
 
-    wanted = Wanted(slots=pack, tokens=tokens, examples=validation_examples, price=price)
+    wanted = Wanted(slots=pack, tokens=tokens)
     return PlanView(planned(specification_of(study, overrides), GPUS if gpu is None else gpus_of(gpu), wanted))
 
 
@@ -114,7 +109,7 @@ def init(
         StudiesError: If the file is there already or cannot be written.
     """
     from studies.drafting import Choices, draft_study, source_of, study_text
-    from studies.drafting.objects import save_object
+    from studies.drafting.sources import save_object
     from studies.specification import specification_from_mapping
     from studies.specification.fields import parse_duration
     from trial_runner.tasks.looking import Wishes

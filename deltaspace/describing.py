@@ -10,13 +10,15 @@ from search_space.counting.counts import count as count_on
 from search_space.errors import UnknownMethodError, UnsupportedBackboneError
 from search_space.published import Values
 from search_space.published.point import PublishedPoint
-from studies.queries.table import Table
+from studies.queries.frames import frame
 from trial_runner.backbones.locate import config_of
 from trial_runner.backbones.tables import is_unknown
 
 if TYPE_CHECKING:
+    import pandas
+
     from dashboards.terminal.configurations import ConfigurationView
-    from studies.study import Trial
+    from studies.trial import Trial
 
 _EMBEDDED = "embedded"
 
@@ -100,11 +102,11 @@ def describe(
     return view_configuration(configuration, shape, title=title, subtitle=subtitle, is_published=is_published)
 
 
-def methods(backbone: str = _EMBEDDED) -> Table:
+def methods(backbone: str = _EMBEDDED) -> "pandas.DataFrame":
     """The published methods, their four dimensions at attention and at the FFN, and why one is invalid on a backbone.
 
     Example:
-        >>> deltaspace.methods("roberta-base").to_pandas().set_index("name")
+        >>> deltaspace.methods("roberta-base").set_index("name")
 
     Args:
         backbone: As of `shape_of`.
@@ -130,7 +132,7 @@ def methods(backbone: str = _EMBEDDED) -> Table:
         }
         for view in method_views(shape_of(backbone))
     ]
-    return Table.of(entries)
+    return frame(entries)
 
 
 def _backbone_of(what: "str | Configuration | Trial") -> str:

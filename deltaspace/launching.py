@@ -4,25 +4,27 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from studies.observing import Observer as TrialObserver
 from studies.queries.summaries import study_summaries, summaries_table
-from studies.queries.table import Table
 from studies.queries.visible import visible
 from studies.specification import Specification, specification_of
 from studies.storage import storage_url
 from studies.store.ledger import Ledger
 from studies.study import Observer, Study, observed
 
+if TYPE_CHECKING:
+    import pandas
 
-def launch(  # noqa: PLR0913 - one argument per wish
+
+def launch(
     study: Specification | Mapping[str, object] | Path | str,
     *,
     storage: str | None = None,
     overrides: Mapping[str, object] | None = None,
     progress: Observer | bool = True,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
@@ -42,9 +44,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
             False, what is worth knowing before any work begins is written to stderr.
         observers: Told of every trial and reading of this launch: trackers, or your own `Observer`; one that raises is
             told nothing more, which is written to stderr.
-        take_over: Whether another launch that runs the study is to stop.
-        join: Whether this one works for another launch that runs the study, and goes on alone when that one has ended.
-            With neither of the two it is refused.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
@@ -64,7 +64,6 @@ def launch(  # noqa: PLR0913 - one argument per wish
             observer=observer,
             announce=tell,
             take_over=take_over,
-            join=join,
             observers=observers,
         )
     announce(result.complaints)
@@ -89,12 +88,12 @@ def open_study(name: str, storage: str | None = None) -> Study:
     return Study.open(name, storage_url(storage), view=view)
 
 
-def studies(storage: str | None = None) -> Table:
-    """The studies of a storage, one row each, oldest first; the best trial of each by its score.
+def studies(storage: str | None = None) -> "pandas.DataFrame":
+    """The studies of a storage, one row each, oldest first; the best trial of each as its leaderboard has it.
 
     Example:
-        >>> deltaspace.studies().column("name")
-        ('docstrings', 'docstrings-confirm')
+        >>> deltaspace.studies()["name"].tolist()
+        ['docstrings', 'docstrings-confirm']
 
     Args:
         storage: As of `launch`.

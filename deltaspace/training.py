@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from search_space.configuration import Configuration
-from studies.queries.table import Table
+from studies.queries.frames import frame
 from studies.specification import Specification, specification_of
 
 if TYPE_CHECKING:
+    import pandas
+
     from studies.exports.training import TrainingResult
     from trial_runner.requests import Reading
 
@@ -70,12 +72,12 @@ def predict(
     *,
     batch_size: int = 32,
     backbone: str | None = None,
-) -> Table:
+) -> "pandas.DataFrame":
     """What an export makes of texts, one row each in their order.
 
     Example:
-        >>> deltaspace.predict("winner", ["Return the mean of an array."]).column("prediction")
-        ('numpy',)
+        >>> deltaspace.predict("winner", ["Return the mean of an array."])["prediction"].tolist()
+        ['numpy']
 
     Args:
         folder: What `Study.export` or `train` wrote.
@@ -105,4 +107,4 @@ def predict(
         }
         for text, one in zip(texts, predict_texts(Path(folder), texts, options), strict=True)
     ]
-    return Table.of(rows, columns=("text", "prediction", "probability"))
+    return frame(rows, columns=("text", "prediction", "probability"))

@@ -29,8 +29,8 @@ from search_space.gates import GATES
 from search_space.published import METHODS
 from search_space.rules import RULES
 from search_space.words.ports import PORT_NAMES
+from studies import records
 from studies.specification import Specification
-from studies.store import records
 from studies.store.tables import Base
 from studies.store.views import VIEWS, View
 
@@ -258,7 +258,7 @@ def database() -> str:
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
         "[twenty questions](../how-to/ask-the-database.md)."
     )
-    tables = "The tables hold what was recorded; a later version of the program brings them up to date."
+    tables = "The tables hold what was recorded; revisions of Alembic bring them up to date."
     return page("The database", about, "# Views", *map(_view, VIEWS), f"# Tables\n\n{tables}", *parts)
 
 
@@ -335,7 +335,7 @@ OTHER_BACKBONES = (
     ("`exaone4`", "99 of 99", ""),
     ("`albert`", "97 of 97", "its blocks share their weights, and so their edits"),
     ("`gpt_neox`", "55 of 55", "q, k, v and what they read: one module gives them by heads in turn"),
-    ("`bloom`, `codegen`, `falcon`, `mpnet`, `xlnet`", "refused", _NO_FUNCTION),
+    ("`bloom`, `codegen`, `falcon`, `xlnet`", "refused", _NO_FUNCTION),
     ("`gpt_oss`", "refused", "its attention has sinks (`s_aux`)"),
 )
 """What `deltaspace check --backbone` said; tests/trial_runner/contract/test_proof.py holds most of it."""
@@ -345,8 +345,7 @@ def families() -> str:
     """Backbone families."""
     rows = []
     for family in {each.name: each for each in FAMILIES.values()}.values():
-        about = (inspect.getdoc(inspect.getmodule(family.read_shape)) or "").split("\n\n")[0]
-        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(" ".join(about.split()))))
+        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(family.words)))
     refused = [(f"`{name}`", why) for name, why in REFUSED.items()]
     return page(
         "Backbone families",

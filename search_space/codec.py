@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import Any
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, ScalePer, Site
+from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError, InvalidEditError
-from search_space.forms import FORMS, Form, OwnNorm
+from search_space.forms import FORMS, Form
 from search_space.gates import GATES, Gate
-from search_space.layers import LAYER_CHOICES, AllLayers, Layers
+from search_space.layers import LAYER_CHOICES, Layers
 
 SCHEMA_VERSION = 2
 
@@ -25,19 +25,18 @@ def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
 
 
 def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
-    """Read a configuration from its JSON form, of this schema version or an earlier one.
+    """Read a configuration from its JSON form, of this schema version.
 
     Raises:
         CodecError: If the data are of another schema version, incomplete, or not a valid configuration.
     """
     version = data.get("schema_version") if isinstance(data, Mapping) else None
-    if version not in (1, SCHEMA_VERSION):
+    if version != SCHEMA_VERSION:
         raise CodecError(
-            f"a configuration must be of schema version {SCHEMA_VERSION} or earlier; got {version!r}. "
+            f"a configuration must be of schema version {SCHEMA_VERSION}; got {version!r}. "
             "Use the release that wrote it."
         )
     try:
-        data = _of_version_1(data) if version == 1 else data
         _check_fields("configuration", data, ("schema_version", "edits"))
         return Configuration(edits=tuple(_edit_from_json(edit) for edit in data["edits"]))
     except CodecError:
@@ -46,35 +45,6 @@ def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
         raise CodecError(f"a stored configuration must be valid; got: {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
-
-
-_SINCE_VERSION_1: dict[str, dict[str, Any]] = {
-    "softmax_memory": {"robust": False},
-    "bottleneck": {"reparameterization": None},
-    "lowrank": {"bias": False},
-    "scale_learned": {"per": ScalePer.SUBLAYER.value},
-}
-"""What a form or gate had without saying so; everything else had what it has."""
-
-
-def _of_version_1(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Version 1 knew all layers, and a norm as true or false."""
-
-    def value(stored: Any) -> Any:
-        if not isinstance(stored, Mapping):
-            return stored
-        norms = {True: OwnNorm.INPUT.value, False: OwnNorm.NONE.value}
-        norm = {"norm": norms.get(stored["norm"], stored["norm"])} if "norm" in stored else {}
-        return {**stored, **norm, **_SINCE_VERSION_1.get(str(stored.get("name")), {})}
-
-    def edit(stored: Any) -> Any:
-        if not isinstance(stored, Mapping):
-            return stored
-        parts = {name: value(stored[name]) for name in ("form", "gate") if name in stored}
-        return {**stored, **parts, "layers": {"name": AllLayers.name}}
-
-    edits = data.get("edits")
-    return {**data, "edits": [edit(one) for one in edits]} if isinstance(edits, list) else data
 
 
 def _edit_to_json(edit: Edit) -> dict[str, Any]:

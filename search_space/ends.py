@@ -81,3 +81,8 @@ def sublayers_of(edit: Ends, shape: BackboneShape) -> tuple[Sublayer, ...]:
     depths = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
     chosen = {stack: set(edit.layers.chosen(depth)) for stack, depth in depths.items()}
     return tuple(sublayer for sublayer in shape.sublayers(edit.site) if sublayer.layer in chosen[sublayer.stack])
+
+
+def number_of_sublayers(edit: Ends, shape: BackboneShape) -> int:
+    """How many sublayers an edit acts at, as many as `sublayers_of` gives."""
+    return sum(len(edit.layers.chosen(depth)) for depth in shape.depths(edit.site))

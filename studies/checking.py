@@ -15,6 +15,7 @@ from studies.foresight.speed import Speed, measured_speed
 from studies.launching.preparing import opening_of, prepared
 from studies.outlook import outlook
 from studies.specification import Specification
+from studies.specification.recorded import BegunSpecification
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
 
@@ -67,7 +68,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     make_known(specification.backbone.name)
     shape = shape_of(config_of(specification.backbone.name))
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     task = prepared(specification)
     cluster = _cluster(specification)
     machine = this_machine(specification.fleet)
@@ -93,7 +94,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         budget=budget,
         backbone_parameters=shape.parameters,
         workload=work,
-        plan=outlook(space, opening_of(specification, task), trials=specification.trials),
+        plan=outlook(space, opening_of(BegunSpecification.of(specification), task), trials=specification.trials),
         cluster=cluster,
     )
 

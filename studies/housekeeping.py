@@ -10,11 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 from search_space.checked import Name
 from studies.errors import StorageError, WishError
 from studies.keeping.artefacts import delete_study_folder, mark_renamed
-from studies.store.address import StorageAddress
-from studies.store.belonging import own_folder
+from studies.records import StudyRecord
 from studies.store.copying import Copied
+from studies.store.engine import StorageAddress
+from studies.store.files import own_folder
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord
 from trial_runner.files import unfinished
 
 ARCHIVE = "deltaspace.db"

@@ -14,8 +14,8 @@ from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
 from search_space.published import published_method
 from studies.errors import WishError
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
-from studies.store.records import TrialRecord, TrialState
 
 FULL = "full_finetuning"
 METHODS = ("intrinsic_said", "intrinsic_did")

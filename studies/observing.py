@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
+from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 
 T = TypeVar("T")
 

@@ -1,11 +1,16 @@
 """Which storage is meant where none is named."""
 
 import os
+from pathlib import Path
 
 DEFAULT_STORAGE = "sqlite:///deltaspace.db"
 STORAGE_VARIABLE = "DELTASPACE_STORAGE"
 
 
 def storage_url(given: str | None = None) -> str:
-    """The URL that was given, else that of the environment, else a file in the working directory."""
-    return given or os.environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    """The URL that was given, else that of the environment, else a file in the working directory.
+
+    A file that is there may be given by its path.
+    """
+    chosen = given or os.environ.get(STORAGE_VARIABLE) or DEFAULT_STORAGE
+    return f"sqlite:///{chosen}" if "://" not in chosen and Path(chosen).is_file() else chosen

@@ -1,26 +1,22 @@
 """The handle of a study: what was found, and what can be done with it. Every question reads the storage anew."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
-from search_space.codec import configuration_from_json
-from search_space.configuration import Configuration
 from search_space.published.point import PublishedPoint
-from studies.errors import StudiesError
-from studies.queries.frames import frame
+from studies.errors import StudiesError, UnknownTrialError
+from studies.queries.frames import frame, frame_of
 from studies.queries.fronts import best_within, study_front
 from studies.queries.leaderboard import leaderboard
-from studies.queries.readings import TrialPage, readings_table, trial_page, trials_table
+from studies.queries.readings import readings_table, trial_page, trials_table
 from studies.queries.sql import Limits, run_query
 from studies.queries.summaries import StudySummary, study_summary
-from studies.queries.table import Table
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
+from studies.trial import Trial, absent
 
 if TYPE_CHECKING:
     import optuna
@@ -33,12 +29,20 @@ if TYPE_CHECKING:
     from studies.exports.mending import Mended
     from studies.keeping.progress import Progress
     from studies.observing import Observer as TrialObserver
-    from studies.queries.discover import Answer
+    from studies.queries.card import Card
     from trial_runner.requests import Reading
 
 Observer = Callable[["Progress"], None]
 ProgressView = Callable[[], AbstractContextManager[Observer]]
 """Opens a view of a running launch: a function that shows every progress it is called with."""
+
+_OTHER_NAMES = {
+    "best_trial": "best",
+    "best_params": "best.configuration",
+    "best_value": "best.score",
+    "trials_dataframe": "trials",
+    "get_trials": "trials, a frame, or iterate over the study",
+}
 
 AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
 
@@ -56,120 +60,7 @@ def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextMa
     return view() if progress else no_view()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One trial of a study, as it was when it was asked for.
-
-    Example:
-        >>> best = deltaspace.open_study("docstrings").best
-        >>> best.number, best.score, best.stored_parameters
-        (17, 0.834, 17440)
-        >>> best.readings.plot("step", "score")
-        >>> best.export("winner")
-
-    Attributes:
-        page: All that is known of it: record, attempts, readings, files, events.
-        storage: URL of the database that holds it.
-    """
-
-    page: TrialPage
-    storage: str
-
-    @property
-    def study(self) -> str:
-        """Name of its study."""
-        return self.page.study.name
-
-    @property
-    def number(self) -> int:
-        """0, 1, 2, … in its study."""
-        return self.page.trial.number
-
-    @property
-    def state(self) -> TrialState:
-        """Queued, running, complete, pruned or failed; compares equal to these words."""
-        return self.page.trial.state
-
-    @property
-    def score(self) -> float | None:
-        """The study's metric on validation at the last step; None unless complete."""
-        return self.page.trial.score
-
-    @property
-    def method(self) -> str | None:
-        """The published method that it is; None for what the search proposed."""
-        return self.page.trial.method
-
-    @property
-    def description(self) -> str:
-        """What it is, in one phrase."""
-        return self.page.trial.description
-
-    @property
-    def configuration(self) -> Configuration:
-        """What is changed in the backbone, and where."""
-        return configuration_from_json(self.page.trial.configuration)
-
-    @property
-    def learning_rates(self) -> Mapping[str, float]:
-        """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
-        sides = {"attention": self.page.trial.attention, "ffn": self.page.trial.ffn}
-        return {name: side.learning_rate for name, side in sides.items() if side is not None}
-
-    @property
-    def stored_parameters(self) -> int:
-        """Parameters that must be kept, which the budget binds; without the task head."""
-        return self.page.trial.stored_parameters
-
-    @property
-    def readings(self) -> "pandas.DataFrame":
-        """Its measurements by step, one column per metric; times in seconds."""
-        return frame(readings_table(self.page.readings))
-
-    def export(
-        self,
-        folder: str | Path,
-        *,
-        kind: "ExportKind" = "deltaspace",
-        retrain: "bool | Callable[[Reading], None]" = False,
-    ) -> "Export":
-        """Write its trained weights, what they are, and a model card to a new folder.
-
-        Example:
-            >>> study.trial(17).export("adapter", kind="peft")
-
-        Args:
-            folder: Must not exist.
-            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft), ``adapters`` (one of AdapterHub)
-                or ``merged`` (plain weights).
-            retrain: Train it from scratch to its last step first; a function is told of each measurement.
-
-        Raises:
-            StudiesError: If nothing is left of the trial that could be exported.
-            RunnerError: If the folder is there already, or the trial cannot be written in this form.
-        """
-        from studies.exports.exporting import export_trial
-
-        tell = retrain if callable(retrain) else (lambda reading: None) if retrain else None
-        with _opened(self.storage) as ledger:
-            return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
-
-    def __str__(self) -> str:
-        """What it is and how it went, on one line."""
-        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}"
-        origin = self.method or "discovered"
-        return (
-            f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "
-            f"{self.stored_parameters:,} parameters): {self.description}"
-        )
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>{readings_table(self.page.readings)._repr_html_()}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Study:
     """A study of a storage: what was found, and what can be done with it.
 
@@ -218,13 +109,13 @@ class Study:
         methods and the words of the dimensions are categories, whole numbers ``Int64``, times in UTC.
         """
         with _opened(self.storage) as ledger:
-            return frame(trials_table(ledger, self.name))
+            return trials_table(ledger, self.name)
 
     @property
     def readings(self) -> "pandas.DataFrame":
         """The measurements of all trials, by trial and step; times in seconds."""
         with _opened(self.storage) as ledger:
-            return frame(readings_table(ledger.readings(ledger.study(self.name).id)))
+            return readings_table(ledger.readings(ledger.study(self.name).id))
 
     @property
     def events(self) -> "pandas.DataFrame":
@@ -232,7 +123,7 @@ class Study:
         with _opened(self.storage) as ledger:
             events = ledger.events(ledger.study(self.name).id)
         columns = ("at", "kind", "trial", "text")
-        return frame(Table.of([{name: getattr(event, name) for name in columns} for event in events], columns=columns))
+        return frame([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
 
     @property
     def best(self) -> Trial:
@@ -260,7 +151,7 @@ class Study:
         return self.trial(number)
 
     @property
-    def front(self) -> Table:
+    def front(self) -> "pandas.DataFrame":
         """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
         with _opened(self.storage) as ledger:
             return study_front(ledger, self.name).table()
@@ -276,17 +167,23 @@ class Study:
             which = _best_number(study_summary(ledger, self.name)) if number == "best" else number
             return Trial(page=trial_page(ledger, self.name, which), storage=self.storage)
 
-    def leaderboard(self, top: int | None = None) -> Table:
+    def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
         """The trials that have ended, best first, published methods beside what was discovered.
 
         From twelve trials on the best are those that are expected to score most if they were trained again
         (``estimate``, and the interval that holds it with 95%); with fewer, those of the highest score.
 
         Args:
-            top: How many rows; the best trial of every published method stays whatever its place. None keeps all.
+            top: How many rows; the best trial of every published method is added whatever its place, so there may be
+                more (``attrs["note"]`` says how many). None keeps all.
         """
         with _opened(self.storage) as ledger:
-            return leaderboard(ledger, self.name, top=top).table()
+            board = leaderboard(ledger, self.name, top=top)
+        table = board.table()
+        added = len(table) - (len(table) if top is None else min(top, len(table)))
+        if added:
+            table.attrs["note"] = f"the best {top}, and the best trials of {added} more published methods"
+        return table
 
     def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
         """The answer of the study's database to one SQL statement that only reads.
@@ -305,18 +202,20 @@ class Study:
         Raises:
             QueryError: If it is not one reading statement, takes too long, or the database refuses it.
         """
-        return frame(run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds)))
+        found = run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds))
+        answer = frame_of(found.columns, found.rows)
+        answer.attrs["is_cut"] = found.is_cut
+        return answer
 
-    def discover(self, *views: str, seed: int = 0) -> "list[Answer]":
-        """What the study has taught: answers of the search's model over the whole space, with 90% intervals.
+    def discover(self, *views: str, seed: int = 0) -> "list[Card]":
+        """What the study has taught: cards with answers of the search's model, with 95% intervals.
 
         Example:
-            >>> for answer in study.discover("rules"):
-            ...     print(answer.table())
+            >>> for card in study.discover("winner"):
+            ...     print(card)
 
         Args:
-            *views: Of matters, winner, kinds, sizes, pruning, budget, rates and rules, which are ``V1`` to ``V8``; none
-                for all.
+            *views: Of matters, winner, rates and sizes; none for all.
             seed: Of the draws.
 
         Raises:
@@ -341,7 +240,6 @@ class Study:
         lm_eval_limit: int | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
-        join: bool = False,
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "ConfirmationResult":
@@ -359,7 +257,6 @@ class Study:
             lm_eval_limit: Only the first examples of each task; None for all.
             progress: Called about twice a second; True shows a bar, False nothing.
             take_over: Whether another launch that runs the confirmation is to stop.
-            join: Whether this one works for another launch that runs the confirmation, as of `deltaspace.launch`.
             observers: Told of every trial and reading, as of `deltaspace.launch`; one that raises is
                 told nothing more, which is warned of.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
@@ -378,7 +275,7 @@ class Study:
         )
         with _opened(self.storage) as ledger:
             harness = checked_harness(ledger.study(self.name), lm_eval, lm_eval_limit)
-        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
+        self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:
             result = confirmation_result(ledger, request.confirmation)
             if harness is None or not result.is_finished:
@@ -396,7 +293,6 @@ class Study:
         name: str | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
-        join: bool = False,
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "AblationResult":
@@ -412,7 +308,6 @@ class Study:
             name: Of the ablation; None is the study's with ``-ablate``.
             progress: As of `confirm`.
             take_over: As of `confirm`.
-            join: As of `confirm`.
             observers: As of `confirm`.
             **fleet: As of `confirm`.
 
@@ -425,7 +320,7 @@ class Study:
 
         point = PublishedPoint(against)
         request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
-        self._confirmed(request, progress, take_over=take_over, join=join, observers=observers)
+        self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:
             return ablation_result(ledger, request.confirmation)
 
@@ -482,8 +377,43 @@ class Study:
         with _opened(self.storage) as ledger:
             return optuna_study(ledger, self.name)
 
+    def __len__(self) -> int:
+        """Number of trials, whatever their state."""
+        return self.summary.trials
+
+    def __getitem__(self, number: int) -> Trial:
+        """The trial of a number.
+
+        Raises:
+            IndexError: If there is no such number.
+        """
+        try:
+            return self.trial(number)
+        except UnknownTrialError as error:
+            raise IndexError(str(error)) from None
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Every trial, by number."""
+        return (self.trial(number) for number in range(len(self)))
+
+    def __bool__(self) -> bool:
+        """Also a study without trials is there."""
+        return True
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what is meant by a name that others use."""
+        raise absent(self, name, _OTHER_NAMES)
+
+    def __repr__(self) -> str:
+        """Its name, how many trials are in which state, and the best one."""
+        summary = self.summary
+        counts = ", ".join(f"{number} {state.value}" for state, number in summary.counts.items() if number)
+        best = summary.best
+        found = "" if best is None else f"; best: trial {best.number}, {summary.metric} {best.score:.4f}"
+        return f"<study {self.name!r}: {counts or 'no trials'}{found}>"
+
     def _repr_html_(self) -> str:
-        return self.leaderboard(top=20)._repr_html_()
+        return str(self.leaderboard(top=20)._repr_html_())
 
 
 def _opened(storage: str) -> Ledger:

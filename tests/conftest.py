@@ -15,14 +15,14 @@ from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
+from studies.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
 
-_WAITING = ("test_kills.py", "test_hangs.py", "test_joining.py", "test_clusters.py", "test_tune.py")
+_WAITING = ("test_kills.py", "test_hangs.py", "test_clusters.py", "test_tune.py")
 """Modules that mostly wait for other processes; they come first, so that a second process computes meanwhile."""
 
 

@@ -16,6 +16,7 @@ HEAVY = ("torch", "transformers", "ray")
 # Packages and modules that answer questions about studies at once, so must not wait for a deep-learning stack.
 LIGHT = (
     "search_space",
+    "studies.records",
     "studies.store",
     "studies.specification",
     "dashboards",

@@ -1,8 +1,11 @@
 """What is there whole or not at all: written under another name first, which no other process has."""
 
+import errno
 import json
+import math
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +21,32 @@ def default_cache_folder() -> Path:
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base).expanduser() if base else Path.home() / ".cache") / "deltaspace"
+
+
+def check_regular(path: Path, *, most_bytes: float = math.inf) -> None:
+    """Refuse what reading would wait for, or never end with: pipes, devices, links to them, files that are too large.
+
+    Raises:
+        OSError: If it is such, or is not there.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it must be a regular file", str(path))
+    if found.st_size > most_bytes:
+        raise OSError(
+            errno.EFBIG, f"it must have at most {int(most_bytes):,} bytes; it has {found.st_size:,}", str(path)
+        )
+
+
+def check_all_regular(folder: Path) -> None:
+    """Refuse an export with something in it that is neither a regular file nor a folder.
+
+    Raises:
+        ExportError: If it has such.
+    """
+    for path in sorted(folder.rglob("*")):
+        if not path.is_dir() and not path.is_file():
+            raise ExportError(f"an export must have regular files and folders alone; {path} is neither. Remove it.")
 
 
 def unfinished(path: Path) -> Path:

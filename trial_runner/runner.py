@@ -143,15 +143,15 @@ class TorchRunner:
     def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
-        one, two = self._planned(pack, plan)
+        one = self._planned(pack, plan, 1)
         if one.of_training.slot_bytes > free_bytes and plan.checkpointing == "auto":
             self._frozen.recomputation.switch(is_on=True)
-            one, two = self._planned(pack, plan)
+            one = self._planned(pack, plan, 1)
         while one.of_training.slot_bytes > free_bytes and plan.micro_batch == "auto":
             if not self._frozen.micro_batch.halve(plan.batch_size):
                 break
-            one, two = self._planned(pack, plan)
-        found = fit(free_bytes, wanted, one, two)
+            one = self._planned(pack, plan, 1)
+        found = fit(free_bytes, wanted, one, self._planned(pack, plan, 2))
         evaluation = self._frozen.evaluation
         if found.halvings:  # of as many as were planned for
             evaluation.examples = min(evaluation.examples, len(self._objective.lengths("validation")))
@@ -159,9 +159,12 @@ class TorchRunner:
             evaluation.halve()
         return found.slots
 
-    def _planned(self, pack: TrialPack, plan: TrainingPlan) -> tuple[MemoryPlan, MemoryPlan]:
-        """Of one trial and of two."""
-        return pack.memory_of(*self._probes(plan, 1)), pack.memory_of(*self._probes(plan, 2))
+    def trial_memory(self, plan: TrainingPlan) -> MemoryPlan:
+        """What a trial takes that edits all blocks alike."""
+        return self._planned(self.open_pack(1), plan, 1)
+
+    def _planned(self, pack: TrialPack, plan: TrainingPlan, count: int) -> MemoryPlan:
+        return pack.memory_of(*self._probes(plan, count), samples_blocks=True)
 
     def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
         """Trials whose memory stands for that of others: of unlike structures, which share no product of their own."""

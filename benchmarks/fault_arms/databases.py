@@ -16,7 +16,7 @@ _TRIALS = {"inline": 42, "ray": 28}
 _BEFORE = 3
 _AWAY_SECONDS = 6.0
 _SHORT_LEASE = "4"
-_FUTURE_VERSION = 1000
+_FUTURE_VERSION = "1000"
 _CUT = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'deltaspace' "
     "AND pid <> pg_backend_pid()"
@@ -132,17 +132,19 @@ def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
 
 def _newer(bench: Bench) -> Outcome:
     """Tables of the future are refused in a line, and nothing is written to them."""
+    from studies.store.migrations import NEWEST
+
     study = _begun(bench, "sqlite", "inline")
     study.launches[-1].kill()
     study.launches[-1].wait()
     with closing(sqlite3.connect(bench.folder / "ledger.db", isolation_level=None)) as link:
-        link.execute("INSERT INTO deltaspace_schema VALUES (?, '2100-01-01T00:00:00+00:00')", [_FUTURE_VERSION])
+        link.execute("UPDATE deltaspace_version SET version_num = ?", [_FUTURE_VERSION])
         before = list(link.iterdump())
         seconds = seconds_to_end(study.launch())
-        wrong = not_refused(study, "must be of version", "Upgrade deltaspace.")
+        wrong = not_refused(study, "must be of version", "Use the release that made them.")
         if list(link.iterdump()) != before:
             wrong.append("something was written to tables of the future")
-        link.execute("DELETE FROM deltaspace_schema WHERE version = ?", [_FUTURE_VERSION])
+        link.execute("UPDATE deltaspace_version SET version_num = ?", [NEWEST])
     finish(study)
     return met(study, [seconds], wrong)
 

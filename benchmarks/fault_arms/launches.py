@@ -12,7 +12,7 @@ from support.killed_study import Study, finish, wait_for_ends
 from support.ray_parts import freeze
 
 from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
-from studies.store.files import lost_weights
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
 
 _TRIALS = {"inline": 60, "ray": 28}

@@ -9,13 +9,12 @@ import random
 import shutil
 from pathlib import Path
 
-from support.earlier_ledger import EarlierOnServer
 from support.export_cases import exported, fresh_model, rig_in_training, trial_of
+from support.fixed_ledger import fixed_ledger
 from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from deltaspace.commands.main import main
-from fuzz_arms.ledgers import earlier_ledger
 from fuzz_arms.mutations import NASTY, damaged_bytes
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
@@ -33,7 +32,6 @@ _EDITS = (
 )
 
 _QUESTIONS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
-_VERSION = 4
 _GUARDS = (
     "SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint "
     "WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u', 'p') ORDER BY contype = 'p', 1, 2"
@@ -109,7 +107,8 @@ class Databases:
     """Asks one damaged database at a time what the commands ask."""
 
     def __init__(self, folder: Path) -> None:
-        self.content = earlier_ledger(folder).read_bytes()
+        fixed_ledger(f"sqlite:///{folder / 'whole.db'}", folder)
+        self.content = (folder / "whole.db").read_bytes()
         self.file = folder / "damaged.db"
 
     def __call__(self, draw: random.Random) -> None:
@@ -130,7 +129,7 @@ class Servers:
         self.server = PostgresServer()
         atexit.register(self.server.remove)
         self.url = self.server.url(self.server.new_database())
-        EarlierOnServer(folder, _VERSION, self.url).migrate()
+        fixed_ledger(self.url, folder)
         self.link = psycopg.connect(self.url, autocommit=True)
         for table, name in self.link.execute(_GUARDS).fetchall():
             self.link.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name} CASCADE")

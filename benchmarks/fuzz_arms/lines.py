@@ -5,8 +5,9 @@ import io
 import random
 from pathlib import Path
 
+from support.fixed_ledger import fixed_ledger
+
 from deltaspace.commands.main import COMMANDS, main
-from fuzz_arms.ledgers import earlier_ledger
 from fuzz_arms.mutations import NASTY
 
 _SERVING = ("dashboard",)
@@ -21,7 +22,8 @@ class Lines:
     """Runs one command line at a time; nothing is trained or served."""
 
     def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{earlier_ledger(folder)}"
+        self.url = f"sqlite:///{folder / 'whole.db'}"
+        fixed_ledger(self.url, folder)
         self.options = {name: _options(name) for name in COMMANDS}
 
     def __call__(self, draw: random.Random) -> None:

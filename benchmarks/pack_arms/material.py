@@ -9,7 +9,7 @@ import torch
 
 from pack_arms.setting import Setting
 from studies.specification import read_specification
-from studies.specification.shipped import study_file
+from studies.specification.reading import study_file
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
 from trial_runner.backbones.tokenizer import load_tokenizer

@@ -1,12 +1,28 @@
 """The leaderboard, and the curves of trials."""
 
-from dashboards.figures.figure import UNRESOLVED, Figure, axis, error_bars, origin_marker, plain, rows_layout
-from dashboards.figures.pruning import curve_traces
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboards.figures.figure import (
+    BLUE,
+    GREY,
+    ORANGE,
+    UNRESOLVED,
+    VERMILION,
+    Figure,
+    axis,
+    error_bars,
+    origin_marker,
+    plain,
+    rows_layout,
+)
 from studies.queries.leaderboard import Leaderboard
-from studies.queries.table import Table
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 MOST_ROWS = 20
+_STATES = {"complete": BLUE, "pruned": VERMILION, "running": ORANGE, "failed": GREY}
+
+Entries = Sequence[Mapping[str, Any]]
 
 
 def leaderboard_figure(board: Leaderboard) -> Figure:
@@ -52,16 +68,44 @@ def leaderboard_figure(board: Leaderboard) -> Figure:
     )
 
 
-def curves_figure(curves: Table, metric: str) -> Figure:
-    """What was read of every trial, by how it ended."""
+def curves_figure(readings: Entries, metric: str) -> Figure:
+    """What was read of every trial, by how it ended.
+
+    Args:
+        readings: By trial; with its number, state, the part of its steps and the score.
+        metric: What scores are of.
+    """
+    states = dict.fromkeys((*_STATES, *(str(one["state"]) for one in readings)))
+    by_state = {state: [one for one in readings if one["state"] == state] for state in states}
     return Figure(
         name="curves",
         title="Every trial by its readings",
-        says=f"{len(curves)} readings.",
-        data=curve_traces(curves),
+        says=f"{len(readings)} readings.",
+        data=[_curves(state, some) for state, some in by_state.items() if some],
         layout={
             "xaxis": axis("part of a whole trial's steps", tickformat=".0%", range=[0, 1.05]),
             "yaxis": axis(f"{metric} on validation"),
             "height": 420,
         },
     )
+
+
+def _curves(state: str, readings: Entries) -> Mapping[str, Any]:
+    """One trace: the curves of its trials one after another, with gaps between them."""
+    rows: list[Mapping[str, Any]] = []
+    for one in readings:
+        if rows and rows[-1]["trial"] != one["trial"]:
+            rows.append({"trial": None, "fraction": None, "score": None})
+        rows.append(one)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": state,
+        "x": [row["fraction"] for row in rows],
+        "y": [row["score"] for row in rows],
+        "line": {"width": 1, "color": _STATES.get(state, GREY)},
+        "marker": {"size": 4, "color": _STATES.get(state, GREY)},
+        "opacity": 0.6,
+        "text": [plain(f"trial {row['trial']}") for row in rows],
+        "hovertemplate": "%{text}: %{y:.4f}<extra></extra>",
+    }

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,12 +12,15 @@ from markupsafe import Markup
 from dashboards.errors import DashboardError
 from dashboards.figures.figure import TEMPLATES
 from dashboards.reports.report import Report
-from studies.queries.table import Table
+from dashboards.terminal.frames import cell_text
+from studies.queries.frames import entries_of
+
+if TYPE_CHECKING:
+    import pandas
 
 _MOST_SENTENCES = 6
 _MOST_OPEN = 12
 _LONG = 40
-_SENTENCE = "sentence"
 
 
 def report_page(report: Report) -> str:
@@ -66,31 +69,20 @@ def _figures(report: Report) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _columns(table: Table) -> list[tuple[str, str]]:
-    """Names with the kind of what is in them; sentences stand above the table."""
-    return [(name, _kind(table.column(name))) for name in table.columns if name != _SENTENCE or len(table.columns) < 2]
+def _columns(table: "pandas.DataFrame") -> list[tuple[str, str]]:
+    """Names with the kind of what is in them."""
+    entries = entries_of(table)
+    return [(str(name), _kind([entry[str(name)] for entry in entries])) for name in table.columns]
 
 
-def _cells(table: Table) -> Iterator[list[tuple[str, str]]]:
-    shown = [(table.columns.index(name), kind) for name, kind in _columns(table)]
-    for row in table.rows:
-        yield [(_text(row[place]), kind) for place, kind in shown]
+def _cells(table: "pandas.DataFrame") -> Iterator[list[tuple[str, str]]]:
+    kinds = dict(_columns(table))
+    for entry in entries_of(table):
+        yield [(cell_text(name, value, entry), kinds[name]) for name, value in entry.items()]
 
 
-def _kind(values: tuple[object, ...]) -> str:
+def _kind(values: list[object]) -> str:
     given = [value for value in values if value is not None]
     if given and all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
         return "number"
     return "long" if any(isinstance(value, str) and len(value) > _LONG for value in given) else ""
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1 else f"{value:,.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else str(value)

@@ -1,23 +1,25 @@
 """What a report of a study holds, in its order."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dashboards.figures.ablations import ablation_figure
 from dashboards.figures.boards import curves_figure, leaderboard_figure
-from dashboards.figures.confirmations import confirmation_figure
+from dashboards.figures.cards import figures_of
+from dashboards.figures.confirmations import ablation_figure, confirmation_figure
 from dashboards.figures.figure import Figure
-from dashboards.figures.views import figures_of
 from search_space.published.point import PublishedPoint
 from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
-from studies.confirming.results import ConfirmationResult, confirmation_results, verdict_sentences
-from studies.confirming.wording import notes
-from studies.queries.discover import NAMES, Knowledge, conclusion, discovered, rule_tree
-from studies.queries.discover.pruned import curves
+from studies.confirming.results import ConfirmationResult, confirmation_results, notes, verdict_sentences
+from studies.queries.discover import Knowledge, discovered, summary
+from studies.queries.frames import frame
 from studies.queries.leaderboard import Leaderboard, leaderboard
 from studies.queries.summaries import StudySummary
-from studies.queries.table import Table
 from studies.store.ledger import Ledger
 
+if TYPE_CHECKING:
+    import pandas
+
+_MOST_CURVES = 500
 _LEADERBOARD_COLUMNS = (
     "place",
     "number",
@@ -44,16 +46,14 @@ class Section:
         figures: May be none.
         table: The numbers; None without.
         note: How to read them; empty for nothing.
-        lines: What is read line by line, such as a tree.
     """
 
     name: str
     title: str
     sentences: tuple[str, ...]
     figures: tuple[Figure, ...] = ()
-    table: Table | None = None
+    table: "pandas.DataFrame | None" = None
     note: str = ""
-    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,48 +85,49 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: Publi
         StudiesError: If it cannot be asked what it has taught.
     """
     board = leaderboard(ledger, name)
-    answers = discovered(knowledge, against=against)
+    cards = discovered(knowledge, against=against)
     sections = [_leaderboard(board)]
     sections += [
         Section(
-            name=NAMES[answer.view],
-            title=answer.question,
-            sentences=answer.sentences,
-            lines=rule_tree(knowledge).lines() if answer.view == "V8" else (),
-            figures=figures_of(knowledge, answer),
-            table=answer.table(),
-            note=answer.note,
+            name=card.name,
+            title=card.question,
+            sentences=card.sentences,
+            figures=figures_of(card),
+            table=card.data,
+            note=card.note,
         )
-        for answer in answers
+        for card in cards
     ]
     sections.append(_curves(knowledge))
     sections += [_confirmation(ledger, result) for result in confirmation_results(ledger, name)]
-    return Report(summary=board.summary, sentences=conclusion(knowledge), sections=tuple(sections))
+    return Report(summary=board.summary, sentences=summary(knowledge, cards), sections=tuple(sections))
 
 
 def _leaderboard(board: Leaderboard) -> Section:
-    whole = board.table()
-    places = [whole.columns.index(one) for one in _LEADERBOARD_COLUMNS]
-    rows = tuple(tuple(row[place] for place in places) for row in whole.rows)
-    names = tuple("what it is" if one == "sentence" else one for one in _LEADERBOARD_COLUMNS)
     return Section(
         name="leaderboard",
         title="Leaderboard",
         sentences=(board.verdict,) if board.verdict else (),
         figures=(leaderboard_figure(board),) if board.rows else (),
-        table=Table(columns=names, rows=rows),
+        table=board.table()[[*_LEADERBOARD_COLUMNS]].rename(columns={"sentence": "what it is"}),
         note="Complete trials by what they are expected to score if they are trained again, with 95% intervals.",
     )
 
 
 def _curves(knowledge: Knowledge) -> Section:
-    table = curves(knowledge)
+    """Every reading of every trial, and how the trial ended; of many trials some, evenly."""
+    step = -(-len(knowledge.history) // _MOST_CURVES)
+    readings = [
+        {"trial": one.number, "state": one.state.value, "fraction": read.fraction, "score": read.score}
+        for one in knowledge.history[::step]
+        for read in one.readings
+    ]
     return Section(
         name="curves",
         title="What was read of every trial",
         sentences=(),
-        figures=(curves_figure(table, knowledge.metric),),
-        table=table,
+        figures=(curves_figure(readings, knowledge.metric),),
+        table=frame(readings),
     )
 
 

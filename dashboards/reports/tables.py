@@ -16,7 +16,7 @@ def write_tables(report: Report, folder: Path, form: DataFormat) -> list[Path]:
         if section.table is None:
             continue
         path = folder / f"{section.name}.{form}"
-        frame = section.table.to_pandas()
+        frame = section.table
         if form == "csv":
             frame.to_csv(path, index=False)
         else:

@@ -10,8 +10,8 @@ from dashboards.terminal.live import counts_text, left_text, named, reason_text,
 from dashboards.terminal.text import measured_text
 from studies.keeping.progress import EndedTrial, Progress
 from studies.queries.visible import visible, visible_json
+from studies.records import TrialState
 from studies.search.collapse import has_collapsed
-from studies.store.records import TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.layout import one_line_table
-from dashboards.terminal.sparkline import sparkline
 from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
 from studies.keeping.progress import EndedTrial, Progress, RunningTrial, TimeLeft
 from studies.queries.visible import visible
+from studies.records import TrialState
 from studies.search.collapse import COLLAPSED
-from studies.store.records import TrialState
 
 _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
@@ -220,3 +219,23 @@ def _furthest(running: Sequence[RunningTrial], count: int) -> list[RunningTrial]
     """Those that have come furthest, in the order of their numbers."""
     chosen = sorted(running, key=lambda one: (-one.step, one.number))[:count]
     return sorted(chosen, key=lambda one: one.number)
+
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(course: Sequence[tuple[int, float]], *, until: int, width: int) -> str:
+    """How the best score rose with the number of ended trials; empty before there are two scores.
+
+    Args:
+        course: After how many trials it rose, and to what; ascending in both.
+        until: How many trials have ended.
+        width: Most characters.
+    """
+    if len(course) < 2:
+        return ""
+    (first, low), (_, high) = course[0], course[-1]
+    count = min(width, until - first + 1)
+    seen = [first + round(place * (until - first) / max(1, count - 1)) for place in range(count)]
+    values = [max(score for ended, score in course if ended <= at) for at in seen]
+    return "".join(_LEVELS[round((value - low) / (high - low) * (len(_LEVELS) - 1))] for value in values)

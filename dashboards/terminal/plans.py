@@ -9,7 +9,6 @@ from rich.text import Text
 
 from dashboards.terminal.checks import bytes_text
 from dashboards.terminal.layout import plain_text
-from dashboards.terminal.text import duration_text
 from studies.foresight.plan import Plan
 
 
@@ -38,20 +37,14 @@ def plan_renderable(found: Plan) -> RenderableType:
         Text(),
     )
     table = Table(box=None, pad_edge=False, show_edge=False)
-    columns = ["GPU", "pack", "memory", "a trial", "steps/s", "the study"]
-    columns += ["cost"] if found.wanted.price is not None else []
-    for column in columns:
+    for column in ("GPU", "pack", "memory", "a trial"):
         table.add_column(column, justify="left" if column == "GPU" else "right")
     for one in found.devices:
-        cost = one.cost(found.wanted.price)
         table.add_row(
             one.gpu.name,
             f"{'' if one.shards == 1 else f'{one.shards} x '}{one.slots}{'' if one.fits else ' !'}",
             bytes_text(one.used_bytes),
             bytes_text(one.trial_bytes),
-            f"{one.steps_per_second:.3g}",
-            duration_text(one.forecast.most_seconds),
-            *([f"{cost:,.2f}"] if cost is not None else []),
         )
     return Group(*heads, table, *(Text(line) for line in _notes(found)))
 
@@ -74,6 +67,5 @@ def _notes(found: Plan) -> Iterator[str]:
     if weights.shards > 1:
         yield (
             f"Each of {weights.shards} GPUs has {bytes_text(weights.held_bytes)} of weights and a pack of its own; "
-            f"{bytes_text(weights.gathered_bytes)} of blocks come to it in a pass forth and back, not timed above."
+            f"{bytes_text(weights.gathered_bytes)} of blocks come to it in a pass forth and back."
         )
-    yield "Memory is planned, times are a roofline of the device; pruning makes a study shorter."

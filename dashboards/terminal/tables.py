@@ -1,6 +1,6 @@
 """Tables for the terminal, as rich renderables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -17,16 +17,14 @@ from dashboards.terminal.text import (
     share_text,
     state_text,
     states_text,
-    value_text,
 )
 from studies.queries.fronts import Front
 from studies.queries.leaderboard import Leaderboard, LeaderboardRow
 from studies.queries.ranking import DISCOVERED
 from studies.queries.readings import TrialPage, scored_by
 from studies.queries.summaries import StudySummary
-from studies.queries.table import Table as Rows
 from studies.queries.verdict import WORDS
-from studies.store.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
+from studies.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
 from trial_runner.tasks.measuring import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
@@ -71,11 +69,22 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
         parts += [Text(), *_front(board.front, board.summary.metric)]
     if board.verdict:
         parts += [Text(), Text(board.verdict)]
+    parts += [Text(line, "dim") for line in _legend(board)]
     if board.examples is not None:
         parts.append(Text(f"± of a score: 95%, by the {_counted(board.examples)} examples that it is of.", "dim"))
     if board.hidden:
-        parts.append(Text(f"and {board.hidden} more trials; --top {len(board.rows) + board.hidden} shows all.", "dim"))
+        shown = f"{len(board.rows)} trials are shown: the best, and the best of each published method."
+        parts.append(Text(f"{shown} --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
+
+
+def _legend(board: Leaderboard) -> Iterator[str]:
+    """How to read the columns."""
+    if any(row.estimate is not None for row in board.rows):
+        yield "estimate: what the trial is expected to score if it is trained again, ± 95%; it orders the table."
+    if any(row.seeds > 1 for row in board.rows):
+        yield "×4: trained to the end 4 times; the score is that of the first."
+    yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
 
 
 def _front(front: Front, metric: str) -> list[RenderableType]:
@@ -188,7 +197,7 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
         table.add_column(name, overflow="fold")
     table.add_column("budget", justify="right", no_wrap=True)
     table.add_column("trials")
-    table.add_column("best score", justify="right", no_wrap=True)
+    table.add_column("best trial", no_wrap=True)
     table.add_column("begun", no_wrap=True)
     for summary in summaries:
         table.add_row(
@@ -197,20 +206,18 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
             escape(summary.backbone),
             f"{summary.budget_parameters:,}",
             states_text(dict(summary.counts)),
-            f"{summary.best.score:.4f}" if summary.best and summary.best.score is not None else "-",
+            _best(summary),
             f"{summary.created_at:%Y-%m-%d %H:%M}",
         )
     return table
 
 
-def rows_table(answer: Rows) -> RenderableType:
-    """The rows of a query."""
-    table = plain_table()
-    for column, is_number in zip(answer.columns, answer.is_numeric(), strict=True):
-        table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
-    for row in answer.rows:
-        table.add_row(*(Text(value_text(value)) for value in row))
-    return table
+def _best(summary: StudySummary) -> str:
+    """Number and score of the best trial; of a confirmation where its result is."""
+    if summary.confirms is not None:
+        return f"see 'show {escape(summary.name)}'"
+    best = summary.best
+    return "-" if best is None or best.score is None else f"{best.number} ({best.score:.4f})"
 
 
 def trial_renderable(page: TrialPage) -> RenderableType:

@@ -3,10 +3,10 @@
 from rich import markup
 
 from studies.queries.visible import visible
+from studies.records import ExampleCounts, TrialState
 from studies.search.collapse import has_collapsed
 from studies.search.evidence import Z_95
 from studies.search.factored.from_ledger import share_error
-from studies.store.records import ExampleCounts, TrialState
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",

@@ -6,6 +6,7 @@ from functools import cache
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -31,6 +32,15 @@ _BEAT_SECONDS = 10.0
 _LIKE = 'a query looks like {"sql": "select …"}.'
 
 
+class _Key(IntegerConvertor):
+    """The key of a study: so many digits that a number is read of them at once."""
+
+    regex = "[0-9]{1,15}"
+
+
+register_url_convertor("key", _Key())
+
+
 @cache
 def answers(*, of_study: bool) -> dict[str, Answer]:
     """By name below ``api/`` what pages ask for, of one study or of all."""
@@ -49,11 +59,11 @@ class Dashboard:
         return Starlette(
             routes=[
                 Route("/", self._page),
-                Route("/studies/{study:int}/", self._page),
-                Route("/studies/{study:int}/{page}/", self._page),
+                Route("/studies/{study:key}/", self._page),
+                Route("/studies/{study:key}/{page}/", self._page),
                 Route(ASKING, self._query, methods=["POST"]),
-                Route("/api/studies/{study:int}/events", self._events),
-                Route("/api/studies/{study:int}/{name:path}", self._data),
+                Route("/api/studies/{study:key}/events", self._events),
+                Route("/api/studies/{study:key}/{name:path}", self._data),
                 Route("/api/{name:path}", self._data),
                 Mount("/static/plotly", StaticFiles(directory=plotly_folder())),
                 Mount("/static", StaticFiles(directory=STATIC)),

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards.colours import FORM_COLOURS
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page
-from studies.store.records import StudyRecord
+from studies.records import StudyRecord
 
 STATIC = Path(str(files("dashboards.web"))) / "static"
 

@@ -7,11 +7,12 @@ here changes anything. An address that other machines reach needs a token beside
 
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -26,6 +27,7 @@ ASKING = "/api/query.json"
 """The only address that takes a body: SQL to be read with."""
 
 _COOKIE = "deltaspace_token"
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Plotly sets styles of single elements; a style moves and paints, it never runs.
 _POLICY = {
@@ -96,11 +98,9 @@ class Door:
 
 
 def _name_of(host: str) -> str:
-    """The name in ``name:port``, without the brackets of an IPv6 address."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """The name in ``name:port``, without the brackets of an IPv6 address; empty for anything else."""
+    found = _HOST.fullmatch(host)
+    return (found["address"] or found["name"]).lower() if found else ""
 
 
 class Guard:

@@ -8,12 +8,9 @@ from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
     MOST_SEEDS,
-    IfRunning,
     TrialNumber,
-    if_running_option,
-    json_option,
     published_point,
-    storage_option,
+    run_options,
 )
 from deltaspace.commands.saying import say
 from search_space.published.point import PublishedPoint
@@ -43,10 +40,7 @@ from search_space.published.point import PublishedPoint
 )
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
 @fleet_options
-@storage_option
-@if_running_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-@json_option
+@run_options
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
     number: int | str,
@@ -54,7 +48,7 @@ def command(  # noqa: PLR0913 - one argument per option
     seeds: int,
     name: str | None,
     storage: str,
-    if_running: IfRunning | None,
+    take_over: bool,
     quiet: bool,
     as_json: bool,
     **fleet: str | None,
@@ -79,7 +73,7 @@ def command(  # noqa: PLR0913 - one argument per option
         name=name,
         fleet={key: value for key, value in fleet.items() if value is not None},
     )
-    found = launched(request, storage, if_running=if_running, quiet=quiet)
+    found = launched(request, storage, take_over=take_over, quiet=quiet)
     report(found.study.name, storage, as_json=as_json)
     advice = "" if found.finished else " Call the command again to continue."
     say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
@@ -88,7 +82,7 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def report(name: str, storage: str, *, as_json: bool) -> None:
     """The result of an ablation to stdout."""
-    from dashboards.terminal.ablations import ablation_renderable
+    from dashboards.terminal.confirmations import ablation_renderable
     from deltaspace.commands.output import echo_json, show
     from studies.confirming.path import ablation_result, path_notes, path_sentences
     from studies.store.ledger import Ledger

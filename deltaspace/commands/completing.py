@@ -8,7 +8,7 @@ def study_names(context: click.Context, _: click.Parameter, typed: str) -> list[
     """Studies of the storage that is given or usual; none of a server, which may be far, and none after an error."""
     from studies.errors import StudiesError
     from studies.storage import storage_url
-    from studies.store.address import StorageAddress
+    from studies.store.engine import StorageAddress
     from studies.store.ledger import Ledger
 
     url = storage_url(context.params.get("storage"))

@@ -11,12 +11,9 @@ from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
     MOST_SEEDS,
     Function,
-    IfRunning,
-    asked_if_running,
-    if_running_option,
-    json_option,
+    run_options,
     size_option,
-    storage_option,
+    takes_over,
 )
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
@@ -115,10 +112,7 @@ def _names(text: str) -> list[str]:
     "--lm-eval-limit", metavar="N", type=click.IntRange(1), help="Only the first examples of each task.  [default: all]"
 )
 @fleet_options
-@storage_option
-@if_running_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-@json_option
+@run_options
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
     top: int,
@@ -129,7 +123,7 @@ def command(  # noqa: PLR0913 - one argument per option
     lm_eval: tuple[str, ...],
     lm_eval_limit: int | None,
     storage: str,
-    if_running: IfRunning | None,
+    take_over: bool,
     quiet: bool,
     as_json: bool,
     **fleet: str | None,
@@ -149,7 +143,7 @@ def command(  # noqa: PLR0913 - one argument per option
     machine, once all have ended; those that have been are not measured again.
     """
     from studies.confirming.request import ConfirmationRequest
-    from studies.confirming.wording import power_note
+    from studies.confirming.results import power_note
 
     request = ConfirmationRequest(
         study=study,
@@ -164,21 +158,23 @@ def command(  # noqa: PLR0913 - one argument per option
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
     harness = _harness(lm_eval, lm_eval_limit, study, storage)
-    found = launched(request, storage, if_running=if_running, quiet=quiet)
+    found = launched(request, storage, take_over=take_over, quiet=quiet)
     if harness is not None and found.finished:
         _measure(found.study.name, harness, storage, quiet=quiet)
-    _report(found, storage, as_json=as_json)
+    report(found.study.name, storage, as_json=as_json)
+    advice = "" if found.finished else " Call the command again to continue."
+    say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
     return exit_code(found)
 
 
-def launched(request: "Request", storage: str, *, if_running: IfRunning | None, quiet: bool) -> "LaunchResult":
+def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
     from dashboards.terminal.watching import progress_view
     from studies.confirming.running import confirm
 
-    wanted = asked_if_running(request.confirmation, storage, if_running)
+    take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        return confirm(request, storage_url=storage, observer=observe, take_over=wanted == "end", join=wanted == "join")
+        return confirm(request, storage_url=storage, observer=observe, take_over=take_over)
 
 
 def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str) -> "Harness | None":
@@ -206,15 +202,13 @@ def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> Non
         measure_by_harness(ledger, name, harness, tell)
 
 
-def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
-    """The result to stdout, and how the launch ended to stderr."""
+def report(name: str, storage: str, *, as_json: bool) -> None:
+    """The result of a confirmation to stdout."""
     from dashboards.terminal.confirmations import confirmation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.results import confirmation_result, verdict_sentences
-    from studies.confirming.wording import notes
+    from studies.confirming.results import confirmation_result, notes, verdict_sentences
     from studies.store.ledger import Ledger
 
-    name = launched.study.name
     with Ledger.open(storage, read_only=True) as ledger:
         result = confirmation_result(ledger, name)
     if as_json:
@@ -222,5 +216,3 @@ def _report(launched: "LaunchResult", storage: str, *, as_json: bool) -> None:
         echo_json({"finished": result.is_finished, "winner": result.winner.label, **said, "confirmation": result})
     else:
         show(confirmation_renderable(result))
-    advice = "" if launched.finished else " Call the command again to continue."
-    say(f"{name}: {launched.reason}.{advice} See 'deltaspace show {name}'.", err=True)

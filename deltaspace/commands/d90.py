@@ -12,12 +12,9 @@ from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
 from deltaspace.commands.options import (
     MOST_SEEDS,
-    IfRunning,
-    asked_if_running,
-    if_running_option,
-    json_option,
+    run_options,
     set_option,
-    storage_option,
+    takes_over,
 )
 from deltaspace.commands.saying import say
 
@@ -91,10 +88,7 @@ def _whole_numbers(_: click.Context, __: click.Parameter, text: str) -> tuple[in
     help="Repeat all tries so often: d90 of the mean scores, ± between seeds, and d90 of each seed.",
 )
 @set_option("Any key of the study file, such as training.steps=300; repeatable.")
-@storage_option
-@if_running_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-@json_option
+@run_options
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
     method: str,
@@ -104,7 +98,7 @@ def command(  # noqa: PLR0913 - one argument per option
     seeds: int,
     settings: tuple[str, ...],
     storage: str,
-    if_running: IfRunning | None,
+    take_over: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -128,7 +122,7 @@ def command(  # noqa: PLR0913 - one argument per option
     sweep = Sweep.on(shape_of(specification.backbone.name), method, dimensions)
     attempts = range(1, seeds * tries + 1)
     sweeps = [sweep_of(specification, sweep, attempt=attempt) for attempt in attempts]
-    results = _launched(sweeps, storage, if_running=if_running, quiet=quiet)
+    results = _launched(sweeps, storage, take_over=take_over, quiet=quiet)
     with Ledger.open(storage, read_only=True) as ledger:
         trials = [ledger.trials(result.study.id) for result in results]
         examples = ledger.example_counts(results[0].study.id)
@@ -161,19 +155,16 @@ def _noise(metric: str, examples_measured: int | None) -> "Callable[[float], flo
     return partial(smallest_difference, examples_measured)
 
 
-def _launched(
-    sweeps: "list[Specification]", storage: str, *, if_running: IfRunning | None, quiet: bool
-) -> "list[LaunchResult]":
+def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
     from dashboards.terminal.watching import progress_view
     from studies.launching.launch import launch
 
     results: list[LaunchResult] = []
     for specification in sweeps:
-        wanted = asked_if_running(specification.name, storage, if_running)
+        is_taken = takes_over(specification.name, storage, given=take_over)
         with progress_view(sys.stderr, quiet=quiet) as observe:
-            end, join = wanted == "end", wanted == "join"
-            results.append(launch(specification, storage_url=storage, observer=observe, take_over=end, join=join))
+            results.append(launch(specification, storage_url=storage, observer=observe, take_over=is_taken))
         if not results[-1].finished:
             break
     return results

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         "deltaspace export docstrings best winner",
         "deltaspace export docstrings best small --size 0.1%",
         "deltaspace export docstrings 17 lora --format peft",
-        "deltaspace export docstrings 17 hub --format adapters",
         "deltaspace export docstrings 17 merged --merge",
         "deltaspace export docstrings best winner --push me/winner",
         "deltaspace export docstrings 3 pruned-once --retrain",
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["deltaspace", "peft", "adapters", "optuna"]),
+    type=click.Choice(["deltaspace", "peft", "optuna"]),
     default="deltaspace",
     show_default=True,
-    help="deltaspace: safetensors and JSON; peft: an adapter of peft; adapters: one of AdapterHub's; optuna: the whole "
-    "study as a database.",
+    help="deltaspace: safetensors and JSON; peft: an adapter of peft; optuna: the whole study as a database.",
 )
 @click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")
 @click.option("--retrain", is_flag=True, help="Train the trial from scratch to the end first; nothing is recorded.")
@@ -83,7 +81,7 @@ def command(  # noqa: PLR0913 - one argument per option
     if merge and form != "deltaspace":
         raise click.UsageError(f"--merge and --format {form} exclude each other.")
     which, folder = _parse(target)
-    kinds: dict[str, ExportKind] = {"deltaspace": "deltaspace", "peft": "peft", "adapters": "adapters"}
+    kinds: dict[str, ExportKind] = {"deltaspace": "deltaspace", "peft": "peft"}
     kind = "merged" if merge else kinds[form]
     if size is not None and which != "best":
         raise click.UsageError(f"--size chooses the best trial; got trial {which}.")

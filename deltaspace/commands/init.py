@@ -63,16 +63,18 @@ def command(  # noqa: PLR0913 - one argument per option
     such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Some trials
     are trained for a few seconds to find how many there is time for; nothing is recorded.
     """
+    if bool(data) == (from_python is not None):
+        raise click.UsageError("name data, or --from-python, and not both.")
+    say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
+
     import yaml
 
     from deltaspace.beginning import init
     from deltaspace.commands.output import echo_json
 
-    if bool(data) == (from_python is not None):
-        raise click.UsageError("name data, or --from-python, and not both.")
     found: object = list(data)
     if from_python is not None:
-        from studies.drafting.objects import object_of
+        from studies.drafting.sources import object_of
 
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()

@@ -10,12 +10,9 @@ from deltaspace.commands.completing import study_files
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import (
-    IfRunning,
-    asked_if_running,
-    if_running_option,
-    json_option,
+    run_options,
     set_option,
-    storage_option,
+    takes_over,
 )
 from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
@@ -58,7 +55,6 @@ class _AppendedFile(click.File):
         "deltaspace launch docstrings",
         "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
         "deltaspace launch docstrings --quiet --log docstrings.jsonl",
-        "deltaspace launch docstrings --join --workers 2",
         "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
     ),
 )
@@ -77,8 +73,6 @@ class _AppendedFile(click.File):
     "--time-budget", metavar="TIME", help=f"Stop after 90s, 5m or 1h30m; launching again continues.  {_FROM_FILE}"
 )
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
-@storage_option
-@if_running_option
 @click.option(
     "--observe",
     "observed",
@@ -86,7 +80,7 @@ class _AppendedFile(click.File):
     multiple=True,
     help="Tell tensorboard, mlflow, wandb, trackio or an Observer module:name of every trial; repeatable.",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@run_options
 @click.option(
     "--log",
     type=_AppendedFile("a", encoding="utf-8", lazy=False),
@@ -94,12 +88,11 @@ class _AppendedFile(click.File):
     help="Append what happens to a file, a line of JSON per event.",
 )
 @click.option("--dashboard", "has_dashboard", is_flag=True, help="Show it in the browser while it runs.")
-@json_option
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
     settings: tuple[str, ...],
     storage: str,
-    if_running: IfRunning | None,
+    take_over: bool,
     observed: tuple[str, ...],
     quiet: bool,
     log: TextIO | None,
@@ -113,6 +106,9 @@ def command(  # noqa: PLR0913 - one argument per option
     Ctrl-C or its time budget, goes on where it was when it is launched again. At the end the published methods,
     resized to the same budget, stand beside what was discovered.
     """
+    if not quiet:
+        say("reading the study and its data …", err=True)
+
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.watching import progress_view
     from deltaspace.launching import announce
@@ -127,7 +123,7 @@ def command(  # noqa: PLR0913 - one argument per option
     from studies.trackers import TRACKERS
 
     has_begun, events = False, EventLog(log)
-    wanted = asked_if_running(specification.name, storage, if_running)
+    take_over = takes_over(specification.name, storage, given=take_over)
     with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
         def observe(progress: "Progress") -> None:
@@ -142,8 +138,7 @@ def command(  # noqa: PLR0913 - one argument per option
                 storage_url=storage,
                 observer=observe,
                 announce=None if quiet else announce,
-                take_over=wanted == "end",
-                join=wanted == "join",
+                take_over=take_over,
                 observers=[named_observer(name, TRACKERS) for name in observed],
             )
         except (SearchSpaceError, RunnerError, StudiesError) as error:

@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from search_space.errors import SearchSpaceError, SettingError
 from search_space.published.point import PublishedPoint
 from studies.queries.visible import visible
-from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE
+from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
 _FORMATS = ("table", "markdown", "csv", "tsv", "json")
 
@@ -26,6 +26,7 @@ def storage_option(function: Function) -> Function:
         show_envvar=True,
         default=DEFAULT_STORAGE,
         show_default=True,
+        callback=lambda context, parameter, given: storage_url(given),
         help="Database: sqlite:///FILE or postgresql://…",
     )(function)
 
@@ -134,22 +135,17 @@ class TrialNumber(click.ParamType[int | str]):
         return int(str(value))
 
 
-IfRunning = Literal["refuse", "end", "join"]
-"""What becomes of a command whose study another launch runs: it is refused, ends that one, or works for it."""
+def run_options(function: Function) -> Function:
+    """What every command that runs a study takes: ``--storage``, ``--take-over``, ``--quiet`` and ``--json``."""
+    end = "If another launch runs it, end that one. Without, it is asked for on a terminal, refused elsewhere."
+    function = click.option("--quiet", is_flag=True, help="Show no progress.")(json_option(function))
+    return storage_option(click.option("--take-over", is_flag=True, help=end)(function))
 
 
-def if_running_option(function: Function) -> Function:
-    """``--join`` and ``--take-over``: what happens if another launch runs the study."""
-    join = "If another launch runs it, work for that one, and go on alone when that one has ended."
-    end = "If another launch runs it, end that one. With neither, it is asked for on a terminal, refused elsewhere."
-    function = click.option("--take-over", "if_running", flag_value="end", help=end)(function)
-    return click.option("--join", "if_running", flag_value="join", help=join)(function)
-
-
-def asked_if_running(name: str, storage: str, given: IfRunning | None) -> IfRunning:
-    """What happens if another launch runs a study: as the option says, else as the user says on a terminal."""
+def takes_over(name: str, storage: str, *, given: bool) -> bool:
+    """Whether another launch that runs a study is ended: as the option says, else as the user says on a terminal."""
     if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return given or "refuse"
+        return given
     from studies.errors import StudiesError
     from studies.keeping.occupying import running_launch
     from studies.store.ledger import Ledger
@@ -158,12 +154,12 @@ def asked_if_running(name: str, storage: str, given: IfRunning | None) -> IfRunn
         with Ledger.open(storage, read_only=True) as ledger:
             present = running_launch(name, ledger)
     except StudiesError:
-        return "refuse"  # said when it is opened for writing
+        return False  # said when it is opened for writing
+    question = "'{}' is run by {}. End that launch and go on here, or leave it alone?"
     if present is None:
-        return "refuse"
-    question = f"'{name}' is run by {present.words}. Join that launch, end it and go on here, or leave it alone?"
-    answers: dict[str, IfRunning] = {"join": "join", "end": "end", "leave": "refuse"}
-    return answers[click.prompt(visible(question), type=click.Choice(list(answers)), default="leave", err=True)]
+        return False
+    text = visible(question.format(name, present.words))
+    return bool(click.prompt(text, type=click.Choice(["end", "leave"]), default="leave", err=True) == "end")
 
 
 def set_option(help_text: str) -> Callable[[Function], Function]:

@@ -13,7 +13,7 @@ from dashboards.terminal.layout import Terminal
 from studies.queries.visible import visible, visible_json
 
 if TYPE_CHECKING:
-    from studies.queries.table import Table
+    import pandas
 
 _UNBOUNDED = 10_000
 """Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
@@ -34,29 +34,33 @@ def echo_json(value: object) -> None:
     click.echo(visible_json(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
-def show_table(table: "Table", columns: str | None, form: str | None) -> None:
+def show_table(table: "pandas.DataFrame", columns: str | None, form: str | None) -> None:
     """Print some columns of a table in a format; all of them, and as plain columns, unless it is said.
 
     Raises:
         UsageError: If there is no such column.
     """
+    from dashboards.terminal.frames import rows_text
+    from studies.queries.frames import entries_of
+
     chosen = table if columns is None else _chosen(table, columns)
+    entries = entries_of(chosen)
     if form == "json":
-        echo_json(chosen.to_dicts())
+        echo_json(entries)
         return
-    text = chosen.to_text(form or "table")
+    text = rows_text([*map(str, chosen.columns)], [[*entry.values()] for entry in entries], form or "table")
     # tabs part the columns of TSV; whatever else a terminal would obey is written out
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
-def _chosen(table: "Table", columns: str) -> "Table":
+def _chosen(table: "pandas.DataFrame", columns: str) -> "pandas.DataFrame":
     from search_space.nearest import nearest
 
     names = [name.strip() for name in columns.split(",") if name.strip()]
     for name in names:
         if name not in table.columns:
-            hint = nearest(name, table.columns)
+            hint = nearest(name, [*table.columns])
             raise click.UsageError(f"no column {name!r}; there are: {', '.join(table.columns)}.{hint}")
     if not names:
         raise click.UsageError(f"--columns must name some; there are: {', '.join(table.columns)}.")
-    return table.of_columns(names)
+    return table[names]

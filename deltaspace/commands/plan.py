@@ -12,40 +12,28 @@ from deltaspace.commands.options import json_option, set_option
     epilog=examples(
         "deltaspace plan study.yaml",
         "deltaspace plan study.yaml --gpu 80GB --pack 4",
-        "deltaspace plan study.yaml --gpu H100 --price 2.5 --set task.max_tokens=512 --json",
+        "deltaspace plan study.yaml --gpu H100 --set task.max_tokens=512 --json",
     ),
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--gpu", help="A size such as 80GB, or a kind such as H100; all kinds that are known without.")
 @click.option("--pack", type=click.IntRange(min=1), help="Trials of a pack; as many as fit without.")
 @click.option("--tokens", type=click.IntRange(min=8), help="Of every text; as many as the study allows without.")
-@click.option(
-    "--examples",
-    "validation_examples",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Of the validation split, where the study does not limit it.",
-)
-@click.option("--price", type=click.FloatRange(min=0), help="Of an hour of the GPU, in any currency.")
 @set_option("Any key of the study file, such as training.batch_size=4; repeatable.")
 @json_option
-def command(  # noqa: PLR0913 - one for each option
+def command(
     study: str,
     gpu: str | None,
     pack: int | None,
     tokens: int | None,
-    validation_examples: int,
-    price: float | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say what a study would take on a GPU, before anything is loaded.
+    """Say what memory a study would take on a GPU, before anything is loaded.
 
     STUDY.yaml is a study file or the name of a shipped example. Nothing but the backbone's config.json is read.
-    Memory is that of the trials' own steps, computed with tensors that have no memory; times are a roofline of the
-    same operations: what a device reaches that nothing else holds up. Where the study does not fit, what to change is
-    said.
+    Memory is that of the trials' own steps, computed with tensors that have no memory. Where the study does not fit,
+    what to change is said.
     """
     from dashboards.terminal.plans import plan_renderable
     from deltaspace.beginning import plan
@@ -58,8 +46,6 @@ def command(  # noqa: PLR0913 - one for each option
         gpu=gpu,
         pack=pack,
         tokens=tokens,
-        validation_examples=validation_examples,
-        price=price,
     ).plan
     if not as_json:
         show(plan_renderable(found))
@@ -83,9 +69,6 @@ def command(  # noqa: PLR0913 - one for each option
                     "evaluated": one.evaluated,
                     "used_bytes": one.used_bytes,
                     "trial_bytes": one.trial_bytes,
-                    "steps_per_second": one.steps_per_second,
-                    "hours": one.forecast.most_seconds / 3600,
-                    "cost": one.cost(price),
                     "advice": found.advice(one),
                 }
                 for one in found.devices

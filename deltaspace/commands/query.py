@@ -14,7 +14,7 @@ from deltaspace.commands.saying import say
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
-    from studies.queries.table import Table
+    from studies.queries.sql import QueryResult
 
 _FORMS = ("table", "json", "csv", "tsv", "markdown", "parquet")
 _SUFFIXES = {".json": "json", ".csv": "csv", ".tsv": "tsv", ".md": "markdown", ".parquet": "parquet", ".txt": "table"}
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913 - one argument per option
         _print(answer, chosen)
     else:
         _write(answer, chosen, output)
-        say(f"{len(answer):,} rows are in {output}.", err=True)
+        say(f"{len(answer.rows):,} rows are in {output}.", err=True)
     if answer.is_cut:
         say(f"there are more rows than the {limit:,} that were taken; --limit takes more.", err=True)
 
@@ -115,51 +115,55 @@ def _seconds(timeout: str | None) -> float | None:
         raise click.UsageError(f"--timeout {error}; got {timeout!r}.") from None
 
 
-def _print(answer: "Table", form: str) -> None:
-    from dashboards.terminal.tables import rows_table
+def _print(answer: "QueryResult", form: str) -> None:
+    from dashboards.terminal.frames import rows_table, rows_text
     from deltaspace.commands.output import echo_json, show
     from studies.queries.visible import visible
 
     if form == "json":
         echo_json(_named(answer).to_dicts())
     elif form != "table":
-        text = answer.to_text(form)
+        text = rows_text(answer.columns, answer.rows, form)
         sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     else:
-        show(rows_table(answer))
+        show(rows_table(answer.columns, answer.rows))
 
 
-def _write(answer: "Table", form: str, file: Path) -> None:
+def _write(answer: "QueryResult", form: str, file: Path) -> None:
     """Write the rows to a file.
 
     Raises:
         QueryError: If the format cannot hold them, or the file cannot be written.
     """
+    from dashboards.terminal.frames import rows_text
+    from studies.queries.frames import frame_of
     from trial_runner.files import whole_file
 
     try:
         with whole_file(file) as place:
             if form == "parquet":
-                _named(answer).to_pandas().to_parquet(place, index=False)
+                _named(answer)
+                frame_of(answer.columns, answer.rows).to_parquet(place, index=False)
             elif form == "json":
                 rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
                 place.write_text(f"{rows}\n", encoding="utf-8")
             else:
-                text = f"{_text(answer)}\n" if form == "table" else answer.to_text(form)
+                is_table = form == "table"
+                text = f"{_text(answer)}\n" if is_table else rows_text(answer.columns, answer.rows, form)
                 place.write_text(text, encoding="utf-8")
             _check_is_new(file)  # a query may take long
     except (OSError, ValueError, TypeError) as error:
         raise StudiesError(f"the rows must be written to {file}; got: {error}.") from error
 
 
-def _text(answer: "Table") -> str:
+def _text(answer: "QueryResult") -> str:
+    from dashboards.terminal.frames import rows_table
     from dashboards.terminal.layout import plain_text
-    from dashboards.terminal.tables import rows_table
 
-    return plain_text(rows_table(answer))
+    return plain_text(rows_table(answer.columns, answer.rows))
 
 
-def _named(answer: "Table") -> "Table":
+def _named(answer: "QueryResult") -> "QueryResult":
     """The answer, if every column has a name of its own.
 
     Raises:

@@ -34,7 +34,7 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
     interval), else by score. Pruned ones follow with their newest score and the step it was measured at. The view
     leaderboard of 'deltaspace query' goes by score alone.
 
-    Of an ablation its steps are shown.
+    Of a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
     """
     from trial_runner.uncollected import uncollected
 
@@ -49,27 +49,45 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
 
 def _show_rows(study: str, top: int, storage: str, columns: str | None, form: str | None) -> None:
     from deltaspace.commands.output import show_table
+    from studies.confirming.path import ablation_result, is_ablation
+    from studies.confirming.results import confirmation_result
     from studies.queries.leaderboard import leaderboard
+    from studies.records import StudyKind
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
-        table = leaderboard(ledger, study, top=top).table()
+        kind = ledger.study(study).kind
+        if kind is StudyKind.SEARCH:
+            table = leaderboard(ledger, study, top=top).table()
+        elif is_ablation(ledger, study):
+            table = ablation_result(ledger, study).table()
+        else:
+            table = confirmation_result(ledger, study).table()
     show_table(table, columns, form)
 
 
 def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
     from dashboards.terminal.tables import leaderboard_table
-    from deltaspace.commands.ablate import report
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.path import is_ablation
     from studies.queries.leaderboard import leaderboard
+    from studies.records import StudyKind
     from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
-        board = None if is_ablation(ledger, study) else leaderboard(ledger, study, top=top)
+        board = leaderboard(ledger, study, top=top) if ledger.study(study).kind is StudyKind.SEARCH else None
     if board is None:
-        report(study, storage, as_json=as_json)
+        _show_confirmation(study, storage, as_json=as_json)
     elif as_json:
         echo_json(board)
     else:
         show(leaderboard_table(board))
+
+
+def _show_confirmation(name: str, storage: str, *, as_json: bool) -> None:
+    from deltaspace.commands import ablate, confirm
+    from studies.confirming.path import is_ablation
+    from studies.store.ledger import Ledger
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        report = ablate.report if is_ablation(ledger, name) else confirm.report
+    report(name, storage, as_json=as_json)

@@ -12,13 +12,13 @@ from deltaspace.commands.options import MOST_SEED, json_option, set_option
     epilog=examples(
         "deltaspace space docstrings",
         "deltaspace space study.yaml --draw 5",
-        "deltaspace space study.yaml --set search.sites=separate --json",
+        "deltaspace space study.yaml --set space.sites=separate --json",
     ),
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--draw", metavar="N", type=click.IntRange(0, 1000), default=0, help="Sample configurations to draw.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the samples.")
-@set_option("Any key of the study file, such as search.sites=separate; repeatable.")
+@set_option("Any key of the study file, such as space.sites=separate; repeatable.")
 @json_option
 def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json: bool) -> None:
     """Show the search space of a study: dimensions, size, rules, sample configurations.
@@ -37,7 +37,7 @@ def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json
     specification = specification_of(study, dict(parse_override(setting) for setting in settings))
     shape = shape_of(specification.backbone.name)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     view = view_space(space, draw=draw, seed=seed)
     if as_json:
         shown = {field.name: getattr(view, field.name) for field in fields(view)}

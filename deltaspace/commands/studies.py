@@ -15,7 +15,8 @@ from deltaspace.commands.options import json_option, storage_option, table_optio
 def command(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
-    The best is the highest score that a complete trial had; 'show' has what it is expected to score if trained again.
+    The best trial is that of 'show', by what it is expected to score if trained again, with the score it had. What a
+    confirmation found is printed by 'show'.
     """
     from dashboards.terminal.tables import studies_table
     from deltaspace.commands.output import echo_json, show, show_table

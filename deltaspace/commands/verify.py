@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def command(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
-    What must hold after any crash is checked from what is stored: numbers, states, attempts and readings of the
-    trials, the rungs, the configuration that each proposal makes, what the sampler is told when the study is continued,
-    and the files of the artefacts with their hashes. Each violation is one line on stdout, and the exit code is 1 when
-    there are any. Nothing is changed.
+    All that follows from something else that is recorded is recomputed: what each proposal makes, the rungs, scores,
+    states and attempts of the trials, what the sampler is told when the study is continued, the files of the artefacts
+    with their hashes, a confirmation from its study. SQLite checks its own file. Each violation is one line on stdout,
+    and the exit code is 1 when there are any. Nothing is changed.
 
     With --retrain every complete trial whose weights are gone or changed is trained from scratch with its seed first.
     What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.

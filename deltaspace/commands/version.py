@@ -69,7 +69,7 @@ def _storage(url: str) -> dict[str, str]:
     """The schema that this program writes, where the storage is, and whether it can be read."""
     from studies.errors import StudiesError
     from studies.store.ledger import Ledger
-    from studies.store.migrations import MIGRATIONS
+    from studies.store.migrations import NEWEST
 
     try:
         with Ledger.open(url, read_only=True) as ledger:
@@ -77,4 +77,4 @@ def _storage(url: str) -> dict[str, str]:
             found = f"{ledger.url}, {count:,} {'study' if count == 1 else 'studies'}"
     except StudiesError as error:
         found = str(error)  # without a password, too
-    return {"schema": f"version {MIGRATIONS[-1].version}", "storage": found}
+    return {"schema": f"version {NEWEST}", "storage": found}

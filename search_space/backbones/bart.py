@@ -1,21 +1,27 @@
-"""BART: post-LN encoder-decoder with learned positions. mBART and Marian share its modules."""
+"""Encoder-decoders with the blocks of BART: BART and Marian (post-LN), mBART (pre-LN)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from search_space.backbones.bert import encoder_block
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
 from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
 _RESERVED_POSITIONS = 2  # the position tables of both stacks start with two rows that no token uses
-_EMBEDDING_NORMS = ("encoder.layernorm_embedding", "decoder.layernorm_embedding")
 
 
-def encoder_decoder_ports(norm: NormPlacement, *, stack_norms: tuple[str, ...]) -> PortTable:
-    """The ports of an encoder-decoder with the modules of BART, whose blocks normalise where ``norm`` says."""
-    own, cross, ffn = _attention("self_attn", norm), _attention("encoder_attn", norm), _ffn(norm)
+def _ports(norm: NormPlacement, stack_norms: tuple[str, ...]) -> PortTable:
+    is_pre = norm is NormPlacement.PRE
+
+    def attention(module: str) -> dict[Port, PortLocation]:
+        query, norm_module = f"{module}.q_proj", f"{module}_layer_norm"
+        projections = (query, f"{module}.k_proj", f"{module}.v_proj", f"{module}.out_proj")
+        return attention_ports(read=norm_module if is_pre else query, projections=projections, norm=norm_module)
+
+    own, last = attention("self_attn"), "final_layer_norm"
+    ffn = ffn_ports(read=last if is_pre else "fc1", up="fc1", down="fc2", norm=last, block="" if is_pre else None)
     return PortTable(
         layers={"encoder": "encoder.layers.{layer}", "decoder": "decoder.layers.{layer}"},
         attention_modules={
@@ -26,7 +32,7 @@ def encoder_decoder_ports(norm: NormPlacement, *, stack_norms: tuple[str, ...]) 
         ports=ports_of("encoder", Site.ENCODER_SELF, own)
         | ports_of("encoder", Site.FFN, ffn)
         | ports_of("decoder", Site.DECODER_SELF, own)
-        | ports_of("decoder", Site.CROSS, cross)
+        | ports_of("decoder", Site.CROSS, attention("encoder_attn"))
         | ports_of("decoder", Site.FFN, ffn),
         stack_norms=stack_norms,
         embeddings="encoder.embed_tokens",
@@ -34,44 +40,11 @@ def encoder_decoder_ports(norm: NormPlacement, *, stack_norms: tuple[str, ...]) 
     )
 
 
-def _attention(module: str, norm: NormPlacement) -> dict[Port, PortLocation]:
-    query, norm_module = f"{module}.q_proj", f"{module}_layer_norm"
-    return attention_ports(
-        read=norm_module if norm is NormPlacement.PRE else query,
-        projections=(query, f"{module}.k_proj", f"{module}.v_proj", f"{module}.out_proj"),
-        norm=norm_module,
-    )
-
-
-def _ffn(norm: NormPlacement) -> dict[Port, PortLocation]:
-    is_pre = norm is NormPlacement.PRE
-    return {
-        Port.RES_F: PortLocation("final_layer_norm" if is_pre else "fc1", "input"),
-        Port.X_FFN: PortLocation("fc1", "input"),
-        Port.U: PortLocation("fc1", "output"),
-        Port.M: PortLocation("fc2", "input"),
-        Port.F: PortLocation("fc2", "output"),
-        Port.SUM: PortLocation("", "output") if is_pre else PortLocation("final_layer_norm", "input"),
-        Port.NORM: PortLocation("final_layer_norm", "output"),
-    }
-
-
-def encoder_decoder_shape(
-    entries: ConfigEntries, *, norm: NormPlacement, stack_norms: int, embeddings: Weights
-) -> BackboneShape:
-    """Shape of an encoder-decoder with the modules of BART.
-
-    Args:
-        stack_norms: As in ``BackboneShape``.
-        embeddings: The tables of tokens and positions of both stacks.
-
-    Raises:
-        UnsupportedBackboneError: If an entry is missing or cannot be, if the two stacks differ in a size that
-            a shape has once, or if the model is a decoder alone.
-    """
+def _shape(entries: ConfigEntries, norm: NormPlacement, stack_norms: int, embeddings: Weights) -> BackboneShape:
     entries.refuse_flag("is_decoder")
     width = entries.size("d_model")
-    heads = entries.same_size("encoder_attention_heads", "decoder_attention_heads")
+    heads, head_width = entries.size("encoder_attention_heads"), entries.share("d_model", "encoder_attention_heads")
+    has_same_heads = head_width == entries.share("d_model", "decoder_attention_heads")
     ffn_width = entries.same_size("encoder_ffn_dim", "decoder_ffn_dim")
     encoder_layers, decoder_layers = entries.size("encoder_layers"), entries.size("decoder_layers")
     block = encoder_block(width, ffn_width)
@@ -86,48 +59,87 @@ def encoder_decoder_shape(
         width=width,
         query_heads=heads,
         key_value_heads=heads,
-        head_width=entries.share("d_model", "encoder_attention_heads"),
+        head_width=head_width,
         ffn_width=ffn_width,
         gated_ffn=False,
         parameters=base.parameters,
         biased_ports=ALL_BIASED,
         stack_norms=stack_norms,
         parameter_tensors=base.tensors,
+        # an edit inside the heads has one number of them, at every sublayer
+        lacks=frozenset() if has_same_heads else frozenset({(Site.ATTENTION, Port.HEAD)}),
     )
 
 
-def learned_embeddings(entries: ConfigEntries) -> Weights:
-    """Tokens and learned positions of both stacks.
-
-    Both stacks share one table of tokens; with ``tie_word_embeddings`` false each of them holds its own beside it.
-    """
+def _learned_embeddings(entries: ConfigEntries) -> Weights:
+    """Both stacks share one table of tokens; with ``tie_word_embeddings`` false each holds its own beside it."""
     width = entries.size("d_model")
     tables = 1 if entries.flag("tie_word_embeddings", default=True) else 3
     positions = table(entries.size("max_position_embeddings") + _RESERVED_POSITIONS, width)
     return tables * table(entries.size("vocab_size"), width) + 2 * positions
 
 
-def _ports(shape: BackboneShape) -> PortTable:
-    return encoder_decoder_ports(shape.norm, stack_norms=_EMBEDDING_NORMS)
+def _fixed_embeddings(entries: ConfigEntries) -> Weights:
+    """Tokens and fixed positions of both stacks; the stacks share their tokens unless the config says otherwise."""
+    width, rows = entries.size("d_model"), entries.size("vocab_size")
+    positions = 2 * table(entries.size("max_position_embeddings"), width)
+    if not entries.flag("share_encoder_decoder_embeddings", default=True):
+        return table(rows, width) + table(entries.size_or("decoder_vocab_size", rows), width) + positions
+    entries.require_flag("tie_word_embeddings")
+    return table(rows, width) + positions
 
 
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    entries = ConfigEntries("bart", config)
-    embeddings = learned_embeddings(entries)
-    # A LayerNorm after the embeddings of either stack.
-    return encoder_decoder_shape(entries, norm=NormPlacement.POST, stack_norms=2, embeddings=embeddings)
+def _family(
+    name: str,
+    words: str,
+    *,
+    norm: NormPlacement = NormPlacement.POST,
+    stack_norms: tuple[str, ...],
+    embeddings: Callable[[ConfigEntries], Weights] = _learned_embeddings,
+) -> Family:
+    def read_shape(config: Mapping[str, object]) -> BackboneShape:
+        entries = ConfigEntries(name, config)
+        return _shape(entries, norm, len(stack_norms), embeddings(entries))
+
+    return Family(
+        name=name,
+        words=words,
+        model_types=(name,),
+        read_shape=read_shape,
+        ports=lambda _: _ports(norm, stack_norms),
+        example={
+            "vocab_size": 40,
+            "max_position_embeddings": 21,
+            "d_model": 16,
+            "encoder_layers": 2,
+            "decoder_layers": 3,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 24,
+            "decoder_ffn_dim": 24,
+        },
+    )
 
 
-SMALL: Mapping[str, object] = {
-    "vocab_size": 40,
-    "max_position_embeddings": 21,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-}
-
-BART = Family(name="bart", model_types=("bart",), read_shape=_read_shape, ports=_ports, example=SMALL)
+BART = _family(
+    "bart",
+    "BART: post-LN encoder-decoder with learned positions.",
+    stack_norms=("encoder.layernorm_embedding", "decoder.layernorm_embedding"),
+)
+MBART = _family(
+    "mbart",
+    "mBART: the entries of BART, with pre-LN blocks and a LayerNorm at the end of either stack.",
+    norm=NormPlacement.PRE,
+    stack_norms=(
+        "encoder.layernorm_embedding",
+        "encoder.layer_norm",
+        "decoder.layernorm_embedding",
+        "decoder.layer_norm",
+    ),
+)
+MARIAN = _family(
+    "marian",
+    "Marian: the post-LN blocks of BART, with sinusoidal positions and no LayerNorm outside the blocks.",
+    stack_norms=(),
+    embeddings=_fixed_embeddings,
+)

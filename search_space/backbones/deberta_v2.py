@@ -8,64 +8,32 @@ of the weights does.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from search_space.backbones.bert import SMALL_ENCODER, encoder_block, encoder_ports
+from search_space.backbones.bert import SMALL_ENCODER, encoder_ports, encoder_shape
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortTable, attention_ports, ports_of
-from search_space.backbones.parameters import ALL_BIASED, layer_norm, table
+from search_space.backbones.family import Family
+from search_space.backbones.parameters import layer_norm, table
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import NormPlacement, Positions, Site, StackKind
+from search_space.dimensions import Positions
 from search_space.errors import UnsupportedBackboneError
 
 _NORM_OF_POSITIONS = "encoder.LayerNorm"
-_ATTENTION = attention_ports(
-    read="attention.self.query_proj",
-    projections=(
-        "attention.self.query_proj",
-        "attention.self.key_proj",
-        "attention.self.value_proj",
-        "attention.output.dense",
-    ),
-    norm="attention.output.LayerNorm",
+_QUERY, _KEY, _VALUE = (f"attention.self.{name}_proj" for name in ("query", "key", "value"))
+_PORTS = replace(
+    encoder_ports((_QUERY, _KEY, _VALUE, "attention.output.dense")),
+    stack_norms=("embeddings.LayerNorm", _NORM_OF_POSITIONS),
+    positions=None,
+    token_types=None,
+    relative_positions=_NORM_OF_POSITIONS,
 )
-
-
-def _ports(shape: BackboneShape) -> PortTable:
-    like_bert = encoder_ports(shape)
-    return replace(
-        like_bert,
-        ports={**like_bert.ports, **ports_of("encoder", Site.ENCODER_SELF, _ATTENTION)},
-        stack_norms=("embeddings.LayerNorm", _NORM_OF_POSITIONS),
-        positions=None,
-        token_types=None,
-        relative_positions=_NORM_OF_POSITIONS,
-    )
 
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     entries = ConfigEntries("deberta-v2", config)
     _refuse_others(entries)
-    width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
-    layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
-    base = table(entries.size("vocab_size"), width) + layers * encoder_block(width, ffn_width) + 2 * layer_norm(width)
-    base += table(2 * _reach(entries), width)
-    return BackboneShape(
-        family=entries.family,
-        kind=StackKind.ENCODER,
-        norm=NormPlacement.POST,
-        encoder_layers=layers,
-        decoder_layers=0,
-        width=width,
-        query_heads=heads,
-        key_value_heads=heads,
-        head_width=entries.share("hidden_size", "num_attention_heads"),
-        ffn_width=ffn_width,
-        gated_ffn=False,
-        parameters=base.parameters,
-        biased_ports=ALL_BIASED,
-        stack_norms=2,
-        positions=Positions.RELATIVE,
-        parameter_tensors=base.tensors,
-    )
+    width = entries.size("hidden_size")
+    of_positions = table(2 * _reach(entries), width) + layer_norm(width)
+    shape = encoder_shape(entries, tables=("vocab_size",), beside=of_positions)
+    return replace(shape, stack_norms=2, positions=Positions.RELATIVE)
 
 
 def _reach(entries: ConfigEntries) -> int:
@@ -103,9 +71,11 @@ def _other(name: str, must: str, entries: ConfigEntries) -> UnsupportedBackboneE
 
 DEBERTA_V2 = Family(
     name="deberta-v2",
+    words="DeBERTa-v3: the blocks of BERT, whose attention weighs contents and relative positions by the same "
+    "projections.",
     model_types=("deberta-v2",),
     read_shape=_read_shape,
-    ports=_ports,
+    ports=lambda _: _PORTS,
     example={
         **{name: size for name, size in SMALL_ENCODER.items() if name != "type_vocab_size"},
         "relative_attention": True,

@@ -31,7 +31,12 @@ def declared(config: Mapping[str, object]) -> Family | None:
 def declared_family(name: str, shape: BackboneShape, table: PortTable) -> Family:
     """A family of one backbone; from now on `declared_of` knows it."""
     family = Family(
-        name=name, model_types=(name,), read_shape=lambda _: shape, ports=lambda _: table, example={"model_type": name}
+        name=name,
+        words="A table that was made of the model.",
+        model_types=(name,),
+        read_shape=lambda _: shape,
+        ports=lambda _: table,
+        example={"model_type": name},
     )
     _OF_SHAPES[shape] = family
     return family

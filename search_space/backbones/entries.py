@@ -1,9 +1,43 @@
 """Checked reading of the entries of a backbone's ``config.json``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from search_space.errors import UnsupportedBackboneError
+
+MOST: Mapping[str, int] = {
+    "layer": 1 << 8,
+    "blocks": 1 << 8,
+    "expert": 1 << 12,
+    "head": 1 << 16,
+    "bucket": 1 << 16,
+    "relative_positions": 1 << 16,
+    "type_vocab_size": 1 << 16,
+    "position": 1 << 28,
+    "vocab": 1 << 28,
+}
+"""What an entry may be at the most that has such a word in its name; the first of them counts.
+
+What is made of a config takes time and memory in proportion to these; all else is counted by arithmetic, and bounded by
+what `BackboneShape` may hold.
+"""
+
+
+def check_bounds(config: Mapping[str, object]) -> None:
+    """Refuse a config whose numbers no backbone has, before anything is made of them.
+
+    Raises:
+        UnsupportedBackboneError: If an entry, or one of a config within it, is too large.
+    """
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            check_bounds(value)
+        most = next((bound for word, bound in MOST.items() if word in name), None)
+        if most is not None and type(value) is int and value > most:
+            raise UnsupportedBackboneError(
+                f"{name} of a backbone config must be at most {most:,}; got {value:,}. "
+                "Check the backbone's config.json."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +49,20 @@ class ConfigEntries:
     Attributes:
         family: Name of the family, for the messages.
         entries: The parsed ``config.json``.
+        names: Of sizes that the family calls otherwise: the name here to the name in the file.
     """
 
     family: str
     entries: Mapping[str, object]
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether the entry is there and not null."""
-        return self.entries.get(name) is not None
+        return self.entries.get(self.names.get(name, name)) is not None
 
     def size(self, name: str) -> int:
         """A whole number above 0 that must be there."""
+        name = self.names.get(name, name)
         value = self.entries.get(name)
         if type(value) is not int or not value >= 1:
             got = repr(value) if name in self.entries else "no such entry"
@@ -58,6 +95,7 @@ class ConfigEntries:
         """Quotient of two sizes, such as the width of a head; it must be whole."""
         total, parts = self.size(name), self.size(among)
         if total % parts:
+            name, among = self.names.get(name, name), self.names.get(among, among)
             raise self._error(
                 f"{name} of a {self.family} config must be a multiple of {among}; got {total} and {parts}."
             )

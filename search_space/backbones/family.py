@@ -82,6 +82,7 @@ class Family:
 
     Attributes:
         name: The family's name, as in ``BackboneShape.family``.
+        words: What it is, in a sentence.
         model_types: Values of ``model_type`` in ``config.json`` that mean this family.
         read_shape: Reads the shape from the entries of a ``config.json``; raises ``UnsupportedBackboneError``
             for an entry that is missing or cannot be.
@@ -90,6 +91,7 @@ class Family:
     """
 
     name: str
+    words: str
     model_types: tuple[str, ...]
     read_shape: Callable[[Mapping[str, object]], BackboneShape]
     ports: Callable[[BackboneShape], PortTable]
@@ -116,6 +118,38 @@ def attention_ports(*, read: str, projections: tuple[str, str, str, str], norm: 
         Port.O: PortLocation(out, "output"),
         Port.NORM: PortLocation(norm, "output"),
     }
+
+
+def ffn_ports(
+    *, read: str, up: str, down: str, norm: str, gate: str | None = None, block: str | None = None
+) -> dict[Port, PortLocation]:
+    """The ports of an FFN whose projections are modules of their own.
+
+    Args:
+        read: The module whose input is the residual stream.
+        up: Its first projection.
+        down: Its last one.
+        norm: Its LayerNorm.
+        gate: The projection beside the first, which is called before it, so that what it reads is there for edits of
+            g, too; None without one.
+        block: The module whose output is the sum with the stream; None where that is what the norm reads.
+    """
+    gated = {} if gate is None else {Port.G: PortLocation(gate, "output")}
+    return {
+        Port.RES_F: PortLocation(read, "input"),
+        Port.X_FFN: PortLocation(gate or up, "input"),
+        **gated,
+        Port.U: PortLocation(up, "output"),
+        Port.M: PortLocation(down, "input"),
+        Port.F: PortLocation(down, "output"),
+        Port.SUM: PortLocation(norm, "input") if block is None else PortLocation(block, "output"),
+        Port.NORM: PortLocation(norm, "output"),
+    }
+
+
+def fused(module: str, ports: tuple[Port, ...], shares: tuple[int, ...]) -> dict[Port, PortLocation]:
+    """Ports that one module writes in a row, each so wide."""
+    return {port: PortLocation(module, "output", part, shares) for part, port in enumerate(ports)}
 
 
 def ports_of(

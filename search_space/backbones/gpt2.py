@@ -3,31 +3,15 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortTable, attention_ports, ffn_ports, fused, ports_of
 from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
-_ATTENTION = {
-    Port.RES_IN: PortLocation("ln_1", "input"),
-    Port.X_ATTN: PortLocation("attn.c_attn", "input"),
-    Port.CTX: PortLocation("attn.c_attn", "input"),
-    Port.Q: PortLocation("attn.c_attn", "output", part=0, shares=(1, 1, 1)),
-    Port.K: PortLocation("attn.c_attn", "output", part=1, shares=(1, 1, 1)),
-    Port.V: PortLocation("attn.c_attn", "output", part=2, shares=(1, 1, 1)),
-    Port.CONCAT: PortLocation("attn.c_proj", "input"),
-    Port.O: PortLocation("attn.c_proj", "output"),
-    Port.NORM: PortLocation("ln_1", "output"),
-}
-_FFN = {
-    Port.RES_F: PortLocation("ln_2", "input"),
-    Port.X_FFN: PortLocation("mlp.c_fc", "input"),
-    Port.U: PortLocation("mlp.c_fc", "output"),
-    Port.M: PortLocation("mlp.c_proj", "input"),
-    Port.F: PortLocation("mlp.c_proj", "output"),
-    Port.SUM: PortLocation("", "output"),
-    Port.NORM: PortLocation("ln_2", "output"),
-}
+_ATTENTION = attention_ports(
+    read="ln_1", projections=("attn.c_attn", "attn.c_attn", "attn.c_attn", "attn.c_proj"), norm="ln_1"
+) | fused("attn.c_attn", (Port.Q, Port.K, Port.V), (1, 1, 1))
+_FFN = ffn_ports(read="ln_2", up="mlp.c_fc", down="mlp.c_proj", norm="ln_2", block="")
 
 
 def _ports(_: BackboneShape) -> PortTable:
@@ -73,6 +57,7 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
 
 GPT2 = Family(
     name="gpt2",
+    words="GPT-2: pre-LN decoder with learned positions and fused query, key and value projections.",
     model_types=("gpt2",),
     read_shape=_read_shape,
     ports=_ports,

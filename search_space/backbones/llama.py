@@ -5,29 +5,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
 from search_space.backbones.parameters import Weights, linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
-ATTENTION_PORTS = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
-FFN_PORTS = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
+Biases = frozenset[tuple[Site, Port]]
+
+ATTENTION_PORTS: Biases = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
+FFN_PORTS: Biases = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
+INSIDE: Biases = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.M))
+"""What is no tensor of all tokens where a token goes to a few of many experts."""
 LLAMA_ATTENTION = attention_ports(
     read="input_layernorm",
     projections=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"),
     norm="input_layernorm",
 )
-LLAMA_FFN = {
-    Port.RES_F: PortLocation("post_attention_layernorm", "input"),
-    # the gate projection is called first, so what it reads is there for edits of g, too
-    Port.X_FFN: PortLocation("mlp.gate_proj", "input"),
-    Port.G: PortLocation("mlp.gate_proj", "output"),
-    Port.U: PortLocation("mlp.up_proj", "output"),
-    Port.M: PortLocation("mlp.down_proj", "input"),
-    Port.F: PortLocation("mlp.down_proj", "output"),
-    Port.SUM: PortLocation("", "output"),
-    Port.NORM: PortLocation("post_attention_layernorm", "output"),
-}
+LLAMA_FFN = ffn_ports(
+    read="post_attention_layernorm",
+    gate="mlp.gate_proj",
+    up="mlp.up_proj",
+    down="mlp.down_proj",
+    norm="post_attention_layernorm",
+    block="",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,9 @@ class Parts:
         placement: Where they are.
         query_norms: What the norms of queries and of keys are over: each head, all heads, or there are none.
         tied: Whether the head is the embedding where the config does not say.
-        ffn: What the FFN of a block holds, where it is not the projections of one gated FFN.
-        lacks: As in ``BackboneShape``.
+        head_width: Whether the config must say it; else the residual width is split among the query heads without.
+        experts: The entry that says how wide an expert is; None where a block has one gated FFN.
+        fewer_tensors: Of a block, where one module holds what are several in Llama.
     """
 
     kind: StackKind = StackKind.DECODER
@@ -51,22 +53,20 @@ class Parts:
     placement: NormPlacement = NormPlacement.PRE
     query_norms: Literal["none", "head", "all"] = "none"
     tied: bool = False
-    ffn: Weights | None = None
-    lacks: frozenset[tuple[Site, Port]] = frozenset()
+    head_width: bool = False
+    experts: str | None = None
+    fewer_tensors: int = 0
 
 
 LLAMA_PARTS = Parts()
 
 
-def gated_decoder_ports(shape: BackboneShape) -> PortTable:
-    """The ports of a transformer with the modules of Llama."""
-    return llama_ports(shape, attention=LLAMA_ATTENTION, ffn=LLAMA_FFN)
-
-
-def llama_ports(
-    shape: BackboneShape, *, attention: Mapping[Port, PortLocation], ffn: Mapping[Port, PortLocation]
+def gated_decoder_ports(
+    shape: BackboneShape,
+    attention: Mapping[Port, PortLocation] = LLAMA_ATTENTION,
+    ffn: Mapping[Port, PortLocation] = LLAMA_FFN,
 ) -> PortTable:
-    """The ports of a transformer whose blocks are where those of Llama are.
+    """The ports of a transformer with the modules of Llama, or with blocks where those of Llama are.
 
     Args:
         attention: In a block.
@@ -84,20 +84,7 @@ def llama_ports(
     )
 
 
-def head_width_of(entries: ConfigEntries) -> int:
-    """The entry ``head_dim``; without it the residual width is split among the query heads."""
-    if entries.has("head_dim"):
-        return entries.size("head_dim")
-    return entries.share("hidden_size", among="num_attention_heads")
-
-
-def gated_decoder_shape(
-    entries: ConfigEntries,
-    *,
-    head_width: int,
-    biased_ports: frozenset[tuple[Site, Port]],
-    parts: Parts = LLAMA_PARTS,
-) -> BackboneShape:
+def gated_decoder_shape(entries: ConfigEntries, *, biased_ports: Biases, parts: Parts = LLAMA_PARTS) -> BackboneShape:
     """Shape of a transformer with the modules of Llama.
 
     Args:
@@ -107,21 +94,33 @@ def gated_decoder_shape(
     Raises:
         UnsupportedBackboneError: If an entry is missing or cannot be.
     """
+    has_head_width = parts.head_width or entries.has("head_dim")
+    head_width = entries.size("head_dim") if has_head_width else entries.share("hidden_size", "num_attention_heads")
     width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
     query_heads, key_value_heads = entries.size("num_attention_heads"), _key_value_heads(entries)
     queries, keys = query_heads * head_width, key_value_heads * head_width
-    projections = _projections(width, queries, keys, ffn_width)
-    if parts.ffn is not None:
-        projections = {port: sizes for port, sizes in projections.items() if port[0] is not Site.FFN}
-    norms = parts.norms * parts.norm(width) + (parts.ffn or Weights())
-    norms += {
-        "none": Weights(),
-        "head": 2 * parts.norm(head_width),
-        "all": parts.norm(queries) + parts.norm(keys),
-    }[parts.query_norms]
-    block = sum((linear(*sizes, bias=port in biased_ports) for port, sizes in projections.items()), norms)
-    base, head = _model(entries, block, parts)
+    projections = {
+        (Site.ATTENTION, Port.Q): (width, queries),
+        (Site.ATTENTION, Port.K): (width, keys),
+        (Site.ATTENTION, Port.V): (width, keys),
+        (Site.ATTENTION, Port.O): (queries, width),
+    }
+    block = parts.norms * parts.norm(width)
+    if parts.experts is None:
+        projections |= {(Site.FFN, port): (width, ffn_width) for port in (Port.G, Port.U)}
+        projections[Site.FFN, Port.F] = (ffn_width, width)
+    else:
+        ffn_width = entries.size(parts.experts)
+        block += _experts(entries, width, ffn_width)
+    if parts.query_norms != "none":
+        over = (head_width, head_width) if parts.query_norms == "head" else (queries, keys)
+        block += parts.norm(over[0]) + parts.norm(over[1])
+    block = sum((linear(*sizes, bias=port in biased_ports) for port, sizes in projections.items()), block)
     layers, is_decoder = entries.size("num_hidden_layers"), parts.kind is StackKind.DECODER
+    tokens = table(entries.size("vocab_size"), width)
+    base = tokens + layers * block + parts.norm(width)
+    is_tied = not is_decoder or entries.flag("tie_word_embeddings", default=parts.tied)
+    unused = 0 if is_tied else tokens.parameters
     return BackboneShape(
         family=entries.family,
         kind=parts.kind,
@@ -133,38 +132,15 @@ def gated_decoder_shape(
         key_value_heads=key_value_heads,
         head_width=head_width,
         ffn_width=ffn_width,
-        gated_ffn=parts.ffn is None,
-        parameters=base.parameters + head.parameters,
+        gated_ffn=parts.experts is None,
+        parameters=base.parameters + unused,
         biased_ports=biased_ports,
         stack_norms=1 if (Site.FFN, Port.NORM) in biased_ports else 0,
         positions=Positions.ROTARY,
-        unused_parameters=head.parameters,
-        parameter_tensors=base.tensors,
-        lacks=parts.lacks,
+        unused_parameters=unused,
+        parameter_tensors=base.tensors - layers * parts.fewer_tensors,
+        lacks=frozenset() if parts.experts is None else INSIDE,
     )
-
-
-def _model(entries: ConfigEntries, block: Weights, parts: Parts) -> tuple[Weights, Weights]:
-    """What a base model of such blocks holds, and what its head holds unless that is the embedding."""
-    tokens = table(entries.size("vocab_size"), entries.size("hidden_size"))
-    is_tied = parts.kind is StackKind.ENCODER or entries.flag("tie_word_embeddings", default=parts.tied)
-    base = tokens + entries.size("num_hidden_layers") * block + parts.norm(entries.size("hidden_size"))
-    return base, Weights() if is_tied else tokens
-
-
-def _projections(
-    width: int, query_width: int, key_value_width: int, ffn_width: int
-) -> dict[tuple[Site, Port], tuple[int, int]]:
-    """Inputs and outputs of the linear layers of a block, by the port that each writes."""
-    return {
-        (Site.ATTENTION, Port.Q): (width, query_width),
-        (Site.ATTENTION, Port.K): (width, key_value_width),
-        (Site.ATTENTION, Port.V): (width, key_value_width),
-        (Site.ATTENTION, Port.O): (query_width, width),
-        (Site.FFN, Port.G): (width, ffn_width),
-        (Site.FFN, Port.U): (width, ffn_width),
-        (Site.FFN, Port.F): (ffn_width, width),
-    }
 
 
 def _key_value_heads(entries: ConfigEntries) -> int:
@@ -175,15 +151,16 @@ def _key_value_heads(entries: ConfigEntries) -> int:
     return entries.size("num_key_value_heads")
 
 
-def biases_of(entries: ConfigEntries) -> frozenset[tuple[Site, Port]]:
+def _experts(entries: ConfigEntries, outside: int, inside: int) -> Weights:
+    """A router, and two matrices of all experts: gate with up, and down."""
+    number = "num_local_experts" if entries.has("num_local_experts") else "num_experts"  # transformers writes either
+    return Weights(entries.size(number) * outside * (1 + 3 * inside), 3)
+
+
+def biases_of(entries: ConfigEntries) -> Biases:
     """``biased_ports`` as the entries ``attention_bias`` and ``mlp_bias`` say them."""
     attention_ports = ATTENTION_PORTS if entries.flag("attention_bias", default=False) else frozenset()
     return attention_ports | (FFN_PORTS if entries.flag("mlp_bias", default=False) else frozenset())
-
-
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    entries = ConfigEntries("llama", config)
-    return gated_decoder_shape(entries, head_width=head_width_of(entries), biased_ports=biases_of(entries))
 
 
 SMALL_DECODER: Mapping[str, object] = {
@@ -196,10 +173,43 @@ SMALL_DECODER: Mapping[str, object] = {
     "num_key_value_heads": 2,
 }
 
-LLAMA = Family(
-    name="llama",
-    model_types=("llama",),
-    read_shape=_read_shape,
-    ports=gated_decoder_ports,
-    example={**SMALL_DECODER, "tie_word_embeddings": True},
+
+def llama_family(
+    name: str,
+    words: str,
+    biases: Callable[[ConfigEntries], Biases],
+    *,
+    parts: Parts = LLAMA_PARTS,
+    ports: Callable[[BackboneShape], PortTable] = gated_decoder_ports,
+    **example: object,
+) -> Family:
+    """A family with the modules of Llama, by its name.
+
+    Args:
+        words: What it is, in a sentence.
+        biases: The biased ports that a config means; refuses what is another model.
+        parts: What it has of its own.
+        ports: Where its ports are.
+        example: Entries of its example beside the sizes.
+    """
+
+    def read_shape(config: Mapping[str, object]) -> BackboneShape:
+        entries = ConfigEntries(name, config)
+        return gated_decoder_shape(entries, biased_ports=biases(entries), parts=parts)
+
+    return Family(
+        name=name,
+        words=words,
+        model_types=(name,),
+        read_shape=read_shape,
+        ports=ports,
+        example={**SMALL_DECODER, **example},
+    )
+
+
+LLAMA = llama_family(
+    "llama",
+    "Llama: pre-RMSNorm decoder with rotary positions, grouped-query attention and a gated FFN.",
+    biases_of,
+    tie_word_embeddings=True,
 )

@@ -3,35 +3,18 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, ports_of
+from search_space.backbones.family import Family, PortTable, attention_ports, ffn_ports, fused, ports_of
+from search_space.backbones.llama import SMALL_DECODER, biases_of
 from search_space.backbones.parameters import linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
-_THIRDS, _HALVES = (1, 1, 1), (1, 1)
-_ATTENTION = {
-    Port.RES_IN: PortLocation("attn_norm", "input"),
-    Port.X_ATTN: PortLocation("attn.Wqkv", "input"),
-    Port.CTX: PortLocation("attn.Wqkv", "input"),
-    Port.Q: PortLocation("attn.Wqkv", "output", part=0, shares=_THIRDS),
-    Port.K: PortLocation("attn.Wqkv", "output", part=1, shares=_THIRDS),
-    Port.V: PortLocation("attn.Wqkv", "output", part=2, shares=_THIRDS),
-    Port.CONCAT: PortLocation("attn.Wo", "input"),
-    Port.O: PortLocation("attn.Wo", "output"),
-    Port.NORM: PortLocation("attn_norm", "output"),
-}
-_FFN = {
-    Port.RES_F: PortLocation("mlp_norm", "input"),
-    Port.X_FFN: PortLocation("mlp.Wi", "input"),
-    Port.G: PortLocation("mlp.Wi", "output", part=0, shares=_HALVES),
-    Port.U: PortLocation("mlp.Wi", "output", part=1, shares=_HALVES),
-    Port.M: PortLocation("mlp.Wo", "input"),
-    Port.F: PortLocation("mlp.Wo", "output"),
-    Port.SUM: PortLocation("", "output"),
-    Port.NORM: PortLocation("mlp_norm", "output"),
-}
-_ATTENTION_BIASES = frozenset((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O))
-_FFN_BIASES = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.F))
+_ATTENTION = attention_ports(
+    read="attn_norm", projections=("attn.Wqkv", "attn.Wqkv", "attn.Wqkv", "attn.Wo"), norm="attn_norm"
+) | fused("attn.Wqkv", (Port.Q, Port.K, Port.V), (1, 1, 1))
+_FFN = ffn_ports(read="mlp_norm", gate="mlp.Wi", up="mlp.Wi", down="mlp.Wo", norm="mlp_norm", block="") | fused(
+    "mlp.Wi", (Port.G, Port.U), (1, 1)
+)
 
 
 def _ports(_: BackboneShape) -> PortTable:
@@ -50,7 +33,8 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     entries.refuse_flag("norm_bias")
     width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
     layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
-    has_biases, ffn_biases = (entries.flag(name, default=False) for name in ("attention_bias", "mlp_bias"))
+    biased = biases_of(entries)
+    has_biases, ffn_biases = ((site, port) in biased for site, port in ((Site.ATTENTION, Port.O), (Site.FFN, Port.F)))
     attention = linear(width, 3 * width, bias=has_biases) + linear(width, width, bias=has_biases)
     ffn = linear(width, 2 * ffn_width, bias=ffn_biases) + linear(ffn_width, width, bias=ffn_biases)
     base = table(entries.size("vocab_size"), width) + layers * (attention + ffn) + (2 * layers + 1) * rms_norm(width)
@@ -67,7 +51,7 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
         ffn_width=ffn_width,
         gated_ffn=True,
         parameters=base.parameters,
-        biased_ports=(_ATTENTION_BIASES if has_biases else frozenset()) | (_FFN_BIASES if ffn_biases else frozenset()),
+        biased_ports=biased,
         stack_norms=0,
         positions=Positions.ROTARY,
         parameter_tensors=base.tensors,
@@ -76,16 +60,12 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
 
 MODERNBERT = Family(
     name="modernbert",
+    words="ModernBERT: pre-LN encoder with rotary positions, local and global attention, and a gated FFN.",
     model_types=("modernbert",),
     read_shape=_read_shape,
     ports=_ports,
     example={
-        "vocab_size": 40,
-        "max_position_embeddings": 21,
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
+        **{name: size for name, size in SMALL_DECODER.items() if name != "num_key_value_heads"},
         "local_attention": 4,
         "layer_types": ["full_attention", "sliding_attention"],
         "mlp_bias": True,

@@ -6,6 +6,8 @@ from functools import cache
 from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
+MOST = 10**15
+"""Parameters; more than any backbone has, and less than a database can count."""
 _ATTENTION_SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
 
 
@@ -77,6 +79,11 @@ class BackboneShape:
         for name in ("width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"):
             if not getattr(self, name) >= 1:
                 raise UnsupportedBackboneError(f"{name} of a backbone must be at least 1; got {getattr(self, name)}.")
+        if not self.parameters <= MOST:
+            raise UnsupportedBackboneError(
+                f"parameters of a backbone must be at most {MOST:,}; got {self.parameters:,}. "
+                "Check the backbone's config.json."
+            )
         if self.query_heads % self.key_value_heads:
             raise UnsupportedBackboneError(
                 f"query heads must be a multiple of key/value heads; got {self.query_heads} and {self.key_value_heads}."
@@ -118,6 +125,19 @@ class BackboneShape:
                 return self.ffn_width
             case _:
                 return self.width
+
+    def depths(self, site: Site) -> tuple[int, ...]:
+        """Blocks of every stack with sublayers of a site; of ``attn`` once for each kind of attention."""
+        encoder, decoder = self.encoder_layers, self.decoder_layers
+        cross = decoder if self.kind is StackKind.ENCODER_DECODER else 0
+        of_sites = {
+            Site.ENCODER_SELF: (encoder,),
+            Site.DECODER_SELF: (decoder,),
+            Site.CROSS: (cross,),
+            Site.ATTENTION: (encoder, decoder, cross),
+            Site.FFN: (encoder, decoder),
+        }
+        return of_sites.get(site, ())
 
     def sublayers(self, site: Site) -> tuple[Sublayer, ...]:
         """All sublayers of a site, from the input to the output; none for ``stack``."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ports_of
+from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
 from search_space.backbones.parameters import linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
@@ -42,19 +42,9 @@ def _attention(sublayer: str, name: str) -> dict[Port, PortLocation]:
 
 
 def _ffn(sublayer: str, *, is_gated: bool) -> dict[Port, PortLocation]:
-    module = f"{sublayer}.DenseReluDense"
-    up = f"{module}.wi_1" if is_gated else f"{module}.wi"
-    gate = {Port.G: PortLocation(f"{module}.wi_0", "output")} if is_gated else {}
-    return gate | {
-        Port.RES_F: PortLocation(f"{sublayer}.layer_norm", "input"),
-        # the gate projection is called first, so what it reads is there for edits of g, too
-        Port.X_FFN: PortLocation(f"{module}.wi_0" if is_gated else up, "input"),
-        Port.U: PortLocation(up, "output"),
-        Port.M: PortLocation(f"{module}.wo", "input"),
-        Port.F: PortLocation(f"{module}.wo", "output"),
-        Port.SUM: PortLocation(sublayer, "output"),
-        Port.NORM: PortLocation(f"{sublayer}.layer_norm", "output"),
-    }
+    module, norm = f"{sublayer}.DenseReluDense", f"{sublayer}.layer_norm"
+    gate, up = (f"{module}.wi_0", f"{module}.wi_1") if is_gated else (None, f"{module}.wi")
+    return ffn_ports(read=norm, gate=gate, up=up, down=f"{module}.wo", norm=norm, block=sublayer)
 
 
 def _read_shape(config: Mapping[str, object]) -> BackboneShape:
@@ -106,6 +96,7 @@ def _refuse_lone_encoder(entries: ConfigEntries) -> None:
 
 T5 = Family(
     name="t5",
+    words="T5 (1.0, 1.1, Flan) and mT5: pre-RMSNorm encoder-decoder with relative position biases and no other bias.",
     model_types=("t5", "mt5"),
     read_shape=_read_shape,
     ports=_ports,

@@ -5,16 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from search_space.backbones.shape import BackboneShape
+from search_space.backbones.shape import MOST, BackboneShape
 from search_space.configuration import Configuration
 from search_space.counting.counts import affine_count, places, shared_count
 from search_space.counting.flops import affine_flops
 from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.validity import check_on, largest_width
-
-MOST = 10**15
-"""Parameters; more than any backbone has, and less than a database can count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

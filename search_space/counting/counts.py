@@ -10,7 +10,7 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.ends import sublayers_of
+from search_space.ends import number_of_sublayers, sublayers_of
 from search_space.validity import check_on
 
 
@@ -45,7 +45,7 @@ def places(edit: Edit, shape: BackboneShape) -> int:
     """How many times an edit is built: its sublayers; norms of the stack; once for what is outside the blocks."""
     if edit.site is Site.STACK:
         return shape.stack_norms
-    return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else len(sublayers_of(edit, shape))
+    return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else number_of_sublayers(edit, shape)
 
 
 def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
@@ -88,6 +88,10 @@ def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
 
 def total_width(edit: Edit, shape: BackboneShape) -> int:
     """Of an edit's form, over all its places; 0 for forms without one."""
+    form = edit.sized_form
+    if form is None:
+        return 0
     if edit.site in (Site.EMBEDDING, Site.GLOBAL):
-        return edit.sized_form.width if edit.sized_form is not None else 0
-    return sum(widths(edit, shape).values())
+        return form.width
+    number = number_of_sublayers(edit, shape)
+    return number * form.width + form.width_step * min(form.widened, number)

@@ -83,6 +83,14 @@ class Recorder:
         spread = self._parameters[name]
         if isinstance(spread, Choice):
             raise TypeError(name)
-        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log)
+        is_open = spread.low < spread.high
+        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log) if is_open else spread.low
         self.values[name] = value
         return value
+
+
+def holds(parameter: Parameter, value: str | float) -> bool:
+    """Whether a value is one of a parameter."""
+    if isinstance(parameter, Choice):
+        return value in parameter.choices
+    return parameter.low <= float(value) <= parameter.high

@@ -14,7 +14,6 @@ from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.forms import FORMS
 from search_space.gates import FixedScale, Gate, Multiply
-from search_space.layers import Layers
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import TOO_LARGE
@@ -104,7 +103,8 @@ def census(space: SearchSpace) -> Census:
         return len(choices)
 
     def different(side: Collection[str]) -> int:
-        return len({_blocks(layers, side, space) for layers in choices})
+        depths = {depth for part in side for depth in space.shape.depths(site_of(part)) if depth}
+        return len({tuple(layers.chosen(depth) for depth in depths) for layers in choices})
 
     return Census(
         parts=tuple(parts.values()),
@@ -149,13 +149,6 @@ def _configurations(
         sides = [[part for part in parts if (part == FFN) is is_ffn] for is_ffn in (False, True)]
         total += prod(sizes[part] for part in parts) * prod(layers(side) for side in sides if side)
     return total
-
-
-def _blocks(layers: Layers, parts: Collection[str], space: SearchSpace) -> tuple[tuple[int, ...], ...]:
-    """The chosen blocks of every stack that some parts are in."""
-    stacks = {sublayer.stack for part in parts for sublayer in space.shape.sublayers(site_of(part))}
-    depths = {"encoder": space.shape.encoder_layers, "decoder": space.shape.decoder_layers}
-    return tuple(layers.chosen(depths[stack]) for stack in sorted(stacks))
 
 
 def _part(space: SearchSpace, part: str) -> PartCensus:

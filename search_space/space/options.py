@@ -68,13 +68,15 @@ def _below_one(pair: tuple[float, float]) -> tuple[float, float]:
     return pair
 
 
-def _up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
+def up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
+    """A range that ends at 1 at most."""
     if not pair[1] <= 1:
         raise ValueError("must be a range within 0 and 1")
     return pair
 
 
-def _published(value: object) -> str | tuple[PublishedPoint, ...]:
+def read_published(value: object) -> str | tuple[PublishedPoint, ...]:
+    """A word for several published methods, or a list of them."""
     if isinstance(value, str) and value in WORDS:
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
@@ -90,16 +92,17 @@ def _point(text: str) -> PublishedPoint:
         raise ValueError(str(error).rstrip(".")) from error
 
 
-def _among(known: Iterable[str]) -> AfterValidator:
+def among(known: Iterable[str]) -> AfterValidator:
+    """Refuse a name that is not known."""
     return AfterValidator(lambda value: choice(value, known))
 
 
 _Item = TypeVar("_Item")
 
-_Form = Annotated[str, _among(SEARCHED_FORMS)]
-_Forms = Annotated[tuple[_Form, ...], Distinct]
-_Some = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
-_Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
+_Form = Annotated[str, among(SEARCHED_FORMS)]
+Forms = Annotated[tuple[_Form, ...], Distinct]
+Some = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
+Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,33 +157,33 @@ class SpaceOptions:
         UnknownMethodError: If there is no published method of a name.
     """
 
-    published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(_published)] = "compared"
+    published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     published_scale: Positive = 2.0
-    attention_forms: _Forms = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
-    ffn_forms: _Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
+    attention_forms: Forms = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
+    ffn_forms: Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
     sites: Literal["tied", "separate"] = "tied"
-    layers: _Some[Literal["all", "range", "spindle", "pattern"]] = ("all",)
-    edits_per_side: _Some[Literal[1, 2]] = (1,)
-    activations: _Some[Activation] = tuple(Activation)
-    gates: _Some[Annotated[str, _among(SEARCHED_GATES)]] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
-    scales: _Some[Positive] = (2.0, 4.0)
-    scale_per: _Some[ScalePer] = (ScalePer.SUBLAYER,)
-    key_widths: _Some[Size | None] = (None, 4)
-    norms: _Some[OwnNorm] = (OwnNorm.NONE,)
-    biases: _Some[Literal["usual", "with", "without"]] = ("usual",)
-    inits: _Some[Init] = (Init.LORA,)
-    reparameterizations: _Some[Size | None] = (None,)
-    products: _Some[Size] = (4,)
-    factors: _Some[Size | None] = (1,)
-    sharing: _Some[Literal["shared", "own"]] = ("shared",)
+    layers: Some[Literal["all", "range", "spindle", "pattern"]] = ("all",)
+    edits_per_side: Some[Literal[1, 2]] = (1,)
+    activations: Some[Activation] = tuple(Activation)
+    gates: Some[Annotated[str, among(SEARCHED_GATES)]] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
+    scales: Some[Positive] = (2.0, 4.0)
+    scale_per: Some[ScalePer] = (ScalePer.SUBLAYER,)
+    key_widths: Some[Size | None] = (None, 4)
+    norms: Some[OwnNorm] = (OwnNorm.NONE,)
+    biases: Some[Literal["usual", "with", "without"]] = ("usual",)
+    inits: Some[Init] = (Init.LORA,)
+    reparameterizations: Some[Size | None] = (None,)
+    products: Some[Size] = (4,)
+    factors: Some[Size | None] = (1,)
+    sharing: Some[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
-    size: Annotated[_Range, AfterValidator(_up_to_one)] | None = None
+    size: Annotated[Range, AfterValidator(up_to_one)] | None = None
     max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
     mergeable: bool = False
-    attention_share: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
-    split: Annotated[_Range, AfterValidator(_below_one)] = (0.05, 0.95)
-    learning_rates: dict[Annotated[str, _among(FORMS)], _Range] = field(default_factory=dict)
-    head_learning_rates: _Range | None = None
+    attention_share: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
+    split: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
+    learning_rates: dict[Annotated[str, among(FORMS)], Range] = field(default_factory=dict)
+    head_learning_rates: Range | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
 
     def __post_init__(self) -> None:

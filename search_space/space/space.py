@@ -5,7 +5,7 @@ composed. A point that could not be sized within the budget is not in the tree, 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,22 +17,22 @@ from search_space.counting.counts import Counts, count, count_edits, shared_coun
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
-from search_space.forms import FORMS
-from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.layers import AllLayers, Layers
 from search_space.published.point import PublishedPoint
-from search_space.space.asking import Choice, FloatRange, Parameter, Recorder, Trial
+from search_space.space.asking import Parameter, Recorder, Trial, holds
 from search_space.space.fitting import check_limits, that_fit
 from search_space.space.layer_choice import (
-    BITS,
     available_layers,
-    bit_names,
     depth_of,
-    group_choices,
     layer_answers,
     suggest_layers,
 )
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import Pairs
+from search_space.space.parameters import HEAD_RATE as HEAD_RATE
+from search_space.space.parameters import METHOD as METHOD
+from search_space.space.parameters import SIZE as SIZE
+from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.questions import questions_about
@@ -68,13 +68,6 @@ class Candidate:
     fingerprint: str
     parameters: Mapping[str, str | float] = field(default_factory=dict)
     head_learning_rate: float | None = None
-
-
-HEAD_RATE = "learning_rate.head"
-"""The name of the question at what rate the task head is trained, where that is searched."""
-
-SIZE = "size"
-"""The name of the question how much of the budget is used."""
 
 
 class SearchSpace:
@@ -114,7 +107,7 @@ class SearchSpace:
             for part, some in fitting.points.items()
         }
         self.trees = {part: asked.tree for part, asked in self.questions.items()}
-        self._parameters = self._table()
+        self._parameters = parameters_of_space(self.questions, self.placements, self.layers, self.options)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -123,55 +116,6 @@ class SearchSpace:
             return ATTENTION, FFN
         kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
         return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
-
-    def _table(self) -> dict[str, Parameter]:
-        table: dict[str, Parameter] = {}
-
-        def add(name: str, choices: Sequence[str]) -> None:
-            if len(choices) > 1:
-                table[name] = Choice(choices=tuple(choices))
-
-        add("placement", tuple(self.placements))
-        for asked in self.questions.values():
-            table |= asked.parameters(self.options)
-        if any(self._is_shared(parts) for parts in self.placements.values()):
-            low, high = self.options.attention_share
-            table["attention_share"] = FloatRange(low=low, high=high)
-        low, high = self.options.split
-        for side in _sides(part for part, asked in self.questions.items() if asked.can_split):
-            table[_split(side)] = FloatRange(low=low, high=high)
-        for side in _sides(self.trees):
-            add(f"{side}.layers", self.layers)
-            if SpindleGroups.name in self.layers:
-                add(f"{side}.groups", group_choices(self.layers))
-            if LayerRange.name in self.layers:
-                table[f"{side}.first_layer"] = table[f"{side}.layer_share"] = FloatRange(low=0.0, high=1.0)
-            if LayerPattern.name in self.layers:
-                table |= {name: Choice(choices=BITS) for name in bit_names(side)}
-        rates = self.options.learning_rates.items()
-        return (
-            table
-            | self._sizes()
-            | {f"learning_rate.{form}": FloatRange(low=low, high=high, log=True) for form, (low, high) in rates}
-            | self._head_rates()
-        )
-
-    def _head_rates(self) -> dict[str, Parameter]:
-        """The question at what rate the head is trained, where that is searched."""
-        if self.options.head_learning_rates is None:
-            return {}
-        low, high = self.options.head_learning_rates
-        return {HEAD_RATE: FloatRange(low=low, high=high, log=True)}
-
-    def _sizes(self) -> dict[str, Parameter]:
-        """The question how much of the budget is used, where that is searched."""
-        low, high = self.options.sizes
-        return {SIZE: FloatRange(low=low, high=high, log=True)} if low < high else {}
-
-    def _is_shared(self, parts: Sequence[str]) -> bool:
-        """Whether some proposal at these parts has something to size at attention and at the FFN."""
-        sized = {part for part in parts if any(_is_sized(point) for point in self.trees[part].points)}
-        return FFN in sized and len(sized) > 1
 
     def parameters(self) -> dict[str, Parameter]:
         """Every parameter that a proposal may use, by name. The same for every proposal of the space.
@@ -182,33 +126,35 @@ class SearchSpace:
 
     @cached_property
     def _unnamed_rates(self) -> set[str]:
-        """Rates of forms that came later, and that are neither searched nor in a published method of the study."""
-        named = {*self.options.attention_forms, *self.options.ffn_forms}
-        for point in self.options.published_points:
-            if point.method.validity(self.shape) is None:
-                named |= {edit.form.name for edit in point.method.structure(self.shape).edits}
-        return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later and name not in named}
+        return unnamed_rates(self.shape, self.options)
 
     def suggest(self, trial: Trial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
+        Args:
+            trial: What suggests; one of Optuna's whose user attribute ``method`` names a published method or point is
+                that, and suggests its rates.
+
         Raises:
             SearchSpaceError: If published points are all there is.
         """
+        method = getattr(trial, "user_attrs", {}).get(METHOD)
+        if method is not None:
+            return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
         recorder = Recorder(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
-        layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in _sides(parts)}
+        layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder, self.options) for part in parts}
-        edits = (edit for part in parts for edit in chosen[part].at_layers(layers[_side(part)]))
+        edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         splits = [
-            Split(first=first, share=recorder.number(_split(side)))
-            for side in _sides(parts)
-            if (first := self._split_edits(side, chosen, layers[side]))
+            Split(first=first, share=recorder.number(split_of(side)))
+            for side in sides(parts)
+            if (first := split_edits(side, chosen, layers[side]))
         ]
         solved = solve(
             structure,
@@ -228,15 +174,6 @@ class SearchSpace:
         """The share of the budget: searched where there is something to size."""
         is_sized = any(edit.sized_form for edit in structure.edits)
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.sizes[1]
-
-    @staticmethod
-    def _split_edits(side: str, chosen: Mapping[str, Point | Pair], layers: Layers) -> tuple[Edit, ...]:
-        """The first edits of a side that is split: both they and the others have something to size."""
-        of_side = [point for part, point in chosen.items() if _side(part) == side]
-        seconds = [point.second for point in of_side if isinstance(point, Pair)]
-        firsts = [point.first if isinstance(point, Pair) else point for point in of_side]
-        is_split = any(map(_is_sized, firsts)) and any(map(_is_sized, seconds))
-        return tuple(edit for point in firsts for edit in point.at_layers(layers)) if is_split else ()
 
     @cached_property
     def structures(self) -> Mapping[str, Structures]:
@@ -310,19 +247,19 @@ class SearchSpace:
         given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: size}
         for part in parts:
             given |= self.questions[part].answers(points[part])
-        for side in _sides(parts):
+        for side in sides(parts):
             chosen = layer_answers(side, self.layers, depth_of(self.shape), (layers or {}).get(side, AllLayers()))
             if chosen is None:
                 return None
             given |= chosen
-            given[_split(side)] = (splits or {}).get(side, 0.5)
-            edits = tuple(edit for part in parts if _side(part) == side for edit in points[part].edits)
+            given[split_of(side)] = (splits or {}).get(side, 0.5)
+            edits = tuple(edit for part in parts if side_of(part) == side for edit in points[part].edits)
             searched = self._searched_rate(edits, rates[side])
             known = given.setdefault(f"learning_rate.{edits[0].form.name}", searched)
             if not math.isclose(float(known), searched, rel_tol=_ROUNDING):
                 return None
         asked = self.suggest(GivenTrial(given)).parameters
-        fits = all(_holds(self._parameters[name], value) for name, value in asked.items())
+        fits = all(holds(self._parameters[name], value) for name, value in asked.items())
         return dict(asked) if fits else None
 
     def parameters_of(
@@ -371,7 +308,7 @@ class SearchSpace:
         low, high = self.options.split
         stored: dict[str, list[int]] = {}
         for part, edits in self._by_part(configuration).items():
-            both = stored.setdefault(_side(part), [0, 0])
+            both = stored.setdefault(side_of(part), [0, 0])
             halves = self.questions[part].halves(edits) if part in self.questions else (edits,)
             for place, half in enumerate(halves):
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
@@ -434,18 +371,9 @@ class SearchSpace:
 
     def _fingerprint(self, configuration: Configuration, rates: Mapping[str, float | None], head: float | None) -> str:
         told = dict(rates) if head is None else {**rates, "head": head}
-        rounded = {side: _rounded(rate) for side, rate in told.items()}
+        # two significant digits: rates closer than that are the same trial
+        rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
         return fingerprint(configuration, self.shape, learning_rates=rounded)
-
-    def with_head_rate(self, candidate: Candidate, rate: float) -> Candidate:
-        """A candidate whose head is trained at a rate of its own."""
-        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        return replace(
-            candidate,
-            fingerprint=self._fingerprint(candidate.configuration, rates, rate),
-            parameters={**candidate.parameters, HEAD_RATE: rate},
-            head_learning_rate=rate,
-        )
 
     def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
@@ -467,31 +395,3 @@ class SearchSpace:
     def rate_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
         """Lowest and highest peak learning rate of the edits of one side."""
         return rate_range(edits, self.shape, self.options)
-
-
-def _holds(parameter: Parameter, value: str | float) -> bool:
-    if isinstance(parameter, Choice):
-        return value in parameter.choices
-    return parameter.low <= float(value) <= parameter.high
-
-
-def _rounded(rate: float | None) -> str | None:
-    """Two significant digits: rates closer than that are the same trial."""
-    return None if rate is None else f"{rate:.1e}"
-
-
-def _side(part: str) -> str:
-    return FFN if part == FFN else ATTENTION
-
-
-def _sides(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_side(part) for part in parts))
-
-
-def _split(side: str) -> str:
-    """The name of the question how a side is split."""
-    return f"{side}_split"
-
-
-def _is_sized(point: Point) -> bool:
-    return any(edit.sized_form is not None for edit in point.edits)

@@ -4,8 +4,7 @@
 
     running.py      confirm: creates or continues a confirmation and runs its trials to the end
     contenders.py   who is trained again: the best configurations and the baselines
-    results.py      what its trials say: spreads, comparisons, optimism
+    results.py      what its trials say: spreads, comparisons, optimism, and the outcome as sentences
     verdicts.py     winner minus baseline, and whether that is a win
     statistics.py   spread, paired bootstrap, permutation tests, Holm
-    wording.py      the outcome as sentences
 """

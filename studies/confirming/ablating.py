@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.contenders import Entry, candidate_entry, trial_entry
@@ -12,13 +11,13 @@ from studies.queries.baselines import baseline, best_first
 from studies.queries.discover.between import Between, Joint
 from studies.queries.discover.hybrids import candidate_of
 from studies.queries.estimates import Estimates
-from studies.store.records import TrialRecord
+from studies.records import TrialRecord
 
 
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
     """A trial as what a search proposes."""
     attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
-    return candidate_of(configuration_from_json(trial.configuration), attention, ffn, space)
+    return candidate_of(trial.configuration, attention, ffn, space)
 
 
 def path_entries(

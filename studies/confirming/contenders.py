@@ -9,10 +9,10 @@ from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.errors import ConfirmationError
 from studies.queries.baselines import baseline, best_first
 from studies.queries.estimates import Estimates
+from studies.records import Contender, NewTrial, TrialRecord
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.search.seeds import seeded_fingerprint
-from studies.store.records import Contender, NewTrial, TrialRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from studies.confirming.results import ConfirmationResult, ContenderResult, confirmation_result
 from studies.confirming.statistics import ALPHA, LEVEL
 from studies.confirming.verdicts import Comparison, Verdict, compare_pairs, least_seeds, seeds_for_pairs
 from studies.errors import ConfirmationError
-from studies.queries.table import Table
+from studies.queries.frames import frame
+from studies.records import StudyKind
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,7 @@ class AblationResult:
     steps: tuple[PathStep, ...]
     total: Comparison | None
 
-    def table(self) -> Table:
+    def table(self) -> "pandas.DataFrame":
         """One row a step: what it changes, its scores on the test split, and what it is worth."""
         names = ("difference", "low", "high", "p_value", "adjusted_p")
         entries = [
@@ -61,12 +65,11 @@ class AblationResult:
             }
             for one in self.steps
         ]
-        own = self.confirmation
-        return Table.of(entries, title=f"{own.name}: {own.metric} on the test split, {len(own.seeds)} seeds each")
+        return frame(entries)
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
-        return "\n".join([str(self.table()), *path_sentences(self)])
+        return "\n".join([self.table().to_string(index=False), *path_sentences(self)])
 
     __repr__ = __str__
 

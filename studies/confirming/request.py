@@ -11,7 +11,7 @@ from search_space.checked import Name
 from search_space.published.point import PublishedPoint
 from studies.errors import ConfirmationError
 from studies.queries.fronts import parameters_of
-from studies.store.records import StudyRecord
+from studies.records import StudyRecord
 
 AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
 """The baselines unless others are named."""

@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import TYPE_CHECKING
 
-from studies.confirming.statistics import LEVEL, Spread, spread
-from studies.confirming.verdicts import Comparison, Verdict, compare
+from studies.confirming.statistics import ALPHA, LEVEL, Spread, spread
+from studies.confirming.verdicts import Comparison, Verdict, compare, least_seeds
+from studies.queries.frames import frame
 from studies.queries.ranking import ranking_of
-from studies.queries.table import Table
+from studies.records import Contender, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import Contender, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.measuring import score_of
+
+if TYPE_CHECKING:
+    import pandas
 
 _FIRST = "mam_adapter"
 
@@ -96,7 +100,7 @@ class ConfirmationResult:
         """The best configuration of the study."""
         return self.contenders[0]
 
-    def table(self) -> Table:
+    def table(self) -> "pandas.DataFrame":
         """Its contenders, one row each: scores on the test split, and the score of the search on validation."""
         entries = [
             {
@@ -112,11 +116,11 @@ class ConfirmationResult:
             }
             for one in self.contenders
         ]
-        return Table.of(entries, title=f"{self.name}: {self.metric} on the test split, {len(self.seeds)} seeds each")
+        return frame(entries)
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
-        return "\n".join([str(self.table()), *verdict_sentences(self)])
+        return "\n".join([self.table().to_string(index=False), *verdict_sentences(self)])
 
     __repr__ = __str__
 
@@ -249,6 +253,8 @@ def _verdict(
             f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
         )
     who = f"{who[0].upper()}{who[1:]}"
+    if comparison.difference == comparison.low == comparison.high == 0:
+        return f"{who} and {comparison.baseline} scored alike with each of {comparison.pairs} seeds on the test split."
     figures = (
         f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "
         f"{_signed(comparison.low)} to {_signed(comparison.high)}, {comparison.pairs} seeds, "
@@ -295,3 +301,62 @@ def _p(value: float | None) -> str:
     if value is None:
         return "?"
     return "below 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def notes(result: ConfirmationResult) -> tuple[str, ...]:
+    """What must be known to read the result, one line each."""
+    return (*_on_progress(result), *_on_contenders(result), *_on_statistics(result))
+
+
+def power_note(seeds: int, baselines: int) -> str | None:
+    """What to say when so many seeds can show nothing, whatever the scores; None when they can."""
+    least = least_seeds(baselines)
+    if not baselines or seeds >= least:
+        return None
+    held = "baseline" if baselines == 1 else "baselines"
+    return f"{seeds} seeds cannot show a difference to {baselines} {held}, whatever the scores; {least} seeds can."
+
+
+def _on_progress(result: ConfirmationResult) -> Iterator[str]:
+    if not result.is_finished:
+        yield (
+            f"Not finished: {result.ended} of {result.trials} trials have ended. Nothing is compared until all have; "
+            "call the command again to continue."
+        )
+    if result.newer_winner is not None:
+        yield (
+            f"Trial {result.newer_winner} is the best of {result.study} by now; confirm it under another name "
+            "with --name."
+        )
+
+
+def _on_contenders(result: ConfirmationResult) -> Iterator[str]:
+    for one in result.contenders:
+        if not one.is_within_budget:
+            yield (
+                f"{one.label} ignores the budget: it has {one.stored_parameters:,} parameters, the budget is "
+                f"{result.budget_parameters:,}."
+            )
+        if one.trial is None:
+            yield (
+                f"{one.label} has no complete trial in {result.study}: its learning rates are the middle of their "
+                "range, and others may do better."
+            )
+        if one.failed:
+            yield f"{one.label} failed with {one.failed} of {len(result.seeds)} seeds; those pairs are left out."
+    for baseline, why in result.left_out:
+        yield f"{baseline} was left out: {why}"
+
+
+def _on_statistics(result: ConfirmationResult) -> Iterator[str]:
+    if not result.comparisons:
+        return
+    tests = " and ".join(dict.fromkeys(one.test.value for one in result.comparisons))
+    yield (
+        f"Verdicts go by permutation tests ({tests}), corrected by Holm, at {ALPHA}; bootstrap intervals of so few "
+        "seeds are rather too narrow. Both speak of new seeds on this test split, not of other test examples."
+    )
+    powerless = [one for one in result.comparisons if one.smallest_adjusted_p > ALPHA]
+    if powerless:
+        note = power_note(min(one.pairs for one in powerless), len(result.comparisons))
+        yield note or "The pairs that are left are too few to show a difference."

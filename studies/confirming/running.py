@@ -13,21 +13,15 @@ from studies.confirming.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.fleet.backend import Observer, RunnerFactory
 from studies.keeping.artefacts import study_folder
-from studies.keeping.occupying import placed, replaceable
+from studies.keeping.occupying import replaceable
 from studies.keeping.plan import StudyPlan
-from studies.launching.beginning import check_table
+from studies.launching.beginning import check_table, difference
 from studies.launching.preparing import absolute_url, label_count
 from studies.launching.running import LaunchResult, Wishes, run_fleet
 from studies.observing import Observer as TrialObserver
 from studies.queries.discover import knowledge_of
 from studies.queries.estimates import estimates_of
-from studies.search.opening import Opening
-from studies.search.rungs import RungPlan
-from studies.search.seeds import derived_seed
-from studies.specification import Specification, difference, specification_from_mapping
-from studies.store.belonging import own_folder
-from studies.store.ledger import LEASE_SECONDS, Ledger
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     NewStudy,
     NewTrial,
@@ -36,6 +30,14 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.search.opening import Opening
+from studies.search.rungs import RungPlan
+from studies.search.seeds import hashed_seed
+from studies.specification import specification_from_mapping
+from studies.specification.recorded import BegunSpecification
+from studies.store.files import own_folder
+from studies.store.keeping import LEASE_SECONDS
+from studies.store.ledger import Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
 
@@ -50,7 +52,6 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
@@ -64,7 +65,6 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         take_over: As of `studies.launching.launch.launch`.
-        join: As of `studies.launching.launch.launch`.
         observers: As of `studies.launching.launch.launch`.
 
     Raises:
@@ -75,7 +75,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     with Ledger.open(storage_url, create=False) as ledger:
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
-        instead_of = None if join else replaceable(request.confirmation, ledger, take_over=take_over)
+        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
         if existing is not None and _is_finished(ledger, existing):
             total = sum(ledger.state_counts(existing.id).values())
             reason = f"already finished: all {total} trials have ended"
@@ -84,16 +84,15 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         make_known(specification.backbone.name)
         shape = shape_of(config_of(specification.backbone.name))
         check_table(parent, shape)
-        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.search)
+        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:
             label_count(specification)
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
-        study = placed(study, ledger) if join else study
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
-    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
     return run_fleet(specification, study, plan, wishes)
 
 
@@ -112,7 +111,7 @@ def _searched(ledger: Ledger, name: str) -> StudyRecord:
     return study
 
 
-def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specification:
+def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpecification:
     """The study file of a study, with another fleet; its files go beside the study's own, wherever the ledger says.
 
     Raises:
@@ -120,17 +119,19 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> Specific
         SpecificationError: If the fleet is not valid, or the task's folder is gone.
     """
     try:
-        own = Specification.from_json(parent.specification).as_json()
+        begun = BegunSpecification.from_json(parent.specification)
     except ValidationError:
         raise ConfirmationError(
             f"study '{parent.name}' must hold a study file that this release can read; it does not. "
             "Use the release that launched it."
         ) from None
+    own = {key: value for key, value in begun.as_json().items() if key not in ("lessons", "made_table")}
     recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
     folder = own_folder(parent)
     beside = None if folder is None else str(folder.parent)
     own["fleet"] = {**recorded, "time_budget": None, "artefacts": beside, **fleet}
-    return specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+    specification = specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
 
 
 def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:
@@ -211,7 +212,7 @@ def _entries(
     estimates = estimates_of(ledger, parent, trials)
     if isinstance(request, AblationRequest):
         knowledge = knowledge_of(ledger, parent.name, lambda _: space)
-        return path_entries(request, trials, space, knowledge.joint, estimates), {}
+        return path_entries(request, trials, space, knowledge.expected, estimates), {}
     most = request.most_parameters(parent)
     return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
 
@@ -222,7 +223,7 @@ def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> 
     fresh: list[int] = []
     place = 0
     while len(fresh) < request.seeds:
-        seed = derived_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
+        seed = hashed_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
         place += 1
         if seed not in used:
             used.add(seed)
@@ -236,7 +237,7 @@ def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
 
 
 def plan_of(
-    specification: Specification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
+    specification: BegunSpecification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
 ) -> StudyPlan:
     """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
     training = specification.training_plan()

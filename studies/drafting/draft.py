@@ -1,18 +1,22 @@
 """What a study of some data should say: its task from the columns, its sizes from the lengths and the machine."""
 
+import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from studies.checking import check
-from studies.drafting.sizing import sized
 from studies.drafting.sources import Source
-from studies.foresight.forecast import forecast
+from studies.foresight.forecast import Workload, forecast
+from studies.foresight.speed import Speed
+from studies.queries.visible import visible
 from studies.specification import specification_from_mapping
-from studies.specification.task import TaskSection
+from studies.specification.sections import TaskSection
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.errors import BackboneError
 from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task
@@ -40,6 +44,10 @@ _PASSES = 3
 _TRIALS = 40
 _FEW_EXAMPLES = 1_000
 _LEAST_STEPS, _MOST_STEPS = 60, 600
+FEWEST_TRIALS, MOST_TRIALS = 24, 100
+"""Published methods and some discoveries; and from where on more are for another day."""
+FEWEST_STEPS = 60
+_COMMENT_COLUMN = 36
 _UNEVEN = 0.75
 _FEW = 100
 
@@ -301,3 +309,64 @@ def _head(source: Source, found: Guess, measured: _Measured, prepared: Prepared 
     lines += () if prepared is None else prepared.notes
     lines += [*source.remarks, *([f"columns not used: {', '.join(found.left)}"] if found.left else [])]
     return tuple(lines)
+
+
+def sized(work: Workload, speed: Speed, seconds: float, *, trials: int | None = None) -> Workload:
+    """As much of a workload as there is time for: trials first, then steps.
+
+    Args:
+        work: With as many steps as would be good.
+        speed: Of a trial here.
+        seconds: There is so much time, if no trial is pruned.
+        trials: How many there must be; None is 24 to 100.
+
+    Returns:
+        The workload with the trials and steps that fit; the fewest of both if those do not fit either.
+    """
+    fitting = int(seconds * work.workers / forecast(work, speed).trial_seconds)
+    count = trials or min(MOST_TRIALS, max(FEWEST_TRIALS, fitting))
+    wanted = replace(work, trials=count)
+    over = forecast(wanted, speed).most_seconds / seconds
+    if over <= 1:
+        return wanted
+    steps = max(min(FEWEST_STEPS, work.steps), int(work.steps / over) // 10 * 10)
+    return replace(wanted, steps=steps)
+
+
+def study_text(head: tuple[str, ...], keys: Mapping[str, Any], comments: Mapping[str, str]) -> str:
+    """YAML of the keys, in their order.
+
+    Args:
+        head: Comments before everything.
+        keys: Of the study file; sections are mappings.
+        comments: By key path, such as ``task.text``.
+    """
+    lines = [f"# {_one_line(line)}".rstrip() for line in head]
+    return "\n".join([*lines, *_lines(keys, comments, "", "")]) + "\n"
+
+
+def _lines(keys: Mapping[str, Any], comments: Mapping[str, str], path: str, indent: str) -> Iterator[str]:
+    for key, value in keys.items():
+        said = comments.get(f"{path}{key}", "")
+        if isinstance(value, Mapping) and value:
+            yield _commented(f"{indent}{key}:", said)
+            yield from _lines(value, comments, f"{path}{key}.", f"{indent}  ")
+        else:
+            yield _commented(f"{indent}{_flow({key: value})}", said)
+
+
+def _flow(pair: Mapping[str, Any]) -> str:
+    """``key: value`` on one line."""
+    ((key, value),) = pair.items()
+    if isinstance(value, str) and not value.isprintable():
+        return f"{key}: {json.dumps(value)}"
+    text: str = yaml.safe_dump(pair, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
+    return text.strip()[1:-1]
+
+
+def _commented(line: str, said: str) -> str:
+    return f"{line.ljust(_COMMENT_COLUMN - 2)}  # {_one_line(said)}" if said else line
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from studies.exports.source import Source
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.export.origin import licence_of
@@ -14,7 +14,7 @@ from trial_runner.tasks.measuring import PROXY_LOSS
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
 
-_LIBRARIES = {"peft": "peft", "merged": "transformers", "adapters": "adapter-transformers"}
+_LIBRARIES = {"peft": "peft", "merged": "transformers"}
 _PIPELINES = {
     "classification": "text-classification",
     "regression": "text-classification",
@@ -23,6 +23,8 @@ _PIPELINES = {
     "question_answering": "question-answering",
 }
 _OTHER_TEXT = "text-generation"
+_OWN_DATA = "own data"
+"""What data of a folder are called; the name of a folder of work says nothing elsewhere."""
 
 
 def card_data(source: Source, kind: str) -> "ModelCardData":
@@ -31,7 +33,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     Names that are no repositories of the hub are left out: it refuses cards that have them.
 
     Args:
-        kind: ``deltaspace``, ``peft``, ``merged`` or ``adapters``.
+        kind: ``deltaspace``, ``peft`` or ``merged``.
     """
     from huggingface_hub import ModelCardData
 
@@ -40,6 +42,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     backbone = source_of(study.backbone)
     is_from_hub = study.backbone != EMBEDDED and backbone == study.backbone and is_hub_name(backbone)
     tags = ["delta-tuning", "parameter-efficient-fine-tuning", "deltaspace"]
+    licence = licence_of(study.backbone)
     # a folder of the same name would win, so a name here is one of the hub
     return ModelCardData(
         base_model=backbone if is_from_hub else None,
@@ -47,11 +50,11 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
         datasets=[task.hub] if task.hub else None,
         language=None,
         library_name=_LIBRARIES.get(kind, "deltaspace"),
-        license=licence_of(study.backbone),
+        license=None if licence is None else licence.lower().replace(" ", "-"),  # as the hub writes it
         metrics=[study.metric],
         pipeline_tag=_PIPELINES.get(task.kind, _OTHER_TEXT),
         tags=[*tags, *([source.trial.method] if source.trial.method else [])],
-        **_results(source, task.hub or source.task_name, TASK_KINDS[task.kind].name),
+        **_results(source, task.hub or task.name or _OWN_DATA, TASK_KINDS[task.kind].name),
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
-from studies.specification.task import task_from_json
-from studies.store.records import NewStudy
+from studies.records import NewStudy
+from studies.specification.sections import task_from_json
 from trial_runner.backbones import EMBEDDED, BackboneSource, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS, Task
@@ -36,15 +36,6 @@ backbone = {backbone}
 tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
 base = {auto_class}.from_pretrained(backbone{revision}, {held}{options})
 model = PeftModel.from_pretrained(base, {folder}).eval()
-""",
-    "adapters": """{imports}from adapters import AutoAdapterModel
-from transformers import {tokenizer}
-
-backbone = {backbone}
-tokenizer = {tokenizer}.from_pretrained(backbone{revision})
-model = AutoAdapterModel.from_pretrained(backbone{revision})
-model.load_adapter({folder}, use_safetensors=True, set_active=True)
-model.eval()
 """,
     "merged": """{imports}from transformers import {names}
 
@@ -196,7 +187,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     """The lines of Python that load the export of a classification and label two texts.
 
     Args:
-        kind: ``deltaspace``, ``peft``, ``adapters`` or ``merged``.
+        kind: ``deltaspace``, ``peft`` or ``merged``.
         labels: Name of each class, by index; one name is that of the number that a regression predicts.
     """
     auto_class, options, before, logits = "AutoModel", "", "", "logits = delta.logits(inputs)"
@@ -204,8 +195,6 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     if kind == "merged":
         auto_class, options = "AutoModelForSequenceClassification", ", trust_remote_code=True"
         logits = "logits = model(**inputs).logits"
-    elif kind == "adapters":
-        before, logits = 'mask = inputs["attention_mask"].unsqueeze(-1)\n', _MEAN
     elif kind == "peft":
         before = 'mask = inputs["attention_mask"].unsqueeze(-1)\n'
         if reading.has_head_file:
@@ -282,8 +271,6 @@ def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, 
     return _LOAD[kind].format(
         imports=imports,
         names=", ".join(listed),
-        # the older transformers there does not know what the embedded tokenizer says it is
-        tokenizer="PreTrainedTokenizerFast" if place.backbone == python(BESIDE) else "AutoTokenizer",
         backbone=place.backbone,
         revision=revision,
         held=place.held,
@@ -303,7 +290,7 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
     """Where an export finds its backbone.
 
     Args:
-        kind: ``deltaspace``, ``peft``, ``adapters`` or ``merged``.
+        kind: ``deltaspace``, ``peft`` or ``merged``.
         backbone: ``"embedded"``, which an adapter has beside it; a folder; or a hub name.
         folder: Of the export.
         has_head: Whether it labels texts; transformers would quantise the head, too.
@@ -316,7 +303,7 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
     held = _HELD[backbone.quantization].format(dtype=_DTYPES[backbone.dtype], heads=heads)
     source = source_of(name)
     if name == EMBEDDED:
-        place = python(BESIDE) if kind in ("peft", "adapters") else _EMBEDDED
+        place = python(BESIDE) if kind == "peft" else _EMBEDDED
         return Place(backbone=place, revision=None, held=held)
     if Path(source).is_dir():
         return Place(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)

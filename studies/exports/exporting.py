@@ -17,10 +17,10 @@ from studies.exports.retraining import retrain
 from studies.exports.source import Source
 from studies.keeping.artefacts import is_whole
 from studies.launching.beginning import check_table
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification.recorded import recorded_specification
-from studies.store.belonging import is_own_file, is_there
+from studies.store.files import is_own_file, is_there
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
 from trial_runner.contract.proving import make_known
 from trial_runner.requests import Reading
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trial_runner.export import BackboneFacts, TrainedDelta
     from trial_runner.requests import Snapshot
 
-ExportKind = Literal["deltaspace", "peft", "adapters", "merged"]
+ExportKind = Literal["deltaspace", "peft", "merged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,11 +223,10 @@ def _write(
     facts: "BackboneFacts",
     backbone: "Backbone | None",
 ) -> None:
-    from trial_runner.export import write_adapters, write_delta, write_facts, write_merged, write_peft
+    from trial_runner.export import write_delta, write_facts, write_merged, write_peft
 
-    if kind in ("peft", "adapters"):
-        write = write_peft if kind == "peft" else write_adapters
-        write(place, trained, family=source.family, shape=source.shape, backbone=facts)
+    if kind == "peft":
+        write_peft(place, trained, family=source.family, shape=source.shape, backbone=facts)
         if facts.name == EMBEDDED:
             shutil.copytree(embedded_folder(), place / BESIDE)
     elif kind == "merged" and backbone is not None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from studies.confirming.results import confirmation_result
 from studies.errors import WishError
 from studies.exports.exporting import export_trial
-from studies.specification.task import task_from_json
+from studies.records import EventKind, NewStudy, TrialState
+from studies.specification.sections import task_from_json
 from studies.store.ledger import Ledger
-from studies.store.records import EventKind, NewStudy, TrialState
 from trial_runner.tasks import TASK_KINDS
 from trial_runner.tasks.instruction.kind import INSTRUCTION
 

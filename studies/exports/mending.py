@@ -9,11 +9,11 @@ from studies.errors import WishError
 from studies.exports.retraining import runner_of, trained_anew
 from studies.fleet.backend import RunnerFactory
 from studies.keeping.artefacts import describe_file
+from studies.records import ArtefactRecord, StudyKind
 from studies.specification.recorded import recorded_specification
-from studies.store.belonging import is_own_file
-from studies.store.files import lost_weights
+from studies.store.files import is_own_file
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, StudyKind
 from trial_runner.files import unfinished
 from trial_runner.requests import Reading
 

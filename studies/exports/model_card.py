@@ -27,7 +27,7 @@ def model_card(source: Source, trained: "TrainedDelta", kind: str, folder: Path)
     """The card, as Markdown.
 
     Args:
-        kind: ``deltaspace``, ``peft``, ``merged`` or ``adapters``.
+        kind: ``deltaspace``, ``peft`` or ``merged``.
         folder: Of the export; the Python on the card is run there.
     """
     from huggingface_hub import ModelCard

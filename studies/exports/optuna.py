@@ -8,14 +8,16 @@ import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 
+from search_space.codec import configuration_to_json
 from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
-from studies.search.chronicle import Course
-from studies.search.proposer import Proposer, directions_of, values_of
+from studies.queries.ranking import ranking_of
+from studies.records import StudyRecord, TrialRecord, TrialState
+from studies.search.chronicle import Chronicle, Course
+from studies.search.optuna_history import directions_of, distributions, frozen_trial, whole_path
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
 from trial_runner.files import unfinished
 
 _STATES = {
@@ -49,7 +51,7 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()  # SQLite would make it with a mode of its own
         with quiet_optuna():
-            _write(record, trials, temporary)
+            _write(record, trials, temporary, _best(ledger, record))
         _check_is_new(file)
         temporary.rename(file)
     except OSError as error:
@@ -68,7 +70,7 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
     record = ledger.study(name)
     trials = list(_frozen_trials(ledger, record))
     with quiet_optuna():
-        return _filled(record, trials, storage=None)
+        return _filled(record, trials, storage=None, best=_best(ledger, record))
 
 
 def _check_is_new(file: Path) -> None:
@@ -76,17 +78,24 @@ def _check_is_new(file: Path) -> None:
         raise WishError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
 
 
-def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:
+def _best(ledger: Ledger, record: StudyRecord) -> int | None:
+    best = ranking_of(ledger, record).best
+    return None if best is None else best.number
+
+
+def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path, best: int | None) -> None:
     storage = RDBStorage(f"sqlite:///{file}")
     try:
-        _filled(record, trials, storage)
+        _filled(record, trials, storage, best)
     finally:
         storage.remove_session()
         storage.engine.dispose()
 
 
-def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None) -> optuna.Study:
-    goal = recorded_specification(record).search.goal(record.budget_parameters)
+def _filled(
+    record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None, best: int | None
+) -> optuna.Study:
+    goal = recorded_specification(record).goal(record.budget_parameters)
     study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
     names = [record.metric] if goal is None else [record.metric, goal.objective.value]
     with warnings.catch_warnings():
@@ -94,7 +103,7 @@ def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStor
         study.set_metric_names(names)
     if goal is not None:
         study.set_user_attr("values", names)
-    for name, value in _study_attributes(record).items():
+    for name, value in _study_attributes(record, best).items():
         study.set_user_attr(name, value)
     if storage is None:
         study.add_trials(trials)
@@ -103,7 +112,7 @@ def _filled(record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStor
     return study
 
 
-def _study_attributes(record: StudyRecord) -> dict[str, object]:
+def _study_attributes(record: StudyRecord, best: int | None) -> dict[str, object]:
     return {
         "metric": record.metric,
         "backbone": record.backbone,
@@ -111,40 +120,31 @@ def _study_attributes(record: StudyRecord) -> dict[str, object]:
         "budget_parameters": record.budget_parameters,
         "seed": record.seed,
         "specification": dict(record.specification),
+        # Optuna's own best trial goes by one score; this is the one of the leaderboard
+        "best_trial_by_estimate": best,
     }
 
 
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
-    """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
-    specification = recorded_specification(record)
-    goal = specification.search.goal(record.budget_parameters)
-    proposer = Proposer(
-        recorded_space(record),
-        sampler=specification.search.sampler,
-        seed=record.seed,
-        over_structures=specification.search.draws == "structures",
-        course=Course(goal=goal),
-    )
-    readings = ledger.readings_by_trial(record.id)
-    for trial in ledger.trials(record.id):
-        frozen = proposer.expected(trial, readings.get(trial.number, ()))
-        # the replay hides published methods from samplers that cannot learn of them
+    """Every trial with its own state, and all that Optuna has no place for.
+
+    A published method has its whole path through the space: of rates alone nothing of importance can be learned.
+    """
+    goal = recorded_specification(record).goal(record.budget_parameters)
+    space, readings = recorded_space(record), ledger.readings_by_trial(record.id)
+    spaces, chronicle = distributions(space), Chronicle(Course(goal=goal))
+    trials = ledger.trials(record.id)
+    for trial in trials:
+        chronicle.replay(trial, readings.get(trial.number, ()))
+    for trial, known, seen in zip(trials, chronicle.known, chronicle.trials, strict=True):
+        path = None if trial.method is None else whole_path(space, seen)
+        frozen = frozen_trial(known, trial.number, path or trial.proposal, spaces, is_scored=goal is None)
         frozen.state = _STATES[trial.state]
-        frozen.values = values_of(trial, goal)
-        _complete(frozen, trial, proposer)
-        frozen.datetime_complete = trial.ended_at
+        frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at
         frozen.user_attrs = _trial_attributes(trial)
         if goal is not None:
             frozen.user_attrs["readings"] = {str(one.step): one.score for one in readings.get(trial.number, ())}
         yield frozen
-
-
-def _complete(frozen: FrozenTrial, trial: TrialRecord, proposer: Proposer) -> None:
-    """Give a published method its whole path through the space: of rates alone nothing of importance can be learned."""
-    path = None if trial.method is None else proposer.whole_path(trial)
-    if path is not None:
-        frozen.params = dict(path)
-        frozen.distributions = proposer.distributions(path)
 
 
 def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
@@ -159,5 +159,5 @@ def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
         "extra_flops": trial.extra_flops,
         "trained_parameters": trial.trained_parameters,
         "head_parameters": trial.head_parameters,
-        "configuration": dict(trial.configuration),
+        "configuration": configuration_to_json(trial.configuration),
     }

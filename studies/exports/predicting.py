@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
-from studies.specification.task import task_from_json
+from studies.specification.sections import task_from_json
 from trial_runner.files import unfinished
 from trial_runner.tasks import TASK_KINDS, Task
 
@@ -95,8 +95,10 @@ def predict(
     """
     from trial_runner.export.facts import read_json
     from trial_runner.export.writing import DELTA_FACTS
+    from trial_runner.files import check_all_regular
 
     _check_is_new(output)
+    check_all_regular(folder)
     plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
     rows = _read_rows(source)
     texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]

@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable
 
 from studies.errors import StudiesError
-from studies.fleet.backend import RunnerFactory
-from studies.fleet.runners import TorchRunnerFactory
+from studies.fleet.backend import RunnerFactory, TorchRunnerFactory
+from studies.records import NewTrial
 from studies.search.candidates import trial_request
 from studies.specification import Specification
-from studies.store.records import NewTrial
 from trial_runner.requests import Failure, PackRunner, Reading, Snapshot, TrainingPlan
 
 

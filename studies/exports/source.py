@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from search_space.backbones import Family
 from search_space.backbones.shape import BackboneShape
-from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
-from studies.store.records import NewStudy, NewTrial, StudyKind
+from studies.records import NewStudy, NewTrial, StudyKind
 
 if TYPE_CHECKING:
     from trial_runner.requests import Reading, Snapshot
@@ -40,7 +39,7 @@ class Source:
     @property
     def configuration(self) -> Configuration:
         """As it was asked for."""
-        return configuration_from_json(self.trial.configuration)
+        return self.trial.configuration
 
     @property
     def split(self) -> str:

@@ -25,6 +25,7 @@ from studies.exports.source import Source
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
 from studies.specification import Specification
+from studies.specification.recorded import BegunSpecification
 from trial_runner.backbones import config_of
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def train(
     planned = replace(planned, seed=specification.seed)
     readings, snapshot = retrain(specification, planned, tell)
     source = Source(
-        study=new_study(specification, shape),
+        study=new_study(BegunSpecification.of(specification), shape),
         trial=planned,
         readings=readings,
         snapshot=snapshot,
@@ -184,7 +185,7 @@ def _candidate(
     chosen: Chosen, specification: Specification, shape: BackboneShape, learning_rate: float | None
 ) -> Candidate:
     configuration = chosen.configuration
-    options = specification.search
+    options = specification.space_options
 
     def rate(side: str, edits: tuple[Edit, ...]) -> float | None:
         if not edits:

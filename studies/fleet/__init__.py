@@ -10,19 +10,20 @@
 
 from collections.abc import Mapping
 
-from studies.fleet.backend import Backend, FleetOptions, RunnerFactory, Watch
+from studies.fleet.backend import Backend, RunnerFactory, Watch
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Standing
 from studies.specification.fields import BackendName
+from studies.specification.sections import Fleet
 
 
-def _inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     from studies.fleet.inline import run_inline
 
     return run_inline(plan, factory, options, watch)
 
 
-def _ray(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+def _ray(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     from studies.fleet.tune import run_tune
 
     return run_tune(plan, factory, options, watch)

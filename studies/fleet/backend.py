@@ -1,17 +1,26 @@
-"""What every backend is given and what it returns."""
+"""What every backend is given and what it returns: the clock, the user's signals, how workers get their runner."""
 
-import math
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
 
-from studies.fleet.interrupts import Interrupts
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, TimeLeft
 from studies.specification.sections import Fleet
+from trial_runner.backbones import BackboneSource
 from trial_runner.requests import PackRunner, TrainingPlan
+from trial_runner.tasks.task import Task
+from trial_runner.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from trial_runner.runner import TorchRunner
 
 Observer = Callable[[Progress], None]
 """Shown the study's progress about twice a second, in the launching process."""
@@ -22,56 +31,25 @@ RunnerFactory = Callable[[int], PackRunner]
 OBSERVE_SECONDS = 0.5
 
 _GENERATIONS = 4
+_REASONS = {
+    signal.SIGINT: "interrupted by Ctrl-C",
+    signal.SIGTERM: "told to stop by SIGTERM",
+    signal.SIGUSR1: "told to stop by SIGUSR1",
+}
+# container managers kill 10 s after SIGTERM
+_GRACE_SECONDS = {signal.SIGINT: 30.0, signal.SIGTERM: 6.0, signal.SIGUSR1: 60.0}
+_ONE_BREATH_SECONDS = 1.0
+_LONGEST_GRACE_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetOptions:
-    """How much work is done at a time.
-
-    Attributes:
-        workers: How many workers; None is one per GPU, else one per core.
-        pack: Trials that a worker, or each of its shards, trains in one pass; None is as many as its memory holds, see
-            `pack_size`.
-        time_budget_seconds: After so long the running trials are laid aside; None for no limit.
-        gpus: Of each worker, or of each of its shards, 0 or 1; None is one where the machines have any.
-        cpus: Cores of each worker; None is as many as every worker can have.
-        accelerator: The kind of its GPU, as Ray names it; None for any.
-        shards: GPUs of a worker that share one backbone.
-        snapshot_seconds: Between two measurements trials are snapshot so often.
-    """
-
-    workers: int | None = None
-    pack: int | None = 1
-    time_budget_seconds: float | None = None
-    gpus: int | None = None
-    cpus: int | None = None
-    accelerator: str | None = None
-    shards: int = 1
-    snapshot_seconds: float = math.inf
-
-
-def options_of(fleet: Fleet) -> FleetOptions:
-    """The same as a study file has it."""
-    return FleetOptions(
-        workers=None if fleet.workers == "auto" else int(fleet.workers),
-        pack=None if fleet.pack == "auto" else int(fleet.pack),
-        time_budget_seconds=fleet.time_budget,
-        gpus=None if fleet.gpus == "auto" else int(fleet.gpus),
-        cpus=None if fleet.cpus == "auto" else int(fleet.cpus),
-        accelerator=fleet.accelerator,
-        shards=fleet.shards,
-        snapshot_seconds=fleet.snapshot_every or math.inf,
-    )
-
-
-def pack_size(options: FleetOptions, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:
+def pack_size(options: Fleet, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:
     """How many slots a worker opens at most, and the training plan that they must fit in memory with, if any.
 
     Left to memory alone, a pack could take a whole study in at once, and no trial would be proposed from what another
     has shown; so it takes a quarter of the worker's share of the trials at most.
     """
-    if options.pack is not None:
-        return options.pack * options.shards, None
+    if options.pack != "auto":
+        return int(options.pack) * options.shards, None
     return most_slots(plan.target_trials, workers), plan.training
 
 
@@ -89,7 +67,7 @@ def asked_threads() -> int | None:
 class Backend(Protocol):
     """Runs the workers of one study until it is done or they are sent away."""
 
-    def __call__(self, plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: "Watch") -> Standing:
+    def __call__(self, plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: "Watch") -> Standing:
         """Run, and return where the study stands in the end.
 
         Raises:
@@ -101,7 +79,7 @@ class Backend(Protocol):
 class Watch:
     """Looks at the clock and at the user's wishes, and shows the progress."""
 
-    def __init__(self, observer: Observer, interrupts: Interrupts, time_budget_seconds: float | None) -> None:
+    def __init__(self, observer: Observer, interrupts: "Interrupts", time_budget_seconds: float | None) -> None:
         """Start the clock."""
         self._observer = observer
         self._interrupts = interrupts
@@ -143,3 +121,89 @@ class Watch:
             if left is None or left.seconds > remaining:
                 left = TimeLeft(seconds=remaining)
         self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, left=left))
+
+
+class Interrupts:
+    """While entered, the first of Ctrl-C, SIGTERM and SIGUSR1 is only noted; a second one stops at once.
+
+    Batch systems send SIGUSR1 a while before they end a job. `timeout` and some shells send SIGTERM twice in one
+    breath, to the process and to its group: that is one wish.
+
+    Attributes:
+        reason: What was noted; empty before the first signal.
+        grace_seconds: How long whoever must stop has to lay its work aside.
+    """
+
+    def __init__(self) -> None:
+        """Note nothing yet."""
+        self.reason = ""
+        self.grace_seconds = _LONGEST_GRACE_SECONDS
+        self._noted_at = 0.0
+        self._earlier: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals over."""
+        self.take()
+        return self
+
+    def take(self) -> None:
+        """Take the signals over, again if need be; outside the main thread there are none to take."""
+        if threading.current_thread() is threading.main_thread():
+            for number in _REASONS:
+                handler = signal.signal(number, self._note)
+                self._earlier.setdefault(number, handler)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Give the signals back."""
+        for number, handler in self._earlier.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._earlier = {}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.reason:
+            if time.monotonic() - self._noted_at < _ONE_BREATH_SECONDS:
+                return
+            raise KeyboardInterrupt
+        self._noted_at = time.monotonic()
+        self.reason = _REASONS[signal.Signals(number)]
+        self.grace_seconds = _GRACE_SECONDS[signal.Signals(number)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchRunnerFactory:
+    """Orders the real runner. Torch is loaded in the worker, not where the runner is ordered.
+
+    Attributes:
+        backbone: Which one, and how its weights are held; or its name alone.
+        precision: ``auto``, ``fp32`` or ``bf16``.
+        shards: Processes that share the backbone, on a GPU each; 1 for this one.
+    """
+
+    backbone: str | BackboneSource
+    task: Task
+    precision: str
+    shards: int = 1
+
+    def __call__(self, threads: int) -> PackRunner:
+        """Load backbone and task, here or in the processes that share the backbone.
+
+        Raises:
+            RunnerError: If either cannot be had.
+        """
+        if self.shards == 1:
+            return self.open(threads=threads)
+        from trial_runner.sharding.messages import Shape
+        from trial_runner.sharding.runner import ShardedRunner
+
+        return ShardedRunner(self.open, Shape(ranks=self.shards, threads=max(1, threads // self.shards)))
+
+    def open(self, *, threads: int, mesh: "DeviceMesh | None" = None) -> "TorchRunner":
+        """Load backbone and task in this process; see `trial_runner.runner.open_runner`."""
+        with uncollected():
+            from trial_runner.runner import open_runner
+
+            return open_runner(
+                backbone=self.backbone, task=self.task, precision=self.precision, threads=threads, mesh=mesh
+            )

@@ -9,6 +9,7 @@ Started as ``python -m studies.fleet.driver FILE_DESCRIPTOR PARENT ORDER``.
 
 import contextlib
 import ctypes
+import math
 import os
 import pickle
 import signal
@@ -27,12 +28,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import pack_size
-from studies.fleet.driver_messages import Ended, Order, Shown, Started, Stop, not_taken_in
+from studies.fleet.driver_process import Ended, Order, Shown, Started, Stop, not_taken_in
 from studies.fleet.growth import Failures, Growth, heed_want_of_memory
 from studies.fleet.keeper_actor import FILES, PULSE, KeeperActor
 from studies.fleet.keeper_watch import KeeperWatch
-from studies.fleet.nodes import Nodes
-from studies.fleet.places import share_of
+from studies.fleet.places import Nodes, share_of
 from studies.fleet.tune_worker import Home, PackTrainable
 from studies.keeping.progress import Standing
 
@@ -88,7 +88,8 @@ def _driven(order: Order, connection: Connection) -> Standing:
     connection.send(Started(processes=_start_ray(order)))
     plan, options = order.plan, order.options
     share = share_of(Nodes().staying, options, is_own=order.address is None)
-    growth = Growth(share, options.workers)
+    workers = None if options.workers == "auto" else int(options.workers)
+    growth = Growth(share, workers)
     context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
     actor: Any = ray.remote(concurrency_groups={PULSE: 2, FILES: 2})(KeeperActor)
     # where the launch is: its database may be a file of this machine, and the study's folder is here
@@ -102,7 +103,7 @@ def _driven(order: Order, connection: Connection) -> Standing:
         factory=order.factory,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_seconds,
+        snapshot_seconds=options.snapshot_every or math.inf,
         threads=max(1, min(share.cores, order.asked_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
@@ -130,7 +131,7 @@ def _start_ray(order: Order) -> dict[str, int]:
         return {}
     ray.init(
         "local",
-        num_cpus=max(order.cores, order.options.workers or 1),
+        num_cpus=order.cores if order.options.workers == "auto" else max(order.cores, int(order.options.workers)),
         include_dashboard=False,
         object_store_memory=_OBJECT_STORE_BYTES,
         _temp_dir=str(order.folder / "r"),

@@ -1,22 +1,31 @@
 """The driver of Ray as the launching process has it: a process with a session of its own, and all that it started."""
 
+import fcntl
+import math
 import os
 import pickle
 import queue
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from studies.fleet.driver_messages import ORDER, Order, Said, Stop
-from studies.fleet.runners import TorchRunnerFactory
+from studies.errors import StudiesError
+from studies.fleet.backend import RunnerFactory, TorchRunnerFactory
+from studies.fleet.trial_files import FolderMark
+from studies.keeping.plan import StudyPlan
+from studies.keeping.progress import Progress, Standing
+from studies.specification.sections import Fleet
 
 _END_SECONDS = 5.0
 _LEAVE_SECONDS = 10.0
@@ -25,6 +34,98 @@ _PROCESSES = Path("/proc")
 _SESSION_FIELD, _STATE_FIELD = 3, 0
 _LONGEST_WORD = 200
 _NOT_OF_ITS_OWN = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
+
+# not deltaspace-: what bears that name is removed by launches of earlier releases, unless it has a lock as theirs
+_PREFIX = "dslaunch-"
+_UNNAMED = "new-dslaunch-"
+_REMOVALS = 3
+_FORGOTTEN_SECONDS = 24 * 3600.0
+_LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+_AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+ORDER = "order"
+"""The file in the launch's folder that holds the driver's order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the driver is to run, and where.
+
+    Attributes:
+        cores: Of this machine, for this launch.
+        asked_threads: The most threads that the user lets a worker compute with; None if they do not say.
+        address: Of a Ray that runs already; None for one of the launch's own.
+        folder: Lives as long as the launch, and only its user can enter it.
+        mark: Tells a worker on another node whether it sees the study's folder; None without other nodes.
+    """
+
+    plan: StudyPlan
+    factory: RunnerFactory
+    options: Fleet
+    cores: int
+    asked_threads: int | None
+    address: str | None
+    folder: Path
+    mark: FolderMark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """To the driver: send the workers away.
+
+    Attributes:
+        reason: Why; for the user.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """From the driver: Ray runs.
+
+    Attributes:
+        processes: Those of this machine without which it does not, by name; none of a Ray that ran already.
+    """
+
+    processes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """From the driver, several times a second: it lives.
+
+    Attributes:
+        progress: Of the study; None before anything is known of it.
+        waits_for: See `Progress.waits_for`.
+    """
+
+    progress: Progress | None
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """From the driver: the fleet has come to its end.
+
+    Attributes:
+        standing: Where the study stands; None after an error.
+        error: What ended it; None without one.
+    """
+
+    standing: Standing | None = None
+    error: StudiesError | None = None
+
+
+Said = Started | Shown | Ended
+
+
+def not_taken_in(address: str) -> str:
+    """What is said of a cluster that this machine cannot work with, as half a sentence."""
+    return (
+        f"the cluster at {address} did not take this machine in (it must be one of its nodes, by 'ray start', and have "
+        "its token, by RAY_AUTH_TOKEN_PATH)"
+    )
 
 
 class DriverProcess:
@@ -187,3 +288,49 @@ def _stat(pid: int) -> list[str] | None:
         return (_PROCESSES / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
+
+
+@contextmanager
+def launch_folder() -> Iterator[Path]:
+    """A folder that lives as long as a launch, that only this user can enter; those of killed launches are removed.
+
+    A launch holds a lock on its folder itself; the system lets go of it when the process dies. Programs that tidy up
+    ``/tmp`` by age leave a locked folder alone. The folder has its name only once the lock is held; so one without a
+    lock was left behind.
+    """
+    usual = Path(tempfile.gettempdir())
+    parent = usual if len(str(usual)) <= _LONGEST_PARENT else Path("/tmp")
+    for folder in parent.glob(f"{_PREFIX}*"):
+        _remove_if_left(folder)
+    for folder in parent.glob(f"{_UNNAMED}*"):
+        _remove_if_left(folder, older_than_seconds=_FORGOTTEN_SECONDS)
+    folder = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
+    lock = os.open(folder, _AS_FOLDER)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = folder.rename(parent / folder.name.replace(_UNNAMED, _PREFIX))
+        yield folder
+    finally:
+        _remove(folder)
+        os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a launch that ends, and what a process that is dying writes there meanwhile."""
+    for _ in range(_REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+
+
+def _remove_if_left(folder: Path, older_than_seconds: float = -math.inf) -> None:
+    """Remove the folder of a launch of this user that has ended; whatever else bears such a name is left alone."""
+    with suppress(OSError):
+        lock = os.open(folder, _AS_FOLDER)
+        try:
+            found = os.fstat(lock)
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime >= older_than_seconds:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)

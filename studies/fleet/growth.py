@@ -14,8 +14,7 @@ from ray.tune.search import Searcher
 from ray.tune.search.search_generator import SearchGenerator
 
 from studies.errors import LaunchError
-from studies.fleet.nodes import Nodes
-from studies.fleet.places import Share
+from studies.fleet.places import Nodes, Share
 from studies.fleet.tune_worker import MOVES
 
 _MOST_FAILURES = 5

@@ -1,5 +1,6 @@
 """One worker in this process: no Ray, no second process, nothing to wait for."""
 
+import math
 import os
 import threading
 import uuid
@@ -8,23 +9,22 @@ from contextlib import suppress
 from dataclasses import replace
 
 from studies.errors import StudiesError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads, pack_size
+from studies.fleet.backend import RunnerFactory, Watch, asked_threads, pack_size
 from studies.fleet.trial_files import FilesInFolder
 from studies.fleet.worker import PackWorker
-from studies.keeping.answering import Answering
 from studies.keeping.beside import Beside
-from studies.keeping.joined import JoinedKeeper, open_keeper
 from studies.keeping.keeper import StudyKeeper
 from studies.keeping.messages import crash_reason
 from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress, Standing, progress_before
-from studies.store.patience import Patience
+from studies.specification.sections import Fleet
+from studies.store.database import Patience
 from trial_runner.requests import PackRunner
 
 _BEAT_SECONDS = 1.0
 
 
-def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     """Run one worker after another until the study is done or the watch says stop.
 
     See `studies.fleet.backend.Backend`.
@@ -41,8 +41,8 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         show(replace(shown, waits_for=text))
 
     patience = Patience(seconds=plan.patience_seconds, tell=tell, is_over=lambda: bool(watch.reason_to_stop()))
-    keeper = open_keeper(plan, name=f"inline {os.getpid()}", patience=patience)
-    presence = _Presence(keeper, plan.storage_url)
+    keeper = StudyKeeper(plan, name=f"inline {os.getpid()}", patience=patience)
+    presence = _Presence(keeper)
 
     def look() -> bool:
         nonlocal shown
@@ -65,35 +65,29 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, w
         keeper.finish(standing.summary)
         return standing
     finally:
-        presence.close()
         keeper.close()
 
 
 class _Presence:
-    """While the worker of this process is busy, it is heard, the study is held, and who has joined is answered."""
+    """While the worker of this process is busy, it is heard and the study is held."""
 
-    def __init__(self, keeper: StudyKeeper | JoinedKeeper, storage_url: str) -> None:
+    def __init__(self, keeper: StudyKeeper) -> None:
         self.worker = ""
         self._keeper = keeper
-        self._answering = Answering(keeper, storage_url) if isinstance(keeper, StudyKeeper) else None
 
     def __call__(self) -> float:
         self._keeper.hold()
         if self.worker:
             self._keeper.heartbeat(self.worker)
-        return _BEAT_SECONDS if self._answering is None else self._answering()
-
-    def close(self) -> None:
-        if self._answering is not None:
-            self._answering.close()
+        return _BEAT_SECONDS
 
 
 def _work(
-    keeper: StudyKeeper | JoinedKeeper,
+    keeper: StudyKeeper,
     presence: _Presence,
     plan: StudyPlan,
     runner: PackRunner,
-    options: FleetOptions,
+    options: Fleet,
     *,
     should_leave: Callable[[], bool],
 ) -> bool:
@@ -111,7 +105,7 @@ def _work(
         runner=runner,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_seconds,
+        snapshot_seconds=options.snapshot_every or math.inf,
         files=FilesInFolder(runner, plan.artefacts),
         should_leave=should_leave,
     )

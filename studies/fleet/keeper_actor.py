@@ -10,14 +10,13 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.fleet.nodes import CrewNodes
+from studies.fleet.places import CrewNodes
 from studies.keeping.messages import Answer, Report
 from studies.keeping.plan import StudyPlan
 
 if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
-    from studies.keeping.joined import JoinedKeeper
     from studies.keeping.keeper import StudyKeeper
-    from studies.store.patience import Patience
+    from studies.store.database import Patience
 
 PULSE = "pulse"
 """Answered beside all other calls, also while the keeper waits for its database."""
@@ -57,7 +56,7 @@ class KeeperActor:
         """Be there to answer; the study is taken over at the first call."""
         self._plan = plan
         self._launch_name = launch_name
-        self._keeper: StudyKeeper | JoinedKeeper | None = None
+        self._keeper: StudyKeeper | None = None
         self._error: StudiesError | None = None
         self._waits_for = self._stop = ""
         self._crew: dict[str, Any] = {}
@@ -115,24 +114,20 @@ class KeeperActor:
 
         return give_file(self._plan.artefacts, path)
 
-    def _taken_over(self) -> "StudyKeeper | JoinedKeeper":
+    def _taken_over(self) -> "StudyKeeper":
         """The study's keeper, unless another launch has taken it over since this one began."""
-        from studies.keeping.answering import Answering
         from studies.keeping.beside import Beside
-        from studies.keeping.joined import open_keeper
         from studies.keeping.keeper import StudyKeeper
-        from studies.store.patience import Patience
+        from studies.store.database import Patience
 
         if self._error is not None:
             raise self._error
         patience = Patience(seconds=self._plan.patience_seconds, tell=self._tell, is_over=lambda: bool(self._stop))
         try:
-            if ray.get_runtime_context().was_current_actor_reconstructed and not self._plan.has_joined:
+            if ray.get_runtime_context().was_current_actor_reconstructed:
                 _refuse_stolen_study(self._plan, self._launch_name, patience)
-            keeper = open_keeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
-            if isinstance(keeper, StudyKeeper):
-                Beside(Answering(keeper, self._plan.storage_url), keeper.halt).start()
-                Beside(partial(_prepare, keeper), keeper.halt).start()
+            keeper = StudyKeeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
+            Beside(partial(_prepare, keeper), keeper.halt).start()
             return keeper
         except StudiesError as error:
             self._error = error

@@ -10,9 +10,8 @@ from ray.exceptions import RayActorError, RayTaskError
 
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.keeper_actor import Pulse
-from studies.keeping.listening import ListeningClock
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Standing
+from studies.keeping.progress import ListeningClock, Standing
 
 _ASK_SECONDS = 0.5
 _MOST_REPLACED = 3

@@ -1,11 +1,15 @@
-"""How a cluster is divided among workers: by nodes and GPUs, never a share that no node has."""
+"""The nodes of a cluster, and how it is divided among workers: by nodes and GPUs, never a share that no node has."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions
+from studies.specification.sections import Fleet
 
+_FRESH_SECONDS = 1.0
+_ACCELERATOR = "accelerator_type:"
 _A_LITTLE = 0.001
 """Of a kind of accelerator, as Ray counts kinds: enough to be placed on a node that has it."""
 
@@ -69,7 +73,7 @@ class Share:
         return min((has // needs for needs, has in wanted if needs), default=0)
 
 
-def share_of(nodes: Sequence[Node], options: FleetOptions, *, is_own: bool) -> Share:
+def share_of(nodes: Sequence[Node], options: Fleet, *, is_own: bool) -> Share:
     """What every worker of a launch is given: a GPU where there is one, and as many cores as any node can give to all.
 
     Of a backbone that is sharded each shard has a GPU, all of one node, and where there is none a core.
@@ -81,24 +85,93 @@ def share_of(nodes: Sequence[Node], options: FleetOptions, *, is_own: bool) -> S
         LaunchError: If there are fewer GPUs than workers, or than shards on a node, and always will be.
     """
     found = sum(node.gpus for node in nodes)
-    gpus = options.shards * (min(1, found) if options.gpus is None else options.gpus)
+    workers = None if options.workers == "auto" else int(options.workers)
+    gpus = options.shards * (min(1, found) if options.gpus == "auto" else int(options.gpus))
     most = max((node.gpus for node in nodes), default=0)
-    if gpus > 1 and most < gpus and (is_own or options.gpus is None):
+    if gpus > 1 and most < gpus and (is_own or options.gpus == "auto"):
         raise LaunchError(
             f"the shards of a backbone have a GPU each, on one node; got fleet.shards: {gpus} and {most} "
             f"GPU{'' if most == 1 else 's'}. Take fewer."
         )
     places = sum(node.gpus // gpus for node in nodes) if gpus else 0
-    if gpus and options.workers is not None and options.workers > places and (is_own or options.gpus is None):
+    if gpus and workers is not None and workers > places and (is_own or options.gpus == "auto"):
         own = "a GPU of its own" if gpus == 1 else f"{gpus} GPUs of its own, on one node"
-        raise LaunchError(f"every worker has {own}; got {options.workers} workers and {found} GPUs. Ask for fewer.")
-    if options.cpus is not None:
-        return Share(cores=options.cpus, gpus=gpus, accelerator=options.accelerator)
+        raise LaunchError(f"every worker has {own}; got {workers} workers and {found} GPUs. Ask for fewer.")
+    if options.cpus != "auto":
+        return Share(cores=int(options.cpus), gpus=gpus, accelerator=options.accelerator)
     bare = Share(cores=0, gpus=gpus, accelerator=options.accelerator)
     largest = max((node.cpus for node in nodes), default=1)
     least = replace(bare, cores=1 if gpus else max(1, min(options.shards, largest)))
     if gpus and bare.room(nodes) > least.room(nodes):
         return bare
-    there = least.room(nodes) if options.workers is None else min(options.workers, least.room(nodes))
+    there = least.room(nodes) if workers is None else min(workers, least.room(nodes))
     sizes = (replace(bare, cores=cores) for cores in range(largest, least.cores, -1))
     return next((share for share in sizes if share.room(nodes) >= max(1, there)), least)
+
+
+class Nodes:
+    """The nodes as they were a moment ago; whoever asks often asks Ray once a second."""
+
+    def __init__(self) -> None:
+        """Ask nothing yet."""
+        self._asked_at = float("-inf")
+        self._alive: tuple[Node, ...] = ()
+        self._leaving: frozenset[str] = frozenset()
+
+    @property
+    def staying(self) -> tuple[Node, ...]:
+        """Those that are alive and were not told to leave."""
+        self._look()
+        return tuple(node for node in self._alive if node.key not in self._leaving)
+
+    def is_gone(self, key: str) -> bool:
+        """Whether a node has ended, or was told to leave."""
+        self._look()
+        return key in self._leaving or all(node.key != key for node in self._alive)
+
+    def is_leaving(self, key: str) -> bool:
+        """Whether a node was told to leave."""
+        self._look()
+        return key in self._leaving
+
+    def _look(self) -> None:
+        if time.monotonic() - self._asked_at < _FRESH_SECONDS:
+            return
+        import ray  # where shares are only told, it is not loaded
+
+        self._alive = tuple(_node(row) for row in ray.nodes() if row["Alive"])
+        self._leaving = frozenset(ray._private.state.state.get_draining_nodes())
+        self._asked_at = time.monotonic()
+
+
+def _node(row: dict[str, Any]) -> Node:
+    given = row["Resources"]
+    kinds = (name.removeprefix(_ACCELERATOR) for name in given if name.startswith(_ACCELERATOR))
+    return Node(
+        key=row["NodeID"],
+        address=row["NodeManagerAddress"],
+        cpus=int(given.get("CPU", 0)),
+        gpus=int(given.get("GPU", 0)),
+        accelerators=frozenset(kinds),
+    )
+
+
+class CrewNodes:
+    """The machines of workers (`studies.keeping.messages.Machines`), as far as their nodes are known."""
+
+    def __init__(self) -> None:
+        """Know nobody yet."""
+        self._nodes = Nodes()
+        self._of: dict[str, str] = {}
+
+    def meet(self, worker: str, node: str) -> None:
+        """Know on which node a worker is."""
+        self._of[worker] = node
+
+    def is_gone(self, worker: str) -> bool:
+        """See `studies.keeping.messages.Machines`."""
+        return worker in self._of and self._nodes.is_gone(self._of[worker])
+
+    def is_leaving(self, worker: str) -> bool:
+        """See `studies.keeping.messages.Machines`."""
+        return worker in self._of and self._nodes.is_leaving(self._of[worker])

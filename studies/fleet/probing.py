@@ -1,22 +1,30 @@
-"""Tries a cluster before a launch: its nodes, what they have to give, their deltaspace, the folders they see."""
+"""Tries a cluster before a launch: its nodes, what they have to give, their deltaspace, the folders they see.
 
+Ray may hang, or say what it likes: it is asked in a process of its own, ``python -m studies.fleet.probing ADDRESS
+QUESTIONS`` on one of the nodes, which writes what was found to stdout as JSON.
+"""
+
+import dataclasses
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from studies.errors import LaunchError
-from studies.fleet.driver_messages import not_taken_in
-from studies.fleet.places import Node
-from studies.fleet.surroundings import differences, hub_settings
-from studies.fleet.trial_files import FolderMark
+from studies.fleet.driver_process import not_taken_in
+from studies.fleet.places import Node, Nodes
+from studies.fleet.trial_files import FolderMark, sees_folder
 
 _PROBE_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
+_NAMED = ("HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_HUB_OFFLINE")
+_TOKEN = "a token of the hub"
+_USUAL_HOME = "~/.cache/huggingface"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +101,7 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
     try:
         with mark.laid():
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "studies.fleet.probe", address, questions],
+                [sys.executable, "-P", "-m", "studies.fleet.probing", address, questions],
                 env=os.environ | {"PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0"},
                 capture_output=True,
                 timeout=_PROBE_SECONDS,
@@ -114,3 +122,77 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
 def _facts(row: dict[str, Any]) -> NodeFacts:
     said, answers = row["node"], {name: value for name, value in row.items() if name != "node"}
     return NodeFacts(node=Node(**{**said, "accelerators": frozenset(said["accelerators"])}), **answers)
+
+
+def hub_settings() -> dict[str, str]:
+    """How this process reaches the hub, by name: what is set, and whether there is a token, which is not told."""
+    said = {name: os.environ.get(name, "") for name in _NAMED}
+    return said | {_TOKEN: "there" if _has_token() else ""}
+
+
+def _has_token() -> bool:
+    home = os.environ.get("HF_HOME") or _USUAL_HOME
+    file = os.environ.get("HF_TOKEN_PATH") or f"{home}/token"
+    return bool(os.environ.get("HF_TOKEN")) or Path(file).expanduser().is_file()
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    """How a node reaches the hub in another way than the launching machine does, a clause each."""
+    for name, value in here.items():
+        if there.get(name, "") != value:
+            yield f"{name} is {there.get(name) or 'not set'} ({value or 'not set'} on the launching machine)"
+
+
+def main() -> None:
+    """Ask every node, and print what each answered."""
+    import ray
+
+    address, questions = sys.argv[1], json.loads(sys.argv[2])
+    ray.init(address, log_to_driver=False, logging_level="ERROR", configure_logging=True)
+    asked = {node: _asked(node, questions) for node in Nodes().staying}
+    ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_SECONDS)
+    sys.stdout.write(json.dumps([_described(node) | _answered(answer) for node, answer in asked.items()]))
+    sys.stdout.flush()
+    ray.shutdown()
+
+
+def _asked(node: Node, questions: dict[str, str]) -> Any:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    there = NodeAffinitySchedulingStrategy(node.key, soft=False)
+    look = ray.remote(num_cpus=0, max_retries=0)(look_here)
+    return look.options(scheduling_strategy=there).remote(questions)
+
+
+def _described(node: Node) -> dict[str, object]:
+    return {"node": dataclasses.asdict(node) | {"accelerators": sorted(node.accelerators)}}
+
+
+def _answered(answer: Any) -> dict[str, object]:
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        found: dict[str, object] = ray.get(answer, timeout=0)
+    except RayError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        return {"problem": lines[-1].rstrip(".")}
+    return found
+
+
+def look_here(questions: dict[str, str]) -> dict[str, object]:
+    """What a node answers: its deltaspace, whether it sees the folder of studies, whether it has the backbone."""
+    mark = FolderMark(folder=Path(questions["folder"]), text=questions["mark"])
+    backbone = questions["backbone"]
+    return {
+        "release": version("deltaspace"),
+        "sees_folder": sees_folder(mark),
+        "has_backbone": not backbone or Path(backbone).is_dir(),
+        "settings": hub_settings(),
+        "problem": "",
+    }
+
+
+if __name__ == "__main__":
+    main()

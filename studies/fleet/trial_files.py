@@ -17,7 +17,7 @@ from typing import Protocol, Self
 
 from studies.errors import LaunchError
 from studies.keeping.artefacts import LAUNCH_MARK, describe_content, describe_file, is_whole, make_attempt_folder
-from studies.store.records import ArtefactRecord
+from studies.records import ArtefactRecord
 from trial_runner.errors import SnapshotError
 from trial_runner.requests import PackRunner, Snapshot
 

@@ -14,14 +14,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from studies.errors import LaunchError, StudiesError
-from studies.fleet.backend import FleetOptions, RunnerFactory, Watch, asked_threads
-from studies.fleet.driver_messages import Ended, Order, Shown, Started, not_taken_in
-from studies.fleet.driver_process import DriverProcess, is_alive
-from studies.fleet.folders import launch_folder
+from studies.fleet.backend import RunnerFactory, Watch, asked_threads
+from studies.fleet.driver_process import (
+    DriverProcess,
+    Ended,
+    Order,
+    Shown,
+    Started,
+    is_alive,
+    launch_folder,
+    not_taken_in,
+)
 from studies.fleet.trial_files import FolderMark
-from studies.keeping.listening import ListeningClock
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Progress, Standing, progress_before
+from studies.keeping.progress import ListeningClock, Progress, Standing, progress_before
+from studies.specification.sections import Fleet
 
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 300.0
@@ -49,7 +56,7 @@ _ENVIRONMENT = LARGE_PAGES | {
 }
 
 
-def run_tune(plan: StudyPlan, factory: RunnerFactory, options: FleetOptions, watch: Watch) -> Standing:
+def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.fleet.backend.Backend`."""
     address = cluster_address()
     mark = None if address is None else FolderMark.new(plan.artefacts)
@@ -101,7 +108,7 @@ def cluster_address() -> str | None:
 
 def _environment(order: Order) -> dict[str, str]:
     """Settings of the driver and what it starts; of those that only tune something, what the user has set stands."""
-    cores = max(1, order.cores // (order.options.workers or order.cores))
+    cores = max(1, order.cores // (order.cores if order.options.workers == "auto" else int(order.options.workers)))
     threads = min(cores, order.asked_threads or cores)
     wanted = _ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
     settings = {name: value for name, value in wanted.items() if name not in os.environ}

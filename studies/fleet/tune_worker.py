@@ -17,7 +17,7 @@ from ray.tune import Trainable
 from studies.errors import LaunchError, StudiesError
 from studies.fleet.backend import RunnerFactory
 from studies.fleet.keeper_actor import KeeperClient
-from studies.fleet.surroundings import differences, hub_settings
+from studies.fleet.probing import differences, hub_settings
 from studies.fleet.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
 from studies.fleet.worker import PackWorker
 from studies.keeping.messages import crash_reason

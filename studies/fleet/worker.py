@@ -9,7 +9,7 @@ from search_space.errors import SearchSpaceError
 from studies.errors import LaunchError
 from studies.fleet.trial_files import TrialFiles
 from studies.keeping.messages import Answer, Decision, Keeper, Lease, Report
-from studies.store.records import ArtefactRecord
+from studies.records import ArtefactRecord
 from trial_runner.errors import RunnerError, SnapshotError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Failure, PackRunner, Reading, SlotReading, TrainingPlan, TrialRequest

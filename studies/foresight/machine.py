@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from studies.fleet.backend import asked_threads, options_of
+from studies.fleet.backend import asked_threads
 from studies.fleet.places import share_of
 from studies.fleet.probing import ClusterFacts
 from studies.specification.sections import Fleet
@@ -54,11 +54,11 @@ def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine
     Raises:
         LaunchError: If there are fewer GPUs than workers.
     """
-    nodes, options = [one.node for one in cluster.nodes if not one.problem], options_of(fleet)
+    nodes, options = [one.node for one in cluster.nodes if not one.problem], fleet
     share = share_of(nodes, options, is_own=False)
     return replace(
         machine,
-        workers=options.workers or max(1, share.room(nodes)),
+        workers=max(1, share.room(nodes)) if options.workers == "auto" else int(options.workers),
         threads=max(1, min(share.cores, asked_threads() or share.cores)),
     )
 

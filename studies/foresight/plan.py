@@ -1,16 +1,12 @@
-"""What a study would take on a GPU, before anything is loaded: memory, trials of a pack, seconds, hours.
+"""What memory a study would take on a GPU, and how many trials a pack, before anything is loaded.
 
-Memory is that of the pack's own steps, computed with tensors without memory over the shape of the backbone; seconds are
-a roofline of the same operations. Of a deep decoder a few blocks are planned: all of them are alike.
+The pack's own steps are computed with tensors without memory over the shape of the backbone.
 """
 
-import json
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -20,15 +16,12 @@ from search_space.errors import SearchSpaceError
 from search_space.published import published_method
 from studies.errors import SpecificationError
 from studies.fleet.backend import most_slots
-from studies.foresight.forecast import Forecast, Workload, forecast
-from studies.foresight.speed import Speed
 from studies.specification import Specification
-from trial_runner.backbones import BackboneSource, config_of
+from trial_runner.backbones import config_of
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 if TYPE_CHECKING:
     from trial_runner.packs.memory import MemoryPlan
-    from trial_runner.packs.work import Gpu
 
 _PROBES = ("mam_adapter", "lora_qv")
 """Sized to the budget, they stand for other trials."""
@@ -36,13 +29,29 @@ _PROBES = ("mam_adapter", "lora_qv")
 _CONTEXT_BYTES = 600_000_000
 """Of the driver's own."""
 
-_FEW, _FEW_IN_TURN = (1, 2), (2, 4)
-"""Blocks that are planned of many; of kinds that take turns, both kinds."""
-
-_DEEP = 8
-_DEPTHS = ("num_hidden_layers", "n_layer")
-_ASSUMED_EXAMPLES = 1000
 _LARGEST_GB = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A kind of GPU.
+
+    Attributes:
+        name: As its maker writes it.
+        memory_bytes: All of it.
+    """
+
+    name: str
+    memory_bytes: int
+
+
+GPUS = (
+    Gpu(name="RTX 4090", memory_bytes=24 * 10**9),
+    Gpu(name="A100 40GB", memory_bytes=40 * 10**9),
+    Gpu(name="H100 80GB", memory_bytes=80 * 10**9),
+    Gpu(name="H200 141GB", memory_bytes=141 * 10**9),
+)
+"""One of each size, from the smallest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +61,10 @@ class Wanted:
     Attributes:
         slots: Trials of a pack; None for as many as fit.
         tokens: Of every text; None for as many as the study lets it have.
-        examples: Of the validation split, where the study does not limit it.
-        price: Of an hour of the GPU; None where nobody said.
     """
 
     slots: int | None = None
     tokens: int | None = None
-    examples: int = _ASSUMED_EXAMPLES
-    price: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +81,9 @@ class OnGpu:
         evaluated: Examples of each trial that are measured at a time, or whose texts are written.
         used_bytes: The most that is in use of each: weights and trials.
         trial_bytes: Of it, what one more trial takes.
-        steps_per_second: Of all trials of its packs together.
-        forecast: Of the study, on one such GPU, or so many as share the backbone.
     """
 
-    gpu: "Gpu"
+    gpu: Gpu
     slots: int
     shards: int
     fits: bool
@@ -90,12 +93,6 @@ class OnGpu:
     evaluated: int
     used_bytes: int
     trial_bytes: int
-    steps_per_second: float
-    forecast: Forecast
-
-    def cost(self, price: float | None) -> float | None:
-        """Of the whole study, at a price of an hour of one GPU."""
-        return None if price is None else price * self.shards * self.forecast.most_seconds / 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +171,8 @@ class _Measured:
     one: "MemoryPlan"
     two: "MemoryPlan"
 
-    def grown(self, other: "_Measured", times: float) -> "_Measured":
-        """Further along the line from one depth to another."""
-        return _Measured(one=_along(self.one, other.one, times), two=_along(self.two, other.two, times))
 
-
-def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) -> Plan:
+def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) -> Plan:
     """What a study would take on some kinds of GPUs.
 
     Raises:
@@ -189,9 +182,7 @@ def plan(specification: Specification, gpus: "tuple[Gpu, ...]", wanted: Wanted) 
     from trial_runner.imagined import ImaginedPack
 
     if wanted.tokens is not None:
-        specification = specification.model_copy(
-            update={"task": replace(specification.task, max_tokens=wanted.tokens, preset=None)}
-        )
+        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=wanted.tokens)})
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     weights = Weights(all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.shards)
@@ -235,40 +226,19 @@ class _Ways:
 
 
 def _measured(specification: Specification, way: _Way) -> _Measured:
-    """Of the backbone; of a deep decoder by its first blocks."""
-    config = dict(config_of(specification.backbone.name))
-    depth = next((key for key in _DEPTHS if isinstance(config.get(key), int)), None)
-    if depth is None or config[depth] <= _DEEP or shape_of(config).encoder_layers:
-        return _planned(specification, specification.backbone, 1.0, way)
-    layers, found = config[depth], []
-    counts = _FEW_IN_TURN if any(key.endswith("_types") for key in config) else _FEW
-    for few in counts:
-        with tempfile.TemporaryDirectory(prefix="deltaspace-plan-") as folder:
-            (Path(folder) / "config.json").write_text(json.dumps(_cut(config, depth, few)), encoding="utf-8")
-            cut = replace(specification.backbone, name=folder)
-            found.append(_planned(specification, cut, few / layers, way))
-    return found[0].grown(found[1], (layers - counts[0]) / (counts[1] - counts[0]))
-
-
-def _cut(config: Mapping[str, Any], depth: str, layers: int) -> dict[str, Any]:
-    """A config of fewer blocks."""
-    lists = {key: value[:layers] for key, value in config.items() if isinstance(value, list) and key.endswith("_types")}
-    return {**config, **lists, depth: layers}
-
-
-def _planned(specification: Specification, backbone: BackboneSource, share: float, way: _Way) -> _Measured:
     from trial_runner.imagined import ImaginedPack
 
-    shape = shape_of(config_of(backbone.name))
-    budget = int(specification.parameter_budget().parameters(shape_of(config_of(specification.backbone.name))) * share)
+    shape = shape_of(config_of(specification.backbone.name))
+    budget = specification.parameter_budget().parameters(shape)
     checkpointing, size = way
     training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
     requests = [
         _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
     ]
-    # a step that was planned once is computed faster the second time, and packs of one and two share most of it
-    pack = ImaginedPack(backbone, specification.task, slots=2)
-    return _Measured(one=pack.memory_of(requests[0]), two=pack.memory_of(*requests))
+    pack = ImaginedPack(specification.backbone, specification.task, slots=2)
+    return _Measured(
+        one=pack.memory_of(requests[0], samples_blocks=True), two=pack.memory_of(*requests, samples_blocks=True)
+    )
 
 
 def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
@@ -292,21 +262,7 @@ def _request(number: int, configuration: Configuration, training: TrainingPlan) 
     )
 
 
-def _along(first: "MemoryPlan", second: "MemoryPlan", times: float) -> "MemoryPlan":
-    def line(here: int, there: int) -> int:
-        return int(here + times * (there - here))
-
-    return replace(
-        first,
-        held_bytes=line(first.held_bytes, second.held_bytes),
-        step_bytes=line(first.step_bytes, second.step_bytes),
-        evaluation_bytes=line(first.evaluation_bytes, second.evaluation_bytes),
-        step=first.step.towards(second.step, times),
-        evaluation=first.evaluation.towards(second.evaluation, times),
-    )
-
-
-def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: Weights, ways: _Ways) -> OnGpu:
+def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: Weights, ways: _Ways) -> OnGpu:
     from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
     free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
@@ -330,8 +286,6 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: Weigh
         for each, size in zip((measured.one, measured.two), evaluation, strict=True)
     )
     more = two.slot_bytes - one.slot_bytes
-    steps = _per_slot(measured, slots, lambda each: each.step.seconds(gpu)) * slots
-    speed = _speed(gpu, measured, slots, weights.all_bytes, steps, specification)
     return OnGpu(
         gpu=gpu,
         slots=slots,
@@ -343,8 +297,6 @@ def _on(gpu: "Gpu", specification: Specification, wanted: Wanted, weights: Weigh
         evaluated=max(1, measured.one.evaluated >> found.halvings),
         used_bytes=weights.held_bytes + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
-        steps_per_second=weights.shards * slots / steps,
-        forecast=forecast(_workload(specification, wanted), speed),
     )
 
 
@@ -355,55 +307,12 @@ def _batch_that_fits(one: "MemoryPlan", free: int, batch_size: int) -> int | Non
     return found if found >= 1 else None
 
 
-def _per_slot(measured: _Measured, slots: int, seconds: Any) -> float:
-    """Of a pass of some slots, for each of them."""
-    one, two = seconds(measured.one), seconds(measured.two)
-    return float(one + (slots - 1) * (two - one)) / slots
-
-
-def _speed(
-    gpu: "Gpu", measured: _Measured, slots: int, weights: int, step: float, specification: Specification
-) -> Speed:
-    examples = measured.one.evaluated
-    early = _per_slot(measured, slots, lambda each: each.evaluation.seconds(gpu)) / examples
-    final = early
-    if specification.task.kind not in ("classification", "regression"):
-        launches = measured.one.evaluation.count * gpu.launch_seconds
-        token = max(launches, weights / gpu.bandwidth)
-        final += specification.task.most_new_tokens * token / (examples * slots)
-    return Speed(
-        slots=slots,
-        step_seconds=step / slots,
-        example_seconds=early,
-        final_example_seconds=final,
-        slot_bytes=measured.one.slot_bytes,
-        backbone_bytes=weights,
-        precision="bf16",
-        steps=0,
-    )
-
-
-def _workload(specification: Specification, wanted: Wanted) -> Workload:
-    shape = shape_of(config_of(specification.backbone.name))
-    return Workload(
-        trials=specification.trials,
-        steps=specification.training.steps,
-        rungs=len(specification.rung_steps) - 1,
-        examples=specification.task.validation_examples or wanted.examples,
-        rung_examples=specification.rung_examples,
-        workers=specification.fleet.shards,
-        parameters=specification.parameter_budget().parameters(shape),
-    )
-
-
-def gpus_of(text: str) -> "tuple[Gpu, ...]":
+def gpus_of(text: str) -> tuple[Gpu, ...]:
     """The GPU that is meant by its name, or by a size such as ``80GB``: the smallest that has it, cut to it.
 
     Raises:
         SpecificationError: If it is neither.
     """
-    from trial_runner.packs.work import GPUS
-
     plain = text.strip().lower().replace(" ", "")
     number = plain.removesuffix("gb")
     if number.replace(".", "", 1).isdigit() and 1 <= float(number) <= _LARGEST_GB:

@@ -12,7 +12,7 @@ from studies.fleet.backend import most_slots
 from studies.foresight.machine import Machine
 from studies.specification import Specification
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
-from trial_runner.tasks import Prepared
+from trial_runner.tasks import Prepared, PreparedTextTask
 
 if TYPE_CHECKING:
     from trial_runner.packs.pack import TrialPack
@@ -24,6 +24,9 @@ _TIMED_SECONDS = 4.0
 _FEWEST_STEPS, _MOST_STEPS = 3, 24
 _MEASURED_EXAMPLES = 64
 _WRITTEN_TEXTS = 8
+_FEWEST_TEXTS, _FEWEST_TOKENS = 2, 8
+_LARGE_STEP = 1e12
+"""Floating-point operations of a step from where on a CPU is timed on a step of one example, of one trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ class Speed:
 
 
 def measured_speed(specification: Specification, task: Prepared, space: SearchSpace, machine: Machine) -> Speed:
-    """Train a pack of random trials of a study for a few seconds.
+    """Train a pack of random trials of a study for a few seconds; of a large model, one example of one trial a step.
 
     Args:
         specification: The study.
@@ -69,32 +72,36 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     from trial_runner.runner import runner_of
 
     before = torch.get_num_threads()
-    count = _WRITTEN_TEXTS if not task.labels else _MEASURED_EXAMPLES
-    few = _with_few(task, count)
-    training = specification.training
+    plan, fleet = specification.training_plan(), specification.fleet
+    is_large = not torch.cuda.is_available() and _step_flops(space.shape.parameters, task, plan) > _LARGE_STEP
+    few = _with_few(task, is_large=is_large)
+    timed_plan = replace(plan, batch_size=1) if is_large else plan
     try:
-        runner = runner_of(few, backbone=specification.backbone, precision=training.precision, threads=machine.threads)
+        runner = runner_of(few, backbone=specification.backbone, precision=plan.precision, threads=machine.threads)
         try:
-            plan = specification.training_plan()
-            fleet = specification.fleet
             wanted = most_slots(specification.trials, machine.workers) if fleet.pack == "auto" else int(fleet.pack)
             pack = runner.open_pack(wanted, fitting=plan if fleet.pack == "auto" else None)
             slots = pack.free_slots
-            candidates = _candidates(space, slots)
-            memory = pack.memory_of(_request(0, candidates[0], plan)).slot_bytes
-            step, steps = _step_seconds(pack, candidates, plan)
-            measuring = runner.open_pack(slots)
-            early, final = _measuring_seconds(measuring, candidates, plan)
+            memory = runner.trial_memory(plan).slot_bytes
+            timed = 1 if is_large else slots
+            candidates = _candidates(space, timed)
+            step, steps = _step_seconds(pack, candidates, timed_plan, is_large=is_large)
+            early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan)
         finally:
             runner.close()
     finally:
         torch.set_num_threads(before)
-    examples = slots * len(few.splits["validation"])
+    examples = timed * len(few.splits["validation"])
+    measuring, writing = max(0.0, early - step), max(0.0, final - early)
+    if isinstance(task, PreparedTextTask) and isinstance(few, PreparedTextTask):
+        # reading a source takes about as long as its loss; then every token takes as long as the other
+        reading = min(writing, measuring)
+        writing = reading + (writing - reading) * task.max_new_tokens / few.max_new_tokens
     return Speed(
         slots=slots,
-        step_seconds=step / slots,
-        example_seconds=max(0.0, early - step) / examples,
-        final_example_seconds=max(0.0, final - step) / examples,
+        step_seconds=step / timed * (plan.examples_of(_mean_tokens(task)) if is_large else 1),
+        example_seconds=measuring / examples,
+        final_example_seconds=(measuring + writing) / examples,
         slot_bytes=memory,
         backbone_bytes=held_bytes(runner.backbone.model),
         precision=runner.precision,
@@ -102,10 +109,25 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     )
 
 
-def _with_few(task: Prepared, count: int) -> Prepared:
-    """The task with fewer validation examples, so that measuring it takes no time."""
+def _mean_tokens(task: Prepared) -> int:
+    return max(1, int(task.splits["train"].lengths.mean()))
+
+
+def _step_flops(parameters: int, task: Prepared, plan: TrainingPlan) -> float:
+    """Of the products of a training step of one trial, about: three passes, each a multiplication and an addition."""
+    tokens = _mean_tokens(task)
+    return 6.0 * parameters * tokens * plan.examples_of(tokens)
+
+
+def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
+    """The task with fewer validation examples, of large models with shorter texts, so that measuring takes no time."""
+    is_written = isinstance(task, PreparedTextTask)
+    count = _FEWEST_TEXTS if is_large else _WRITTEN_TEXTS if is_written else _MEASURED_EXAMPLES
     splits = {**task.splits, "validation": task.splits["validation"].first(count)}
-    return replace(task, splits=splits)  # type: ignore[type-var]
+    few: Prepared = replace(task, splits=splits)  # type: ignore[type-var]
+    if is_large and isinstance(few, PreparedTextTask):
+        few = replace(few, max_new_tokens=min(few.max_new_tokens, _FEWEST_TOKENS))
+    return few
 
 
 def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
@@ -125,12 +147,14 @@ def _request(number: int, candidate: Candidate, plan: TrainingPlan) -> TrialRequ
     )
 
 
-def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, int]:
-    """Seconds of a usual step of the whole pack after the first two, and how many steps were timed."""
+def _step_seconds(
+    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan, *, is_large: bool
+) -> tuple[float, int]:
+    """Seconds of a usual step of the whole pack after the first ones, and how many steps were timed."""
     _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
     _seconds(lambda: pack.advance(1))
-    once = _seconds(lambda: pack.advance(1))
-    steps = int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
+    once = 0.0 if is_large else _seconds(lambda: pack.advance(1))
+    steps = _FEWEST_STEPS if is_large else int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
     taken = [_seconds(lambda: pack.advance(1)) for _ in range(steps)]
     for slot in range(len(candidates)):
         pack.evict(slot)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
-from studies.store.belonging import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
-from studies.store.records import ArtefactRecord, AttemptRecord, StudyRecord
+from studies.records import ArtefactRecord, AttemptRecord, StudyRecord
+from studies.store.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
 from trial_runner.files import unfinished
 
 LAUNCH_MARK = ".launch-"

@@ -1,11 +1,11 @@
-"""What workers and the keeper say to one another: plain values and the protocol."""
+"""What workers and the keeper say to one another: plain values and the protocol. And what it is told of machines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from studies.store.records import ArtefactRecord, ExampleRecord
+from studies.records import ArtefactRecord, ExampleRecord
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 
@@ -110,6 +110,30 @@ class Keeper(Protocol):
     def leave(self, worker: str, reports: Sequence[Report]) -> None:
         """Hand in the last snapshots; every trial of the worker goes back in the queue."""
         ...
+
+
+class Machines(Protocol):
+    """The machines of a fleet."""
+
+    def is_gone(self, worker: str) -> bool:
+        """Whether the machine of a worker has ended, or is about to: whatever the worker held was not to blame."""
+        ...
+
+    def is_leaving(self, worker: str) -> bool:
+        """Whether the machine of a worker was told to leave, so that the worker should lay its trials aside."""
+        ...
+
+
+class OneMachine:
+    """The machine of the keeper itself: when it is gone, so is the keeper."""
+
+    def is_gone(self, worker: str) -> bool:
+        """Never."""
+        return False
+
+    def is_leaving(self, worker: str) -> bool:
+        """Never."""
+        return False
 
 
 def crash_reason(error: Exception) -> str:

@@ -1,15 +1,13 @@
 """A study is run by one launch at a time: another is refused, unless its user says that it takes the study over."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from studies.errors import StudiesError, UnknownStudyError
+from studies.records import StudyRecord
 from studies.store.holding import Hold, LaunchName, held_error
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord
 
-_LOOK_SECONDS = 0.2
 _START_SECONDS = 60.0
 """A launch that has just begun says nothing for so long at most."""
 
@@ -34,24 +32,10 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
     return None if present is None else present.holder
 
 
-def current_holder(study: StudyRecord, ledger: Ledger) -> str | None:
-    """Who runs a study; None if nobody does."""
-    present = _living(study, ledger)
-    return None if present is None else present.holder
-
-
 def _living(study: StudyRecord, ledger: Ledger) -> Hold | None:
     """Who runs a study and lives."""
     present = ledger.holder(study.id)
     return present if present is not None and present.is_live else None
-
-
-def placed(study: StudyRecord, ledger: Ledger) -> StudyRecord:
-    """The study, once the launch that runs it, if one does, has said where its files are."""
-    while study.folder is None and running_launch(study.name, ledger) is not None:
-        time.sleep(_LOOK_SECONDS)
-        study = ledger.study(study.name)
-    return study
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """What a keeper must know of a study before its first lease."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from search_space.space.space import SearchSpace
-from studies.search.factored.hyperparameters import PriorsOf
 from studies.search.objectives import SizeGoal
 from studies.search.opening import Opening
 from studies.search.rungs import RungPlan
@@ -23,7 +24,7 @@ class StudyPlan:
         target_trials: How many trials it has in all.
         space: What may be proposed.
         sampler: Who proposes.
-        over_structures: What is random; see `Proposer`.
+        sampler_options: What the sampler is made with, where it is named as ``module:Class``.
         opening: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
@@ -31,14 +32,10 @@ class StudyPlan:
         rungs: Where trials are compared.
         artefacts: The study's own folder.
         replicates: How many of the trials, the last ones, train the best of the others again.
-        replicates_rival: Whether the best published method is trained again, too, if it is not among them.
         goal: What is to be small, beside a high score; None for nothing.
         constant_score: Score of a constant prediction; None where that means nothing.
-        hears_losses: Whether the search is told losses beside scores.
-        priors: Which priors the model of the search has.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
-        has_joined: Whether another launch runs it, and this one has joined.
         stuck_seconds: A worker that gets no further for so long falls silent.
     """
 
@@ -53,16 +50,12 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
-    over_structures: bool = False
+    sampler_options: Mapping[str, Any] = field(default_factory=dict)
     replicates: int = 0
-    replicates_rival: bool = False
     goal: SizeGoal | None = None
     constant_score: float | None = None
-    hears_losses: bool = False
-    priors: PriorsOf = PriorsOf.WITH_PACE
     lease_seconds: float = 60.0
     launch: str = ""
-    has_joined: bool = False
     stuck_seconds: float = 3600.0
 
     @property

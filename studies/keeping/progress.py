@@ -1,11 +1,20 @@
-"""How far a launched study is: what the live view shows."""
+"""How far a launched study is: what the live view shows, and the clocks that tell the time that is left."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from studies.errors import StudiesError
 from studies.keeping.plan import StudyPlan
-from studies.store.records import ExampleCounts, TrialState
+from studies.records import ExampleCounts, TrialState
+
+_MUCH_MORE = 1.2
+"""So many times what is said, before it is said to be more."""
+
+_KEPT = 0.5
+"""Between two measurements time runs down, but to no less than this share of what the last one told."""
+
+_LOOKS_PER_LEASE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +181,6 @@ class Standing:
         drained: Why the workers were sent away; empty while they were not.
         halted: The error that ended the launch; None without one.
         silent: Workers whose trials were taken back because nothing was heard of them.
-        is_alone: The launch that was joined has ended before the study: somebody else must run it now.
     """
 
     progress: Progress
@@ -181,7 +189,6 @@ class Standing:
     drained: str
     halted: StudiesError | None
     silent: tuple[str, ...] = ()
-    is_alone: bool = False
 
     @property
     def summary(self) -> str:
@@ -192,3 +199,59 @@ class Standing:
         if self.is_done:
             return f"finished: all {ended} trials have ended"
         return f"stopped after {ended} of {target} trials: {self.drained or 'the workers left'}"
+
+
+class Pace:
+    """Turns measurements of steps into the time that is left.
+
+    Steps are heard of in bursts, when trials are measured. So the pace is what it was at the last burst, and in between
+    the time that is left runs down. A later burst that tells more does not let it rise: it is said to be more instead.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._began_at: float | None = None
+        self._made = 0
+        self._heard_at = 0.0
+        self._said: float | None = None
+
+    def begin(self, now: float) -> None:
+        """The first trial is lent; what came before does not count."""
+        if self._began_at is None:
+            self._began_at = now
+
+    def hear(self, now: float, steps: int) -> None:
+        """So many more steps were made by now."""
+        if steps > 0:
+            self._made += steps
+            self._heard_at = now
+
+    def left(self, now: float, remaining: float) -> TimeLeft | None:
+        """What is left of so many steps; None before the first were made."""
+        if self._began_at is None or not self._made:
+            return None
+        seconds = remaining * (self._heard_at - self._began_at) / self._made
+        running_down = max(seconds - (now - self._heard_at), _KEPT * seconds)
+        self._said = running_down if self._said is None else min(self._said, running_down)
+        return TimeLeft(seconds=self._said, is_more=running_down > _MUCH_MORE * self._said)
+
+
+class ListeningClock:
+    """Seconds during which a keeper could have heard its workers.
+
+    A keeper that was stopped, or that waited for its database, has heard nobody in that time, and nobody is to blame
+    for it: between two looks at the clock at most a twentieth of a lease counts. Keepers are looked at twice a second.
+    """
+
+    def __init__(self, lease_seconds: float) -> None:
+        """Begin at 0."""
+        self._longest = lease_seconds / _LOOKS_PER_LEASE
+        self._looked_at = time.monotonic()
+        self._seconds = 0.0
+
+    def look(self) -> float:
+        """The seconds so far."""
+        now = time.monotonic()
+        self._seconds += min(now - self._looked_at, self._longest)
+        self._looked_at = now
+        return self._seconds

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from studies.search.seeds import derived_seed, seeded_fingerprint
-from studies.store.records import NewTrial, TrialRecord
+from studies.records import NewTrial, TrialRecord
+from studies.search.seeds import hashed_seed, seeded_fingerprint
 
 _SHARE = 8
 """``auto`` takes the largest number of whole rounds that is at most one in so many trials."""
@@ -78,17 +78,16 @@ def round_of(number: int, of: Sequence[Round]) -> Round | None:
     return next((one for one in of if one.begins_at <= number < one.begins_at + one.trials), None)
 
 
-def finalists_of(one: Round, ranked: Sequence[TrialRecord], *, with_rival: bool) -> tuple[TrialRecord, ...]:
-    """Who is trained again in a round.
+def finalists_of(one: Round, ranked: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
+    """Who is trained again in a round: the best, and the best published method if it is not among them.
 
     Args:
         one: The round.
         ranked: The complete trials before the round, best first, replicates aside.
-        with_rival: Whether the best published method is there even if it is not among the best.
     """
     best, others = ranked[: one.finalists], ranked[one.finalists :]
-    is_rival_needed = with_rival and not any(trial.method is not None for trial in best)
-    rivals = [trial for trial in others if trial.method is not None] if is_rival_needed else []
+    has_rival = any(trial.method is not None for trial in best)
+    rivals = [] if has_rival else [trial for trial in others if trial.method is not None]
     return (*best, *rivals[:1])
 
 
@@ -104,7 +103,7 @@ def replicate(number: int, one: Round, finalists: Sequence[TrialRecord], *, stud
     if not finalists:
         return None
     original = finalists[(number - one.begins_at) % len(finalists)]
-    seed = derived_seed("trial", study_seed, number, bits=31)
+    seed = hashed_seed("trial", study_seed, number, bits=31)
     again = NewTrial(**{name: getattr(original, name) for name in NewTrial.__dataclass_fields__})
     return replace(
         again,

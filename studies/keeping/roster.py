@@ -1,12 +1,14 @@
 """Who holds what: the trials that are open and the workers that were heard of. In memory, rebuilt at every takeover."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from search_space.codec import configuration_from_json
 from search_space.structure import structures
-from studies.keeping.losses import MAX_LOSSES
-from studies.store.records import NewTrial
+from studies.records import NewTrial, ReadingRecord, TrialRecord
+from trial_runner.tasks.measuring import PROXY_LOSS
+
+MAX_LOSSES = 3
+"""A trial that is lost so often in a row, without a reading in between, has failed: it may be what kills workers."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class OpenTrial:
     @property
     def structures(self) -> frozenset[Hashable]:
         """What tells how well the trial groups with others in a pack; see `search_space.structure`."""
-        return structures(configuration_from_json(self.trial.configuration))
+        return structures(self.trial.configuration)
 
 
 @dataclass(slots=True)
@@ -155,3 +157,20 @@ class Roster:
         """Expect nothing more of a worker."""
         self._heard_at.pop(worker, None)
         self._renewed_at.pop(worker, None)
+
+
+def recalled(trial: TrialRecord, readings: Sequence[ReadingRecord], losses: int = 0) -> OpenTrial:
+    """A trial of the ledger as it last was."""
+    return OpenTrial(
+        trial=trial,
+        attempt=trial.attempt,
+        step=trial.steps,
+        last_score=trial.last_score,
+        is_by_loss=is_by_loss(readings),
+        losses=losses,
+    )
+
+
+def is_by_loss(readings: Sequence[ReadingRecord]) -> bool:
+    """Whether the newest reading is scored by its loss in place of the metric."""
+    return bool(readings) and PROXY_LOSS in readings[-1].metrics

@@ -1,12 +1,14 @@
 """What a launch has seen end: the best trials, how the best rose, the last ones, what scores are held against."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from search_space.published.whole_model import HEAD_ONLY
+from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import LAST, TOP, EndedTrial, References
-from studies.keeping.roster import OpenTrial
-from studies.store.records import Outcome, TrialState
+from studies.keeping.roster import OpenTrial, recalled
+from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
 
 PRIOR_TRIALS = 4
 """Of the length of a trial: so many that would run to the end are taken for seen."""
@@ -83,3 +85,20 @@ def _ended(trial: OpenTrial, outcome: Outcome) -> EndedTrial:
 def _order(trial: EndedTrial) -> tuple[float, int]:
     """Best first; of equal scores the lowest number."""
     return math.inf if trial.score is None else -trial.score, trial.number
+
+
+def tally_of(plan: StudyPlan, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> Tally:
+    """All trials that have ended, in the order in which they did.
+
+    Args:
+        readings: By number of the trial.
+    """
+    tally = Tally(plan.training.steps, plan.constant_score)
+    for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
+        outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
+        tally.add(recalled(trial, readings.get(trial.number, ())), outcome, is_here=False)
+    return tally
+
+
+def _ended_at(trial: TrialRecord) -> tuple[float, int]:
+    return (0.0 if trial.ended_at is None else trial.ended_at.timestamp()), trial.number

@@ -2,9 +2,8 @@
 
 ::
 
-    launch.py       launch: one after another
+    launch.py       launch: one after another, and what is said before work begins
     beginning.py    the study file and the study of its name
     preparing.py    the task, what comes first, the plan of the keeper
-    telling.py      what is said before work begins
     running.py      workers under the clock and the user's signals
 """

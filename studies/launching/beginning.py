@@ -1,7 +1,8 @@
 """The study file and the study of its name: begun with it, continued with it, or refused."""
 
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -15,13 +16,15 @@ from studies.errors import (
     UnknownStudyError,
     WishError,
 )
-from studies.specification import Specification, difference
-from studies.specification.made_table import MadeTable
+from studies.records import NewStudy, StudyKind, StudyRecord
+from studies.specification import Specification
+from studies.specification.recorded import BegunSpecification, MadeTable
 from studies.store.ledger import Ledger
-from studies.store.records import NewStudy, StudyKind, StudyRecord
+
+_ABSENT = object()
 
 
-def as_begun(specification: Specification, storage_url: str) -> Specification:
+def as_begun(specification: Specification, storage_url: str) -> BegunSpecification:
     """The study file as it continues the study of its name, if there is one; nothing is created.
 
     Raises:
@@ -32,11 +35,10 @@ def as_begun(specification: Specification, storage_url: str) -> Specification:
         study = _begun(specification.name, storage_url)
     except (StorageError, UnknownStudyError):
         # nothing there yet, or nothing readable: that is said when it is opened for writing
-        return specification
-    with suppress(ValidationError):
-        specification = specification.continuing(Specification.from_json(study.specification))
+        return BegunSpecification.of(specification)
     _refuse_change(specification, study)
-    return specification
+    begun = BegunSpecification.from_json(study.specification)
+    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
 
 
 def _begun(name: str, storage_url: str) -> StudyRecord:
@@ -62,7 +64,7 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
             "with: deltaspace confirm."
         )
     try:
-        begun_with = Specification.from_json(study.specification).search_identity()
+        begun_with = BegunSpecification.from_json(study.specification).search_identity()
     except ValidationError:
         begun_with = dict(study.specification)
     changes = difference(begun_with, specification.search_identity())
@@ -73,7 +75,7 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
         )
 
 
-def create_or_continue(specification: Specification, ledger: Ledger, shape: BackboneShape) -> StudyRecord:
+def create_or_continue(specification: BegunSpecification, ledger: Ledger, shape: BackboneShape) -> StudyRecord:
     """The study of a study file's name, recorded if there is none.
 
     Raises:
@@ -101,15 +103,14 @@ def check_table(study: StudyRecord, shape: BackboneShape) -> None:
         StudyChangedError: If another was made by now.
     """
     with suppress(ValidationError):
-        begun_with = Specification.from_json(study.specification).search.made_table
+        begun_with = BegunSpecification.from_json(study.specification).made_table
         if begun_with is not None:
             begun_with.check(shape, study.name)
 
 
-def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
+def new_study(specification: BegunSpecification, shape: BackboneShape) -> NewStudy:
     """A study on a backbone, before it is recorded."""
-    search = replace(specification.search, made_table=MadeTable.of(shape))
-    specification = specification.model_copy(update={"search": search})
+    specification = specification.model_copy(update={"made_table": MadeTable.of(shape)})
     return NewStudy(
         name=specification.name,
         specification=specification.as_json(),
@@ -121,7 +122,7 @@ def new_study(specification: Specification, shape: BackboneShape) -> NewStudy:
     )
 
 
-def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> Specification:
+def taught(specification: BegunSpecification, ledger: Ledger, space: SearchSpace) -> BegunSpecification:
     """The study file of a study that is begun, with what it learns from earlier ones of a ledger.
 
     What it has learned already stays, whatever has become of them.
@@ -131,7 +132,7 @@ def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> 
         LaunchError: If one of them cannot be learned from.
     """
     search = specification.search
-    if search.learn_from == "none" or search.lessons is not None:
+    if search.learn_from == "none" or specification.lessons is not None:
         return specification
     from studies.queries.sources import named_sources, related_sources
     from studies.search.learning import lessons_of
@@ -140,5 +141,27 @@ def taught(specification: Specification, ledger: Ledger, space: SearchSpace) -> 
         sources = related_sources(ledger, family=space.shape.family, metric=specification.task.metric)
     else:
         sources = named_sources(ledger, search.learn_from)
-    lessons = lessons_of(sources, space, replaceable=search.replaceable)
-    return specification.model_copy(update={"search": replace(search, lessons=lessons)})
+    lessons = lessons_of(sources, space, replaceable=specification.replaceable)
+    return specification.model_copy(update={"lessons": lessons})
+
+
+def difference(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """One line per key that differs, such as ``training.steps: 200 -> 300``, in the order of the keys."""
+    before, after = dict(_leaves(old)), dict(_leaves(new))
+    return [
+        f"{key}: {_text(before.get(key, _ABSENT))} -> {_text(after.get(key, _ABSENT))}"
+        for key in {**before, **after}
+        if before.get(key, _ABSENT) != after.get(key, _ABSENT)
+    ]
+
+
+def _leaves(mapping: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in mapping.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _text(value: object) -> str:
+    return "(absent)" if value is _ABSENT else json.dumps(value, default=str, ensure_ascii=False)

@@ -7,18 +7,26 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StorageError
 from studies.fleet.backend import Observer, RunnerFactory
-from studies.keeping.occupying import placed, replaceable
+from studies.foresight.data import data_facts
+from studies.foresight.noise import noise_warning_of
+from studies.keeping.occupying import replaceable
 from studies.launching.beginning import as_begun, create_or_continue, taught
 from studies.launching.preparing import absolute_url, example_count, opening_of, plan_of, prepared
 from studies.launching.running import LaunchResult, Wishes, run_fleet
-from studies.launching.telling import data_lines, joined_lines, lost_lines, role_lines
 from studies.observing import Observer as TrialObserver
 from studies.outlook import outlook
+from studies.records import StudyRecord
 from studies.specification import Specification
-from studies.store.ledger import LEASE_SECONDS, Ledger
+from studies.store.database import superuser
+from studies.store.invariants import lost_weights
+from studies.store.keeping import LEASE_SECONDS
+from studies.store.ledger import Ledger
 from trial_runner.backbones import config_of
 from trial_runner.contract.proving import make_known
+from trial_runner.tasks.kind import Prepared
 from trial_runner.uncollected import uncollected
+
+_MOST_NAMED = 10
 
 Announce = Callable[[Sequence[str]], None]
 
@@ -32,7 +40,6 @@ def launch(  # noqa: PLR0913 - one argument per wish
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    join: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is used up, or the user interrupts it.
@@ -45,9 +52,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
         factory: Makes the workers' runners; None trains the study's task on its backbone.
         lease_seconds: A worker that is silent for so long has lost its trials.
         observers: Told of every trial and reading of this launch, see `studies.observing`.
-        take_over: Whether another launch that runs the study is to stop.
-        join: Whether this one works for another that runs the study, and runs it itself from when that one has ended.
-            With neither of the two it is refused.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
 
     Raises:
         StudyHeldError: If another launch runs the study and is to go on.
@@ -57,22 +62,20 @@ def launch(  # noqa: PLR0913 - one argument per wish
     """
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
-    instead_of = None if join else _instead_of(specification.name, storage_url, take_over=take_over)
+    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
     make_known(specification.backbone.name)
     config = config_of(specification.backbone.name)
     shape = shape_of(config)
     budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.search)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     with uncollected():
         task = None if factory is not None else prepared(specification)
     labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study = create_or_continue(specification, ledger, shape)
-        study = placed(study, ledger) if join else study
         counts = ledger.state_counts(study.id)
-        joined = joined_lines(ledger, study) if join else ()
-        known = () if announce is None else (*joined, *lost_lines(ledger, study), *role_lines(ledger))
+        known = () if announce is None else (*lost_lines(ledger, study), *role_lines(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         if announce is not None:
@@ -86,7 +89,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if announce is not None:
         told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)
-    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of, join=join)
+    wishes = Wishes(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
     return run_fleet(specification, study, plan, wishes)
 
 
@@ -98,3 +101,32 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
         return None  # as in `as_begun`
     with ledger:
         return replaceable(name, ledger, take_over=take_over)
+
+
+def lost_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
+    """What is said of trained trials whose files are gone or changed, in a line; nothing where all are there."""
+    trials = [str(artefact.trial) for artefact in lost_weights(ledger, study)]
+    if not trials:
+        return ()
+    shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
+    return (
+        f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
+        f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
+    )
+
+
+def role_lines(ledger: Ledger) -> tuple[str, ...]:
+    """What is said of a role that may do more than is needed, in a line."""
+    role = ledger.read(superuser)
+    if role is None:
+        return ()
+    return (f"the role {role} is a superuser of the server; one that owns the database is enough, and safer.",)
+
+
+def data_lines(task: Prepared | None) -> tuple[str, ...]:
+    """What a launch says of the data: `deltaspace check` in short."""
+    if task is None:
+        return ()
+    facts = data_facts(task)
+    noise = noise_warning_of(facts)
+    return (f"{facts.summary}.", *((noise,) if noise else ()))

@@ -8,10 +8,11 @@ from search_space.space.space import SearchSpace
 from studies.keeping.artefacts import study_folder
 from studies.keeping.plan import StudyPlan
 from studies.keeping.replicates import replicate_count
+from studies.records import StudyRecord
 from studies.search.opening import Opening
 from studies.specification import Specification
-from studies.store.address import StorageAddress
-from studies.store.records import StudyRecord
+from studies.specification.recorded import BegunSpecification
+from studies.store.engine import StorageAddress
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared
@@ -41,9 +42,9 @@ def example_count(task: Prepared, specification: Specification) -> int | None:
     return len(task.splits["validation"]) if is_share else None
 
 
-def opening_of(specification: Specification, task: Prepared | None) -> Opening:
+def opening_of(specification: BegunSpecification, task: Prepared | None) -> Opening:
     """What comes first in a study. Texts have no task head that could be trained alone."""
-    opening = specification.search.opening
+    opening = specification.opening
     if task is not None and not task.labels and isinstance(specification.search.published, str):
         return opening.without(HEAD_ONLY.name)
     return opening
@@ -56,7 +57,7 @@ def absolute_url(storage_url: str) -> str:
 
 
 def plan_of(
-    specification: Specification,
+    specification: BegunSpecification,
     study: StudyRecord,
     space: SearchSpace,
     *,
@@ -80,17 +81,14 @@ def plan_of(
         target_trials=specification.trials,
         space=space,
         sampler=specification.search.sampler,
-        opening=specification.search.opening,
+        opening=specification.opening,
         seed=specification.seed,
         training=specification.training_plan(),
         head_parameters=labels * (space.shape.width + 1),
         rungs=specification.rung_plan(examples),
-        over_structures=specification.search.draws == "structures",
+        sampler_options=specification.search.sampler_options,
         artefacts=study_folder(specification.artefact_folder(), study),
-        goal=specification.search.goal(study.budget_parameters),
-        hears_losses=specification.search.hears_losses,
-        priors=specification.search.priors,
+        goal=specification.goal(study.budget_parameters),
         stuck_seconds=specification.fleet.stuck_after or math.inf,
         replicates=replicate_count(specification.search.replicates, specification.trials),
-        replicates_rival=specification.search.replicates_rival,
     )

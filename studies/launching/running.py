@@ -1,25 +1,18 @@
 """The workers of a study under the clock and the user's signals, until it is finished or told to stop."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from studies.errors import StudyHeldError
 from studies.fleet import BACKENDS
-from studies.fleet.backend import Observer, RunnerFactory, Watch, options_of
-from studies.fleet.interrupts import Interrupts
-from studies.fleet.runners import TorchRunnerFactory
-from studies.keeping.occupying import current_holder, occupied
+from studies.fleet.backend import Interrupts, Observer, RunnerFactory, TorchRunnerFactory, Watch
+from studies.keeping.occupying import occupied
 from studies.keeping.plan import StudyPlan
-from studies.keeping.progress import Progress, Standing
+from studies.keeping.progress import Progress
 from studies.observing import Observer as TrialObserver
 from studies.observing import Telling
+from studies.records import StudyRecord
 from studies.specification import Specification
-from studies.store.holding import LaunchName
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord
-
-_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +42,12 @@ class Wishes:
         observer: Shown the progress about twice a second; None for nobody.
         observers: Told of every trial and reading.
         instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
-        join: Whether the workers work for another launch while one runs the study.
     """
 
     factory: RunnerFactory | None = None
     observer: Observer | None = None
     observers: Sequence[TrialObserver] = ()
     instead_of: str | None = None
-    join: bool = False
 
 
 def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes) -> LaunchResult:
@@ -70,12 +61,21 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
         StudyHeldError: If another launch runs the study.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
+    fleet = specification.fleet
+    factory = wishes.factory or TorchRunnerFactory(
+        backbone=specification.backbone,
+        task=specification.task,
+        precision=specification.training.precision,
+        shards=fleet.shards,
+    )
+    backend = BACKENDS[fleet.backend]
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
     with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
         telling = Telling(study, plan.storage_url, wishes.observers)
-        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, specification.fleet.time_budget)
+        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, fleet.time_budget)
         try:
-            standing = _run(specification, study, plan, wishes, watch, ledger)
+            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+                standing = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
             telling.end()
     if standing.halted is not None:
@@ -87,35 +87,6 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
         is_interrupted=bool(interrupts.reason) and not standing.is_done,
         complaints=tuple(telling.complaints),
     )
-
-
-def _run(
-    specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: Wishes, watch: Watch, ledger: Ledger
-) -> Standing:
-    """Run the study, or work for the launch that does until it has ended, and so on."""
-    fleet = specification.fleet
-    factory = wishes.factory or TorchRunnerFactory(
-        backbone=specification.backbone,
-        task=specification.task,
-        precision=specification.training.precision,
-        shards=specification.fleet.shards,
-    )
-    options = options_of(fleet)
-    backend = BACKENDS[fleet.backend]
-    while True:
-        try:
-            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
-                return backend(replace(plan, launch=name), factory, options, watch)
-        except StudyHeldError:
-            if not wishes.join:
-                raise
-        other = current_holder(study, ledger)
-        name = str(LaunchName.of_this_process())
-        standing = backend(replace(plan, launch=name, has_joined=True), factory, options, watch)
-        if not standing.is_alone or watch.reason_to_stop():
-            return standing
-        while other is not None and current_holder(study, ledger) == other and not watch.reason_to_stop():
-            time.sleep(_LOOK_SECONDS)
 
 
 def _look_away(progress: Progress) -> None:

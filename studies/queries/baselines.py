@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from search_space.canonical import fingerprint
-from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.queries.estimates import Estimates
 from studies.queries.ranking import ranked
-from studies.store.records import TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 
 
 class _Middle:
@@ -77,4 +76,4 @@ def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
 
 def _configuration_key(trial: TrialRecord, space: SearchSpace) -> str:
     """What trials share that differ in their learning rates alone."""
-    return fingerprint(configuration_from_json(trial.configuration), space.shape)
+    return fingerprint(trial.configuration, space.shape)

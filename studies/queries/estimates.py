@@ -11,22 +11,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
+from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
-from studies.search.factored.from_ledger import ErrorOf, decoded, observations, share_error
-from studies.search.factored.hyperparameters import PRIORS, Priors, PriorsOf
+from studies.search.factored.from_ledger import ErrorOf, observations, share_error
 from studies.search.factored.observation import Observation
 from studies.search.factored.trends import NO_PLACES, Places
 from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
 from studies.search.lessons import lessons_from_json
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 FEWEST = FIRST_CHECKPOINT
@@ -34,7 +32,6 @@ FEWEST = FIRST_CHECKPOINT
 
 _FEWEST_COMPLETE = 4
 _BLOCK = 256
-_UNREAD = Configuration(edits=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +87,14 @@ class Estimates:
         lead: Of the best discovery; None without one, or without a published method that is complete.
         over_head: Of the best discovery over the task head alone; None where one of the two is missing.
         joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
+        posterior: The same of any configurations.
     """
 
     of: Mapping[int, Estimate]
     lead: Lead | None
     over_head: Lead | None
     joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
+    posterior: Callable[[Sequence[View]], tuple[Array, Array]] = field(repr=False, compare=False)
 
 
 def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
@@ -153,19 +152,6 @@ def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
     return None if examples is None else share_error(examples.whole, examples.rungs)
 
 
-def recorded_hearing(study: StudyRecord) -> bool:
-    """Whether the model of a study hears losses."""
-    search = study.specification.get("search")
-    return isinstance(search, Mapping) and bool(search.get("hears_losses", False))
-
-
-def recorded_priors(study: StudyRecord) -> Priors:
-    """The priors of the model of a study."""
-    search = study.specification.get("search")
-    named = search.get("priors") if isinstance(search, Mapping) else None
-    return PRIORS[PriorsOf.ONE_TASK if named is None else PriorsOf(named)]
-
-
 def estimated(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
@@ -188,7 +174,7 @@ def estimated(
     published = _best([trial for trial in complete if trial.method is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
     lead, over_head = (model.lead(discovered, other) for other in (published, head))
-    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint)
+    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint, posterior=model.posterior)
 
 
 def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
@@ -207,11 +193,11 @@ class _Model:
         standard_error: ErrorOf | None,
     ) -> None:
         self._trials = trials
-        # Of a large study the model keeps a few trials: only theirs, and those that are asked about, are decoded.
-        self._history = history_of(study, trials, readings, standard_error, lambda trial: _UNREAD)
+        self._history = history_of(study, trials, readings, standard_error)
         views = RecordedViews(study, trials)
-        self._believer = Believer(views, places=recorded_places(study, views.ranges), priors=recorded_priors(study))
+        self._believer = Believer(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
+        self.posterior = self._belief.joint
 
     def read(self, *, complete: bool) -> list[int]:
         """Trials that were read and have not failed, complete or others; replicates count for their originals."""
@@ -290,7 +276,6 @@ def history_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
     standard_error: ErrorOf | None,
-    configuration_of: Callable[[TrialRecord], Configuration] = decoded,
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
@@ -299,15 +284,13 @@ def history_of(
         readings,
         steps=steps,
         standard_error=standard_error,
-        hears_losses=recorded_hearing(study),
-        configuration_of=configuration_of,
+        hears_losses=True,
     )
 
 
 def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
     """Where the best rates of forms were expected from what the study learned of earlier ones."""
-    search = study.specification.get("search")
-    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+    lessons = study.specification.get("lessons")
     return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
 
 
@@ -316,7 +299,6 @@ class RecordedViews:
 
     Attributes:
         ranges: Lowest and highest learning rate of every form.
-        is_of_output: Whether these are of what a step does to the output; else of the rate itself.
     """
 
     def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
@@ -326,18 +308,17 @@ class RecordedViews:
             study: Its record.
             trials: All of its trials.
         """
-        search = study.specification.get("search")
-        given = search.get("learning_rates") if isinstance(search, Mapping) else None
+        space = study.specification.get("space")
+        given = space.get("learning_rates") if isinstance(space, Mapping) else None
         ranges = LEARNING_RATES | dict(given or {})
         self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
-        self.is_of_output = isinstance(search, Mapping) and search.get("learning_rates_of") == "output"
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}
 
     def view_of(self, observation: Observation) -> View:
         """What the model sees of a trial."""
         trial = self._trials[observation.number]
-        configuration = decoded(trial)
+        configuration = trial.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)
         at_ffn = trial.stored_parameters - at_attention
         return View(
@@ -349,7 +330,6 @@ class RecordedViews:
         if not edits or rate is None:
             return None
         form = edits[0].form.name
-        if self.is_of_output:
-            rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
+        rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
         low, high = self.ranges.get(form, (rate, rate))
         return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

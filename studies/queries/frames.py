@@ -1,19 +1,23 @@
-"""Tables as frames of pandas whose columns are typed; what is chosen from a few words is categorical."""
+"""Frames of pandas whose columns are typed by their values; what is chosen from a few words is categorical."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from enum import Enum
+from re import compile as pattern
+from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import Heads, Insertion
-from studies.queries.table import Table
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 if TYPE_CHECKING:
     import pandas
 
-_ORIGINS = ("published", "proposed", "replicate")
+_STAMP = pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00")
+_LARGEST_INT = 2**63
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "state": tuple(state.value for state in TrialState),
-    "origin": _ORIGINS,
+    "origin": ("published", "proposed", "replicate"),
     "method": (),
     "form": (),
     "write": (),
@@ -28,23 +32,61 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 _SIDES = ("attention_", "ffn_")
 
 
-def frame(table: Table) -> "pandas.DataFrame":
-    """A table as a frame; ``attrs`` has whether there were more rows than were asked for, as ``is_cut``.
+def frame(entries: Sequence[Mapping[str, object]], *, columns: Iterable[str] = ()) -> "pandas.DataFrame":
+    """A frame of mappings that have the same keys; see `frame_of`.
 
-    Columns are typed as `Table.to_pandas` has it, but that states, origins, methods and the words of the design
+    Args:
+        entries: The rows.
+        columns: Names where there are no entries to take them from.
+    """
+    names = tuple(entries[0]) if entries else tuple(columns)
+    return frame_of(names, [[entry[name] for name in names] for entry in entries])
+
+
+def frame_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> "pandas.DataFrame":
+    """Rows under named columns.
+
+    Whole numbers are ``Int64``, booleans ``boolean`` and text ``string``, so that None stays a missing value; other
+    numbers are ``float64``, times ``datetime64`` in UTC. States, origins, methods and the words of the design
     dimensions, at a side or of an edit, are categories.
+
+    Args:
+        columns: Names; those of a query are the user's, so one may stand twice.
+        rows: One value a column; members of an enumeration become their values.
     """
     import pandas
 
-    found: pandas.DataFrame = table.to_pandas()
-    is_once = {name: table.columns.count(name) == 1 for name in table.columns}
-    for name in table.columns:
-        usual = _WORDS.get(_without_side(name))
-        if usual is not None and is_once[name] and _is_of_words(found[name]):
-            others = sorted(set(found[name].dropna()) - set(usual))
-            found[name] = found[name].astype(pandas.CategoricalDtype([*usual, *others]))
-    found.attrs["is_cut"] = table.is_cut
-    return found
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    found = {}
+    for place, (name, column) in enumerate(zip(columns, values, strict=True)):
+        series = _series([value.value if isinstance(value, Enum) else value for value in column])
+        is_words = columns.count(name) == 1 and _without_side(name) in _WORDS and _is_of_words(series)
+        found[place] = _categories(series, _WORDS[_without_side(name)]) if is_words else series
+    made = pandas.DataFrame(found)
+    made.columns = pandas.Index(columns, dtype="object")
+    return made
+
+
+def entries_of(table: "pandas.DataFrame") -> list[dict[str, Any]]:
+    """The rows of a frame as mappings of what JSON can hold; what is missing is None."""
+    return [
+        {str(name): _plain(value) for name, value in zip(table.columns, row, strict=True)}
+        for row in table.itertuples(index=False, name=None)
+    ]
+
+
+def _plain(value: Any) -> object:
+    """A cell as JSON has it."""
+    import pandas
+
+    if isinstance(value, str | bool | tuple | list):
+        return value
+    if pandas.isna(value):
+        return None
+    if isinstance(value, datetime):
+        return value.isoformat()
+    found = value.item() if hasattr(value, "item") else value
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def _without_side(name: str) -> str:
@@ -53,6 +95,39 @@ def _without_side(name: str) -> str:
     return name
 
 
-def _is_of_words(column: "pandas.Series[str]") -> bool:
+def _is_of_words(column: Any) -> bool:
     """Whether it holds text, or nothing at all."""
     return str(column.dtype) == "string" or bool(column.isna().all())
+
+
+def _categories(column: Any, usual: Sequence[str]) -> Any:
+    import pandas
+
+    others = sorted(set(column.dropna()) - set(usual))
+    return column.astype(pandas.CategoricalDtype([*usual, *others]))
+
+
+def _series(values: Sequence[object]) -> Any:
+    """A column of the type that all its values have."""
+    import pandas
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pandas.Series(values, dtype="boolean")
+    if kinds == {int} and all(-_LARGEST_INT <= value < _LARGEST_INT for value in values if isinstance(value, int)):
+        return pandas.Series(values, dtype="Int64")
+    if float in kinds and kinds <= {int, float}:
+        return pandas.Series(values, dtype="float64")
+    if (kinds and kinds <= {datetime, date}) or _are_stamps(values):
+        return pandas.Series(pandas.to_datetime([_utc(value) for value in values], utc=True))
+    return pandas.Series(values, dtype="string" if kinds == {str} else "object")
+
+
+def _are_stamps(values: Sequence[object]) -> bool:
+    """Whether all values are times as a query gives them."""
+    given = [value for value in values if value is not None]
+    return bool(given) and all(isinstance(value, str) and _STAMP.fullmatch(value) for value in given)
+
+
+def _utc(value: object) -> object:
+    return datetime.fromisoformat(value).astimezone(UTC) if isinstance(value, str) else value

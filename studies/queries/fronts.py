@@ -3,20 +3,24 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from search_space.counting.budget import ParameterBudget
 from studies.errors import WishError
 from studies.queries.estimates import Estimate, Estimates
+from studies.queries.frames import frame
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
-from studies.queries.table import Table
+from studies.records import StudyRecord, TrialRecord, TrialState
 from studies.search.factored.distances import Array
 from studies.search.fronts import Staircase, front
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialRecord, TrialState
+
+if TYPE_CHECKING:
+    import pandas
 
 DRAWS = 1000
 """Draws of the posterior that an interval is of."""
@@ -81,11 +85,11 @@ class Front:
         """The best that is no larger; None if all are."""
         return next((point for point in reversed(self.points) if point.size <= size), None)
 
-    def table(self) -> Table:
-        """Its points as a table, one column per attribute."""
+    def table(self) -> "pandas.DataFrame":
+        """Its points as a frame, one column per attribute."""
         names = [field.name for field in fields(FrontPoint)]
         entries = [{name: getattr(point, name) for name in names} for point in self.points]
-        return Table.of(entries, columns=names, title=f"best score by {self.objective}")
+        return frame(entries, columns=names)
 
 
 def front_of(
@@ -177,9 +181,9 @@ def goal_of(study: StudyRecord, over: Objective | None = None) -> SizeGoal:
         study: Its record; its study file may be of another release.
         over: Something else that is to be small.
     """
-    said = study.specification.get("search")
-    search = said if isinstance(said, Mapping) else {}
-    wanted, size, flops = (search.get(key) for key in ("objectives", "size", "max_extra_flops"))
+    sections = [study.specification.get(key) for key in ("search", "space")]
+    search, space = (said if isinstance(said, Mapping) else {} for said in sections)
+    wanted, size, flops = search.get("objectives"), space.get("size"), space.get("max_extra_flops")
     small = [Objective(word) for word in wanted[1:2]] if isinstance(wanted, list | tuple) else []
     return SizeGoal.of(
         over or next(iter(small), Objective.PARAMETERS),
@@ -241,5 +245,5 @@ def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRe
     means, covariance = estimates.joint(numbers)
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    generator = np.random.default_rng(derived_seed("front", study.seed, *numbers))
+    generator = np.random.default_rng(hashed_seed("front", study.seed, *numbers))
     return np.asarray(means + generator.standard_normal((count, len(means))) @ root.T)

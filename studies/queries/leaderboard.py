@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from studies.queries.estimates import Lead
+from studies.queries.frames import frame
 from studies.queries.fronts import Front, wanted_front
 from studies.queries.ranking import DISCOVERED, Ranking, ranking_of
 from studies.queries.readings import scored_by
 from studies.queries.summaries import StudySummary, summary_of
-from studies.queries.table import Table
 from studies.queries.verdict import trade, verdict
+from studies.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +97,11 @@ class Leaderboard:
     front: Front | None = None
     examples: ExampleCounts | None = None
 
-    def table(self) -> Table:
-        """Its rows as a table, one column per attribute."""
+    def table(self) -> "pandas.DataFrame":
+        """Its rows as a frame, one column per attribute."""
         names = [field.name for field in fields(LeaderboardRow)]
         entries = [{name: getattr(row, name) for name in names} for row in self.rows]
-        return Table.of(entries, columns=names, title=self.summary.title)
+        return frame(entries, columns=names)
 
 
 def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderboard:

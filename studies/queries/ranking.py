@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from studies.queries.estimates import Estimates, estimates_of
+from studies.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
 from trial_runner.tasks.metrics.classes import ACCURACY
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from studies.queries.estimates import Estimate, estimates_of
-from studies.queries.table import Table
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.queries.frames import frame
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     EventRecord,
@@ -16,8 +16,13 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.search.evidence import Evidence, paired_evidence
+from studies.store.ledger import Ledger
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
+
+if TYPE_CHECKING:
+    import pandas
 
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
@@ -85,7 +90,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
     )
 
 
-def trials_table(ledger: Ledger, name: str) -> Table:
+def trials_table(ledger: Ledger, name: str) -> "pandas.DataFrame":
     """Every trial of a study by number: what it is, its four dimensions at either sublayer, and how it went.
 
     Raises:
@@ -93,7 +98,7 @@ def trials_table(ledger: Ledger, name: str) -> Table:
     """
     trials = ledger.trials(ledger.study(name).id)
     columns = [*_BEFORE, *(f"{side}_{one}" for side in _SIDES for one in _DIMENSIONS), *_AFTER]
-    return Table.of([_entry(trial) for trial in trials], columns=columns)
+    return frame([_entry(trial) for trial in trials], columns=columns)
 
 
 def _entry(trial: TrialRecord) -> dict[str, object]:
@@ -103,7 +108,7 @@ def _entry(trial: TrialRecord) -> dict[str, object]:
     return {**before, **dimensions, **after}
 
 
-def readings_table(readings: Sequence[ReadingRecord]) -> Table:
+def readings_table(readings: Sequence[ReadingRecord]) -> "pandas.DataFrame":
     """Measurements by trial and step, one column per metric."""
     metrics = tuple(dict.fromkeys(name for reading in readings for name in reading.metrics))
     columns = ("trial", "step", "rung", "score", "train_loss", "seconds")
@@ -115,7 +120,7 @@ def readings_table(readings: Sequence[ReadingRecord]) -> Table:
         }
         for reading in readings
     ]
-    return Table.of(entries, columns=columns)
+    return frame(entries, columns=columns)
 
 
 def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
@@ -127,3 +132,34 @@ def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
     has_stand_in = entries.get("early_metric") == "loss" and kind is not None and kind.prompt is not None
     is_of_loss = metric is not None and metric.measures is Measures.LOSS
     return "loss" if is_early and has_stand_in and not is_of_loss else study.metric
+
+
+def paired_difference(
+    ledger: Ledger, name: str, first: int, second: int, *, step: int | None = None
+) -> Evidence | None:
+    """How much better a trial is than another, example by example: by accuracy, else by the loss.
+
+    Args:
+        ledger: Where the study is.
+        name: Of the study.
+        first: Number of a trial.
+        second: Number of another.
+        step: Where both are compared; None for the last step at which both were measured.
+
+    Returns:
+        None where they were not both measured there, or not on as many examples.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        UnknownTrialError: If it has no trial of one of the numbers.
+    """
+    study = ledger.study(name)
+    found = []
+    for number in (first, second):
+        ledger.trial(study.id, number)
+        found.append({one.step: one for one in ledger.examples(study.id, number)})
+    common = sorted(found[0].keys() & found[1].keys())
+    at = step if step is not None else max(common, default=None)
+    if at not in common:
+        return None
+    return paired_evidence(found[0][at], found[1][at])

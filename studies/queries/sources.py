@@ -6,9 +6,9 @@ from search_space.backbones import shape_of
 from search_space.errors import SearchSpaceError
 from studies.errors import LaunchError
 from studies.queries.estimates import FEWEST, RecordedViews, are_enough, history_of, recorded_error
+from studies.records import StudyKind, StudyRecord
 from studies.search.learning import Source
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord
 from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import METRICS
@@ -71,4 +71,4 @@ def _source(ledger: Ledger, study: StudyRecord) -> Source | None:
         history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
     except SearchSpaceError:
         return None
-    return Source(name=study.name, history=history, viewer=views, ranges=views.ranges, is_of_output=views.is_of_output)
+    return Source(name=study.name, history=history, viewer=views, ranges=views.ranges)

@@ -4,7 +4,7 @@ import math
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,10 +16,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from studies.errors import QueryError
-from studies.queries.table import Table
-from studies.store.address import StorageAddress
-from studies.store.engine import Access, open_engine
-from studies.store.failures import explained
+from studies.store.database import explained
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.tables import METADATA
 from studies.store.views import VIEWS
 
@@ -31,6 +29,8 @@ _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
 _SQLITE_STEPS_BETWEEN_LOOKS = 20_000
+_LONGEST_VALUE_BYTES = 100_000_000
+_NUMBER_BYTES = 8
 _QUERY_CANCELED = "57014"
 _LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """A query that nobody waits for any more does not run on a server for ever."""
@@ -43,6 +43,7 @@ class Limits:
     Attributes:
         rows: How many rows are taken; None for all.
         seconds: How long it may run, above 0; None for as long as it takes, on a server an hour.
+        size_bytes: How much all values that are taken may be, and with SQLite each value on the way.
 
     Raises:
         QueryError: If one is out of range.
@@ -50,6 +51,7 @@ class Limits:
 
     rows: int | None = None
     seconds: float | None = None
+    size_bytes: int = 1_000_000_000
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -67,7 +69,26 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> Table:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResult:
+    """The answer to a query.
+
+    Attributes:
+        columns: Names, as the query has them; one may stand twice.
+        rows: Text, numbers, booleans, times in UTC, None; one value per column.
+        is_cut: Whether there are more rows than were asked for.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    is_cut: bool = False
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """One dictionary a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
     """The answer to one SQL statement that only reads; values are what JSON can hold, times ISO 8601 in UTC.
 
     An interruption (Ctrl-C) stops the statement in the database.
@@ -75,7 +96,7 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> Table:
     Args:
         url: Of the storage.
         sql: The statement.
-        limits: How long it may run, and how many rows are taken; `Table.is_cut` tells whether there are more.
+        limits: How long it may run, and how many rows are taken; `QueryResult.is_cut` tells whether there are more.
 
     Raises:
         QueryError: If it is not one reading statement, takes too long, or the database refuses it.
@@ -109,13 +130,14 @@ def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
     raise QueryError(f"a query must only read, so it begins with one of {listed}; got '{found}'.")
 
 
-def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> Table:
+def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
     """Ask a file: opened read-only, and nothing but reading is authorised."""
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
             raise TypeError(f"expected a connection of sqlite3; got {type(driver)}.")
         driver.set_authorizer(_authorize)
+        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limits.size_bytes, _LONGEST_VALUE_BYTES))
         with _stopped_in_time(driver, limits):
             return _fetch(lambda: driver.execute(sql), sqlite3.Error, limits)
 
@@ -144,7 +166,7 @@ def _authorize(action: int, first: str | None, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
-def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> Table:
+def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> QueryResult:
     """Ask a server, in a read-only transaction that is rolled back whatever happens."""
     import psycopg
     from psycopg.types.string import TextLoader
@@ -176,18 +198,33 @@ def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -
                 raise
 
 
-def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> Table:
+def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> QueryResult:
     """Run a statement and take its rows; one more than are wanted, to tell whether there are more."""
     try:
         cursor = execute()
         taken = () if cursor.description is None else islice(cursor, None if limits.rows is None else limits.rows + 1)
-        rows = tuple(tuple(map(_plain, row)) for row in taken)
+        rows = tuple(_small(taken, limits))
     except (refusal, sqlite3.Warning, ValueError) as error:
         raise QueryError(_refused(str(error))) from error
     if cursor.description is None:
         raise QueryError("a query must answer with a table; this statement has no result.")
     columns = tuple(column[0] for column in cursor.description)
-    return Table(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
+    return QueryResult(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
+
+
+def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[object, ...]]:
+    """The rows as they are read, until they are too much.
+
+    Raises:
+        QueryError: If all values together are larger than the limit.
+    """
+    left = limits.size_bytes
+    for row in rows:
+        plain = tuple(map(_plain, row))
+        left -= sum(len(value) if isinstance(value, str) else _NUMBER_BYTES for value in plain)
+        if left < 0:
+            raise QueryError(f"a query may take {limits.size_bytes:,} bytes; this one has more. Ask for less.")
+        yield plain
 
 
 def _refused(message: str) -> str:

@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from studies.queries.ranking import Ranking, ranked, ranking_of
-from studies.queries.table import Table
+from studies.queries.frames import frame
+from studies.queries.ranking import Ranking, ranking_of
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, StudyRecord, TrialRecord, TrialState
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +27,8 @@ class StudySummary:
         backbone_parameters: The denominator of percentages.
         planned: Trials that the study file asked for when the study was created.
         counts: Number of trials in every state, absent states as 0.
-        best: The best complete trial, by estimate (see `studies.queries.ranking`), in a list of studies by its
-            score; None before one is complete.
+        best: The best complete trial, by estimate (see `studies.queries.ranking`); None before one is complete, and of
+            a confirmation, whose trials repeat a few configurations.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
         learned_from: The earlier studies that it learned from when it was begun.
@@ -55,12 +59,9 @@ class StudySummary:
 
 
 def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
-    """Every study of a storage, oldest first.
-
-    The best trial of each is the one with the highest score: estimates would fit a model to every study.
-    """
+    """Every study of a storage, oldest first."""
     studies = sorted(ledger.studies(), key=lambda study: study.id)
-    return tuple(summary_of(ledger, study, _by_score(ledger, study)) for study in studies)
+    return tuple(summary_of(ledger, study) for study in studies)
 
 
 def study_summary(ledger: Ledger, name: str) -> StudySummary:
@@ -72,8 +73,8 @@ def study_summary(ledger: Ledger, name: str) -> StudySummary:
     return summary_of(ledger, ledger.study(name))
 
 
-def summaries_table(summaries: Sequence[StudySummary]) -> Table:
-    """Studies as a table, one row each."""
+def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
+    """Studies as a frame, one row each."""
     plain = ("name", "backbone", "task", "metric", "budget_parameters", "backbone_parameters", "planned")
     entries = [
         {
@@ -87,7 +88,7 @@ def summaries_table(summaries: Sequence[StudySummary]) -> Table:
         for summary in summaries
     ]
     states = [state.value for state in TrialState]
-    return Table.of(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
+    return frame(entries, columns=[*plain, *states, "best_trial", "best_score", "created_at", "confirms"])
 
 
 def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None) -> StudySummary:
@@ -109,16 +110,11 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
         counts={state: counts.get(state, 0) for state in TrialState},
-        best=(ranking or ranking_of(ledger, study)).best,
+        best=(ranking or ranking_of(ledger, study)).best if study.kind is StudyKind.SEARCH else None,
         created_at=study.created_at,
-        learned_from=_sources(study.specification.get("search")),
+        learned_from=_sources(study.specification.get("lessons")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
-
-
-def _by_score(ledger: Ledger, study: StudyRecord) -> Ranking:
-    complete = ledger.trials(study.id, states={TrialState.COMPLETE})
-    return Ranking(trials=ranked(complete), estimates=None, seeds={})
 
 
 def task_name(study: StudyRecord) -> str:
@@ -128,6 +124,5 @@ def task_name(study: StudyRecord) -> str:
     return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
 
 
-def _sources(search: object) -> tuple[str, ...]:
-    lessons = search.get("lessons") if isinstance(search, Mapping) else None
+def _sources(lessons: object) -> tuple[str, ...]:
     return tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else ()

@@ -7,13 +7,15 @@ from search_space.published.whole_model import HEAD_ONLY
 from studies.queries.estimates import Lead
 from studies.queries.fronts import Front
 from studies.queries.ranking import Ranking
+from studies.records import TrialRecord, TrialState
 from studies.search.collapse import has_collapsed
 from studies.search.evidence import Z_95
 from studies.search.factored.from_ledger import share_error
-from studies.store.records import TrialRecord, TrialState
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""
+
+_ENDED = {TrialState.PRUNED: "were pruned", TrialState.FAILED: "failed"}
 
 _ALIKE = 3
 """Trials with one score, to the last digit, before it is said that they learned nothing."""
@@ -136,10 +138,14 @@ def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
 
 
 def _discoveries(ranking: Ranking) -> str:
-    """How many of them ran to the end."""
+    """How many of them ran to the end, and what became of the others."""
     found = [trial for trial in ranking.trials if trial.method is None]
-    ended = sum(trial.state is TrialState.COMPLETE for trial in found)
-    return f"{ended} of {len(found)} discoveries ran to the end."
+    counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
+    others = [f"{counts[state]} {words}" for state, words in _ENDED.items() if counts[state]]
+    rest = f"; {' and '.join(others)}" if others else ""
+    published = len(ranking.trials) - len(found)
+    besides = f" Beside them {published} trials of published methods have ended." if published else ""
+    return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
 
 
 def _collapsed(ranking: Ranking) -> Iterator[str]:

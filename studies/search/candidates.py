@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from search_space.backbones.shape import BackboneShape
-from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.counting.flops import extra_flops
 from search_space.edit import Edit
 from search_space.space.space import HEAD_RATE
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
+from studies.records import NewTrial, SiteDimensions, TrialRecord
 from studies.search.proposer import Proposal
-from studies.search.seeds import derived_seed
-from studies.store.records import NewTrial, SiteDimensions, TrialRecord
+from studies.search.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 
@@ -26,9 +25,9 @@ def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head
         fingerprint=candidate.fingerprint,
         # the name of a published method stands beside what it is
         description=(sentence if candidate.method is None else phrase)(candidate.configuration, shape),
-        configuration=configuration_to_json(candidate.configuration),
+        configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
-        seed=derived_seed("trial", study_seed, proposal.number, bits=31),
+        seed=hashed_seed("trial", study_seed, proposal.number, bits=31),
         attention=_dimensions(candidate.configuration.attention, candidate.attention_learning_rate),
         ffn=_dimensions(candidate.configuration.ffn, candidate.ffn_learning_rate),
         attention_share=candidate.attention_share,
@@ -53,15 +52,11 @@ def head_rate(trial: NewTrial | TrialRecord, usual: float) -> float:
 
 
 def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
-    """What a pack is asked to train, from what the ledger holds.
-
-    Raises:
-        CodecError: If the stored configuration cannot be read.
-    """
+    """What a pack is asked to train, from what the ledger holds."""
     return TrialRequest(
         trial=trial.number,
         attempt=attempt,
-        configuration=configuration_from_json(trial.configuration),
+        configuration=trial.configuration,
         learning_rates=LearningRates(
             attention=None if trial.attention is None else trial.attention.learning_rate,
             ffn=None if trial.ffn is None else trial.ffn.learning_rate,

@@ -14,6 +14,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.space.rates import step_gain
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.belief import Believer, Viewer
 from studies.search.factored.distances import Array
 from studies.search.factored.genes import Genes
@@ -23,8 +24,7 @@ from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import TrainedSide, View, absolute_rate, relative_rate
 from studies.search.lessons import ExpectedRate, Lessons, Start
 from studies.search.portfolio import portfolio
-from studies.search.seeds import derived_seed
-from studies.store.records import TrialState
+from studies.search.seeds import hashed_seed
 
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -220,7 +220,7 @@ def _optimum(posterior: _Posterior, form: str, space: SearchSpace) -> tuple[floa
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
     spread = covariance.reshape(count, grid, count, grid).mean(axis=(0, 2))
-    draws = np.random.default_rng(derived_seed("optimum", form)).standard_normal((_DRAWS, grid))
+    draws = np.random.default_rng(hashed_seed("optimum", form)).standard_normal((_DRAWS, grid))
     values, vectors = np.linalg.eigh(spread)
     drawn = mean + (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     best = _GRID[np.argmax(drawn, axis=1)]

@@ -3,7 +3,7 @@
 import hashlib
 
 
-def derived_seed(*parts: object, bits: int = 32) -> int:
+def hashed_seed(*parts: object, bits: int = 32) -> int:
     """A seed that depends on all parts, the same on every machine and in every process."""
     digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - bits)

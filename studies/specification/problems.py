@@ -37,6 +37,7 @@ _PHRASES = {
     "less_than_equal": "must be at most {le}",
 }
 _LONGEST = 60
+_MOST_NAMED = 6
 
 
 def problem_lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
@@ -86,7 +87,10 @@ def _advice(path: str, model: type[BaseModel]) -> str:
         return f"did you mean {near[0]!r}?"
     if far := difflib.get_close_matches(name, list(names), n=1, cutoff=0.8):
         return f"did you mean {names[far[0]]!r}?"
-    return f"known here: {', '.join(key.rpartition('.')[2] for key in beside)}"
+    here = [key.rpartition(".")[2] for key in beside]
+    likest = sorted(here, key=lambda key: -difflib.SequenceMatcher(None, name, key).ratio())
+    more = f" and {len(here) - _MOST_NAMED} more" if len(here) > _MOST_NAMED else ""
+    return f"known here, the nearest first: {', '.join(likest[:_MOST_NAMED])}{more}"
 
 
 def _known_keys(model: type, prefix: str = "") -> Iterator[tuple[str, Any]]:

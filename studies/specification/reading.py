@@ -8,17 +8,45 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
+from search_space.nearest import nearest
 from studies.errors import SpecificationError
 from studies.specification.problems import problem_lines
-from studies.specification.shipped import study_file
 from studies.specification.study import Specification
 from studies.specification.yaml_text import read_yaml
+from trial_runner.files import check_regular
 
 _PATH_KEYS = ("task.folder", "fleet.artefacts")
 _BACKBONES = ("backbone", "backbone.name")
 _ALL_PATH_KEYS = (*_PATH_KEYS, *_BACKBONES)
-_SECTIONS = ("training", "pruning", "search", "fleet")
+_SECTIONS = ("training", "pruning", "space", "search", "fleet")
 _LARGEST_BYTES = 100_000
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def example_names() -> tuple[str, ...]:
+    """Names of the shipped examples."""
+    return tuple(sorted(path.stem for path in _EXAMPLES.glob("*.yaml")))
+
+
+def study_file(name: str) -> Path:
+    """The study file that a user means: a path, or the name of a shipped example when there is no such file.
+
+    Raises:
+        SpecificationError: If it is one word, and neither a file nor an example.
+    """
+    path = Path(name)
+    stem = path.name.removesuffix(".yaml")
+    if path.exists() or path.name != name:
+        return path
+    if stem in example_names():
+        return _EXAMPLES / f"{stem}.yaml"
+    if path.suffix:
+        return path
+    known = example_names()
+    raise SpecificationError(
+        f"the study must be a file or a shipped example; there is no {name!r}. "
+        f"Examples: {', '.join(known)}.{nearest(name, known)}"
+    )
 
 
 def read_specification(path: Path | str, overrides: Mapping[str, object] | None = None) -> Specification:
@@ -105,6 +133,7 @@ def parse_override(text: str) -> tuple[str, object]:
 
 def _read_mapping(path: Path) -> dict[str, object]:
     try:
+        check_regular(path)
         with path.open("rb") as file:
             content = file.read(_LARGEST_BYTES + 1)
         if len(content) > _LARGEST_BYTES:

@@ -2,29 +2,29 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from search_space.checked import Name, Whole
 from search_space.counting.budget import ParameterBudget
 from search_space.forms import FORMS
-from studies.search.rungs import Protected, Rule, RungPlan
-from studies.specification.defaults import LeftOut, take_over, with_earlier_defaults
+from search_space.space.options import SpaceOptions
+from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
+from studies.search.rungs import Protected, RungPlan
 from studies.specification.fields import LARGEST, Budget, Section, Source
-from studies.specification.presets import with_training_preset
-from studies.specification.sections import Fleet, Pruning, Search
-from studies.specification.task import TaskSection
+from studies.specification.sections import Fleet, Pruning, Search, Space, TaskSection
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
-LAUNCH_KEYS = ("trials", "fleet")
-"""Keys that may differ between two launches of one study; all others define the search."""
+_FOUND_OUT = ("lessons", "made_table")
+LAUNCH_KEYS = ("trials", "fleet", *_FOUND_OUT)
+"""Keys that may differ between two launches of one study, or that the first one finds out; others define the search."""
 
 _ARTEFACTS = "deltaspace-artefacts"
-_AUTO_RUNG_SHARE = 8
+_REDUCTION = 2
 _SURE_RUNG_SHARE = 4
 _FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
 
@@ -41,7 +41,8 @@ class Specification(Section):
         seed: Everything random derives from it.
         training: How every trial is trained.
         pruning: When trials are compared.
-        search: What may be proposed.
+        space: What may be proposed.
+        search: Who proposes, and how.
         fleet: Who does the work.
     """
 
@@ -53,17 +54,24 @@ class Specification(Section):
     seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
     training: Training = Training()
     pruning: Pruning = Pruning()
+    space: Space = Space()
     search: Search = Search()
     fleet: Fleet = Fleet()
-    _left_out: LeftOut = PrivateAttr(default=LeftOut())
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _fill(cls, given: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
-        found = validated(with_training_preset(given))
-        if isinstance(given, Mapping):
-            found._left_out = LeftOut.of(given)
-        return found
+    @model_validator(mode="after")
+    def _check_what_is_searched(self) -> Self:
+        space, options = self.space, self.space_options
+        if Objective.EXTRA_FLOPS in self.search.objectives and space.mergeable:
+            raise ValueError(
+                "search.objectives: must leave extra FLOPs to be few where they are an objective; what is "
+                "mergeable has none"
+            )
+        if not space.attention_forms and not space.ffn_forms and not options.published_points:
+            raise ValueError(
+                "space: must leave something to search; got no form at attention, none at the FFN and no published "
+                "method"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_rungs(self) -> Self:
@@ -99,29 +107,30 @@ class Specification(Section):
                 f"out; got {fleet.shards}"
             )
         for key in ("attention_forms", "ffn_forms"):
-            named = [name for name in getattr(self.search, key) if FORMS[name].needs_weights]
+            named = [name for name in getattr(self.space, key) if FORMS[name].needs_weights]
             if named:
                 raise ValueError(
-                    f"search.{key}: must leave out what is computed of whole weights where fleet.shards is "
+                    f"space.{key}: must leave out what is computed of whole weights where fleet.shards is "
                     f"{fleet.shards}; got {named[0]}"
                 )
         return self
 
     @property
     def rung_steps(self) -> tuple[int, ...]:
-        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs."""
+        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs.
+
+        No rung is beyond half of the steps, but for a first one that is given: pruning saves too little there.
+        """
         steps, first = self.training.steps, self.pruning.first_rung_steps
         rung = self._first_rung() if first == "auto" else first
-        rungs = []
-        while isinstance(rung, int) and rung < steps:
+        rungs = [first] if isinstance(first, int) and steps / 2 < first < steps else []
+        while isinstance(rung, int) and 2 * rung <= steps:
             rungs.append(rung)
-            rung *= self.pruning.reduction
+            rung *= _REDUCTION
         return (*rungs, steps)
 
     def _first_rung(self) -> int:
         steps = self.training.steps
-        if self.pruning.rule is Rule.RANKS:
-            return max(1, steps // _AUTO_RUNG_SHARE)
         return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
 
     @property
@@ -134,16 +143,14 @@ class Specification(Section):
 
     def rung_plan(self, examples: int | None = None) -> RungPlan:
         """Where trials are compared, with the number of examples that the last score of a trial is of."""
-        protect = self.pruning.protect_published
-        protected = Protected.BEST if protect == "best" else Protected.ALL if protect else Protected.NONE
         return RungPlan(
             steps=self.rung_steps[:-1],
-            reduction=self.pruning.reduction,
+            reduction=_REDUCTION,
             rule=self.pruning.rule,
-            protected=protected,
+            protected=Protected.BEST,
             examples=examples,
             measured=self.rung_examples,
-            stops_collapsed=self.pruning.stop_collapsed,
+            stops_collapsed=True,
             seed=self.seed,
         )
 
@@ -166,27 +173,38 @@ class Specification(Section):
         return self.model_dump(mode="json")
 
     def search_identity(self) -> dict[str, object]:
-        """The part of `as_json` that defines the search; two launches of one study must agree on it.
-
-        What a launch has found out by itself is compared by itself: `MadeTable.check`.
-        """
-        search = replace(self.search, made_table=None)
-        found = self.model_copy(update={"search": search}).as_json()
-        identity = {key: value for key, value in found.items() if key not in LAUNCH_KEYS}
+        """The part of `as_json` that defines the search; two launches of one study must agree on it."""
+        identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
         return {**identity, "budget": str(self.parameter_budget())}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Read `as_json` back.
+        """Read `as_json` back, without what a launch has found out beside it."""
+        known = {key: value for key, value in stored.items() if key not in _FOUND_OUT or key in cls.model_fields}
+        return cls.model_validate(known)
 
-        Keys that came later have the defaults that they came with, whatever a preset says by now.
-        """
-        stored = with_earlier_defaults(stored)
-        training = stored.get("training", {})
-        if isinstance(training, Mapping):
-            stored = {**stored, "training": {**asdict(Training()), **training}}
-        return cls.model_validate(stored)
+    @property
+    def space_options(self) -> SpaceOptions:
+        """What may be proposed, published methods included."""
+        has_sizes = len(self.search.objectives) > 1 and self.space.size is None
+        return self.space.options(
+            published=self.search.published,
+            published_scale=self.search.published_scale,
+            size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size,
+        )
 
-    def continuing(self, begun_with: Self) -> Self:
-        """The same for a study that exists: where a default has changed and is asked for, what it was begun with."""
-        return type(self).model_validate(take_over(self.as_json(), begun_with.as_json(), self._left_out))
+    def goal(self, budget: int) -> SizeGoal | None:
+        """What is to be small under a budget of parameters; None where only the score counts."""
+        if len(self.search.objectives) == 1:
+            return None
+        return SizeGoal.of(
+            self.search.objectives[1],
+            budget=budget,
+            smallest_share=self.space_options.sizes[0],
+            max_extra_flops=self.space.max_extra_flops,
+        )
+
+    @property
+    def replaceable(self) -> tuple[str, ...]:
+        """The published methods that may make room for what was learned: those that nobody has listed."""
+        return self.space_options.published_points if isinstance(self.search.published, str) else ()

@@ -25,7 +25,10 @@ def read_yaml(text: str) -> object:
         if node is None:
             return None
         _check_size(node)
-        return loader.construct_document(node)
+        try:
+            return loader.construct_document(node)
+        except (AttributeError, LookupError, TypeError, OverflowError) as error:
+            raise ValueError("a value must be one of its tag, such as !!timestamp 2026-01-31; it is not") from error
     finally:
         loader.dispose()
 

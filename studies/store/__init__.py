@@ -1,16 +1,15 @@
 """The ledger: studies, confirmations, trials, attempts, readings, files and events in SQLite or PostgreSQL.
 
+What enters and leaves are the values of `studies.records`.
+
 ::
 
     ledger.py       Ledger: every verb, one transaction each
-    records.py      what enters and leaves: frozen values
-    belonging.py    which files are a study's own
-    amending.py     what is measured of a trial after it has ended
-    holding.py      which launch runs a study
-    places.py       how it is written where they lie
+    keeping.py, holding.py, leases.py, settling.py, looking.py, copying.py   the verbs' statements
+    rows.py         records to rows and back
     invariants.py   violations: what must hold after any crash
-    tables.py, migrations.py           the tables and their versions
-    keeping.py, leases.py, settling.py, looking.py   the verbs' statements
-    copying.py, removing.py  studies that move to another database, get another name, or go
-    address.py, engine.py, database.py, failures.py  URL, settings, transactions, messages
+    files.py        where the files of a study lie, and which are its own
+    tables.py, views.py, migrations.py, revisions/   the tables, their views and their versions
+    engine.py, database.py   URL and settings; transactions, patience and messages
+    clock.py        the time that is written
 """

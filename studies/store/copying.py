@@ -1,19 +1,19 @@
 """Takes whole studies from one database into another, of whatever kind the two are.
 
-Keys are given anew, everything else stays as it is; who runs a study, and who has joined, is not copied. Both functions
+Keys are given anew, everything else stays as it is; who runs a study is not copied. Both functions
 work inside transactions of the caller: what is copied is one consistent state, also while a launch writes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, bindparam, insert, select
 
+from studies.records import StudyRecord
 from studies.store import looking
-from studies.store.places import written_folder
-from studies.store.records import StudyRecord
+from studies.store.database import home_of
+from studies.store.files import written_folder
 from studies.store.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 
 _ROWS_AT_ONCE = 500
@@ -38,18 +38,16 @@ class Copied:
     is_new: bool
 
 
-def copy_studies(
-    source: Connection, target: Connection, studies: Sequence[StudyRecord], home: Path | None
-) -> list[Copied]:
+def copy_studies(source: Connection, target: Connection, studies: Sequence[StudyRecord]) -> list[Copied]:
     """Copy studies, oldest first.
 
     Args:
         source: Holds them.
         target: Has tables of the same version.
         studies: With the studies that confirmations among them confirm.
-        home: The folder of the target's file; None of a server.
     """
-    there = {study.name: study for study in looking.studies(target, home)}
+    home = home_of(target)
+    there = {study.name: study for study in looking.studies(target)}
     same = {study.created_at: study for study in there.values()}
     keys: dict[int, int] = {}
     done = []

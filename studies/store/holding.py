@@ -1,7 +1,8 @@
-"""Who runs a study: one launch, until a time that it moves on while it lives.
+"""Who runs a study: every function works inside a transaction of the caller.
 
-The fence of a keeper (`studies.store.keeping.take_over`) keeps two launches from harming each other. This keeps a
-second one from ending the first by mistake. Every function works inside a transaction of the caller.
+One launch runs a study, until a time that it moves on while it lives. The fence of a keeper
+(`studies.store.keeping.take_over`) keeps two launches from harming each other; this keeps a second one from ending the
+first by mistake.
 """
 
 import os
@@ -126,8 +127,8 @@ def held_error(name: str, hold: Hold) -> StudyHeldError:
     """That a study is run by another launch."""
     return StudyHeldError(
         f"study '{name}' must not be run by another launch; {hold.words} runs it, and was heard of until "
-        f"{hold.until:%H:%M:%S} UTC. Wait for it, work for it with --join, or end it with --take-over "
-        "(from Python: join=True, take_over=True)."
+        f"{hold.until:%H:%M:%S} UTC. Wait for it, or end it with --take-over "
+        "(from Python: take_over=True)."
     )
 
 
@@ -136,7 +137,9 @@ def lock(connection: Connection, study_id: int) -> None:
     connection.execute(_LOCK, {"of_study": study_id})
 
 
-def hold(connection: Connection, study_id: int, launch: str, seconds: float, instead_of: str | None) -> Hold | None:
+def hold(
+    connection: Connection, study_id: int, launch: str, seconds: float, *, instead_of: str | None = None
+) -> Hold | None:
     """Let a launch hold a study for a while; who holds it now if that is refused.
 
     Args:

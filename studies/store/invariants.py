@@ -8,14 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from sqlalchemy import Connection
 
-from studies.store import looking
-from studies.store.files import broken_files
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ReadingRecord,
@@ -23,6 +19,9 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store import looking
+from studies.store.files import broken_files
+from studies.store.ledger import Ledger
 
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
@@ -45,7 +44,7 @@ def violations(
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """
-    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id, ledger.home))
+    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id))
     now = now or datetime.now(UTC)
     found = list(_numbers([one.trial for one in held]))
     for one in held:
@@ -57,22 +56,38 @@ def violations(
     return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(study, artefacts)]
 
 
-def _everything(
-    link: Connection, study_id: int, home: Path | None
-) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
+def file_violations(link: Connection) -> list[str]:
+    """What SQLite itself finds wrong with its file, constraints of the tables included; a server is not asked."""
+    if link.dialect.name != "sqlite":
+        return []
+    said = [str(line) for line in link.exec_driver_sql("PRAGMA integrity_check").scalars() if line != "ok"]
+    broken = link.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return said + [
+        f"a row of {table} must refer to one of {parent}; row {row} does not" for table, row, parent, _ in broken
+    ]
+
+
+def lost_weights(ledger: Ledger, study: StudyRecord) -> list[ArtefactRecord]:
+    """The weights of complete trials whose file is gone or changed; who wants them must train the trial anew."""
+    complete = {trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])}
+    weights = [one for one in ledger.artefacts(study.id) if one.kind == "delta" and one.trial in complete]
+    return [artefact for artefact, _ in broken_files(study, weights)]
+
+
+def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
     """All of a study at one moment."""
-    (study,) = (one for one in looking.studies(link, home) if one.id == study_id)
+    (study,) = (one for one in looking.studies(link) if one.id == study_id)
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
     readings: dict[int, list[ReadingRecord]] = defaultdict(list)
-    for attempt in looking.attempts(link, study_id, None):
+    for attempt in looking.attempts(link, study_id):
         attempts[attempt.trial].append(attempt)
-    for reading in looking.readings(link, study_id, None):
+    for reading in looking.readings(link, study_id):
         readings[reading.trial].append(reading)
     held = [
         _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
-        for trial in looking.trials(link, study_id, None)
+        for trial in looking.trials(link, study_id)
     ]
-    return study, held, looking.artefacts(link, study_id, None, home)
+    return study, held, looking.artefacts(link, study_id)
 
 
 def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:

@@ -1,17 +1,16 @@
-"""Writes of a keeper: who may write at all, and the recording of new studies, trials and events.
+"""Who may write a study, and what is written of it: new, measured later, renamed, deleted.
 
 Every function works inside a transaction of the caller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 
-from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
 
-from studies.errors import FencedError, StudiesError, UnknownStudyError
-from studies.store.address import StorageAddress
-from studies.store.clock import WRITTEN_TIME
-from studies.store.records import (
+from studies.errors import FencedError, StudiesError, UnknownStudyError, WishError
+from studies.records import (
     ConfirmationRecord,
     EventKind,
     NewStudy,
@@ -20,8 +19,22 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store import holding, looking
+from studies.store.clock import WRITTEN_TIME
+from studies.store.copying import with_name
+from studies.store.database import address_of, home_of
+from studies.store.files import written_folder
 from studies.store.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
-from studies.store.tables import ATTEMPTS, CONFIRMATIONS, EVENTS, STUDIES, TRIALS
+from studies.store.tables import (
+    ARTEFACTS,
+    ATTEMPTS,
+    CONFIRMATIONS,
+    EVENTS,
+    EXAMPLES,
+    READINGS,
+    STUDIES,
+    TRIALS,
+)
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
@@ -59,6 +72,9 @@ _NEWEST = select(
 )
 _IS = " is "
 
+LEASE_SECONDS = 60.0
+"""How long a worker may stay silent, unless the keeper says otherwise."""
+
 
 def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
     """Lock the study for this transaction and see that the caller is still its keeper.
@@ -90,9 +106,10 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     return epoch
 
 
-def place(connection: Connection, study_id: int, folder: str) -> None:
-    """Note where the files of a study lie, as it is written."""
-    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(folder=folder))
+def place(connection: Connection, study_id: int, folder: Path) -> None:
+    """Note where the files of a study lie from now on."""
+    written = written_folder(folder, home_of(connection))
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(folder=written))
 
 
 def keepers(connection: Connection, study_id: int) -> list[str]:
@@ -107,14 +124,13 @@ def add_event(connection: Connection, study_id: int, kind: str, text: str, trial
     connection.execute(_INSERT_EVENT, event)
 
 
-def add_study(
-    connection: Connection, study: NewStudy, address: StorageAddress, in_doubt: StudyRecord | None
-) -> StudyRecord:
+def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | None) -> StudyRecord:
     """Create a study.
 
     Raises:
         StudiesError: If its name is taken.
     """
+    address = address_of(connection)
     row = connection.execute(_STUDY_NAMED, {"study_name": study.name}).one_or_none()
     if row is not None:
         found = study_from_row(row, address.home)
@@ -137,12 +153,21 @@ def add_confirmation(connection: Connection, study_id: int, confirmation: Confir
 
 
 def add_trials(
-    connection: Connection, study_id: int, trials: Sequence[NewTrial], worker: str | None, lease_seconds: float
+    connection: Connection,
+    study_id: int,
+    trials: Sequence[NewTrial],
+    *,
+    worker: str | None = None,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> list[TrialRecord]:
-    """Record trials that continue the study's numbers; those already there are left as they are.
+    """Record new trials: queued, or already running as attempt 1 of ``worker``.
+
+    Their numbers continue the study's without a gap. A trial that is there already, with the same fingerprint, is
+    returned as it stands.
 
     Raises:
-        StudiesError: If the numbers leave a gap, or a number belongs to another configuration.
+        StudiesError: If the numbers leave a gap, or one belongs to another configuration.
+        StorageError: If a fingerprint is in the study under another number.
     """
     if not trials:
         return []
@@ -181,3 +206,94 @@ def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial])
                 "This is a bug in the keeper."
             )
     return records
+
+
+def add_metrics(connection: Connection, study: StudyRecord, number: int, metrics: Mapping[str, float]) -> None:
+    """Put figures of other tasks into the last reading of a trial, beside those that are there.
+
+    Raises:
+        StudyHeldError: If a launch runs the study.
+        WishError: If the trial has no reading, or one has another figure of a name.
+    """
+    check_is_free(connection, study)
+    last = connection.execute(
+        select(READINGS.c.trial_id, READINGS.c.step, READINGS.c.metrics)
+        .join(TRIALS, TRIALS.c.id == READINGS.c.trial_id)
+        .where(TRIALS.c.study_id == study.id, TRIALS.c.number == number)
+        .order_by(READINGS.c.step.desc())
+        .limit(1)
+    ).one_or_none()
+    if last is None or {**last.metrics, **metrics} != {**metrics, **last.metrics}:
+        why = "has none" if last is None else "has other figures of these names"
+        raise WishError(f"figures are added to the last reading of a trial; trial {number} of '{study.name}' {why}.")
+    of_last = (READINGS.c.trial_id == last.trial_id, READINGS.c.step == last.step)
+    connection.execute(update(READINGS).where(*of_last).values(metrics={**last.metrics, **metrics}))
+
+
+_TRIALS = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
+
+
+def check_is_free(connection: Connection, study: StudyRecord) -> None:
+    """See that no launch runs a study, and keep it so until the transaction ends.
+
+    Raises:
+        StudyHeldError: If one does.
+    """
+    holding.lock(connection, study.id)
+    present = holding.holder(connection, study.id)
+    if present is not None and present.is_live:
+        raise holding.held_error(study.name, present)
+
+
+def rename(connection: Connection, study: StudyRecord, name: str) -> None:
+    """Call a study otherwise.
+
+    Raises:
+        StudyHeldError: If a launch runs it.
+        StudiesError: If the name is another's.
+    """
+    check_is_free(connection, study)
+    if any(other.name == name for other in looking.studies(connection) if other.id != study.id):
+        raise WishError(f"a study needs a name of its own; '{name}' is another study's. Choose another.")
+    values = {"name": name, "specification": with_name(study.specification, name)}
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(**values))
+
+
+def move_folder(connection: Connection, study: StudyRecord, folder: Path) -> None:
+    """Note that nobody's launch has moved the files of a study.
+
+    Raises:
+        StudyHeldError: If a launch runs it.
+    """
+    check_is_free(connection, study)
+    place(connection, study.id, folder)
+
+
+def check_are_free(connection: Connection, studies: Sequence[StudyRecord]) -> None:
+    """See that no launch runs one of some studies.
+
+    Raises:
+        StudyHeldError: If one does.
+    """
+    for study in studies:
+        check_is_free(connection, study)
+
+
+def remove(connection: Connection, studies: Sequence[StudyRecord]) -> None:
+    """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
+
+    Raises:
+        StudyHeldError: If a launch runs one of them.
+    """
+    for study in studies:
+        _remove(connection, study)
+
+
+def _remove(connection: Connection, study: StudyRecord) -> None:
+    check_is_free(connection, study)
+    key = {"of_study": study.id}
+    for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
+        connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)
+    for table in (TRIALS, EVENTS, CONFIRMATIONS):
+        connection.execute(delete(table).where(table.c.study_id == bindparam("of_study")), key)
+    connection.execute(delete(STUDIES).where(STUDIES.c.id == bindparam("of_study")), key)

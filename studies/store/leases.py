@@ -21,9 +21,9 @@ from sqlalchemy import (
     update,
 )
 
+from studies.records import AttemptRecord, EventKind, TrialState
 from studies.store.clock import WRITTEN_TIME
-from studies.store.keeping import add_event
-from studies.store.records import AttemptRecord, EventKind, TrialState
+from studies.store.keeping import LEASE_SECONDS, add_event
 from studies.store.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
 
 LAID_ASIDE = "laid aside"
@@ -126,9 +126,9 @@ def lease(connection: Connection, study_id: int, number: int, worker: str, secon
     )
 
 
-def renew(connection: Connection, study_id: int, worker: str, seconds: float) -> int:
+def renew(connection: Connection, study_id: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
     """Extend all leases of a worker and return how many it holds."""
-    until = WRITTEN_TIME.now() + timedelta(seconds=seconds)
+    until = WRITTEN_TIME.now() + timedelta(seconds=lease_seconds)
     return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
 
 

@@ -4,30 +4,19 @@ Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write 
 `FencedError`, having written nothing, when another keeper has taken over.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.store import amending, calls, copying, holding, keeping, leases, looking, migrations, removing, settling
-from studies.store.address import StorageAddress
-from studies.store.calls import WaitingCall
-from studies.store.copying import Copied
-from studies.store.database import Database
-from studies.store.engine import Access, open_engine
-from studies.store.holding import Hold
-from studies.store.patience import Patience
-from studies.store.places import written_folder
-from studies.store.records import (
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
-    EventRecord,
-    ExampleCounts,
     ExampleRecord,
     NewStudy,
     NewTrial,
@@ -35,16 +24,50 @@ from studies.store.records import (
     ReadingRecord,
     Settlement,
     StudyRecord,
-    Tally,
-    TrialRecord,
-    TrialState,
 )
+from studies.store import copying, holding, keeping, leases, looking, migrations, settling
+from studies.store.copying import Copied
+from studies.store.database import Database, Patience
+from studies.store.engine import Access, StorageAddress, open_engine
+from studies.store.keeping import LEASE_SECONDS
 from studies.store.settling import Entry
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
-LEASE_SECONDS = 60.0
-"""How long a worker may stay silent, unless the keeper says otherwise."""
+
+def _read(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
+    """A verb that reads one consistent state."""
+
+    @wraps(work)
+    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+        return self.read(lambda link: work(link, *given, **named))
+
+    return verb
+
+
+def _write(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
+    """A verb that writes."""
+
+    @wraps(work)
+    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+        return self._database.write(lambda link, _: work(link, *given, **named))
+
+    return verb
+
+
+def _keep(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concatenate["Ledger", int, int, P], T]:
+    """A verb of a keeper, who gives its epoch after the key of the study."""
+
+    @wraps(work)
+    def verb(self: "Ledger", study_id: int, epoch: int, /, *given: P.args, **named: P.kwargs) -> T:
+        def fenced(link: Connection, _: T | None) -> T:
+            keeping.check_epoch(link, study_id, epoch)
+            return work(link, study_id, *given, **named)
+
+        return self._database.write(fenced)
+
+    return verb
 
 
 class Ledger(AbstractContextManager["Ledger"]):
@@ -72,7 +95,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         writing = Access.CREATE if create else Access.WRITE
         database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
         try:
-            _prepare(database, may_create=create and not read_only)
+            migrations.prepare(database, may_create=create and not read_only)
         except BaseException:
             database.close()
             raise
@@ -119,101 +142,25 @@ class Ledger(AbstractContextManager["Ledger"]):
         """
 
         def work(link: Connection, in_doubt: StudyRecord | None) -> StudyRecord:
-            created = keeping.add_study(link, study, self._database.address, in_doubt)
+            created = keeping.add_study(link, study, in_doubt)
             if confirmation is not None:
                 keeping.add_confirmation(link, created.id, confirmation)
-            keeping.add_trials(link, created.id, trials, worker=None, lease_seconds=LEASE_SECONDS)
+            keeping.add_trials(link, created.id, trials)
             return created
 
         return self._database.write(work)
 
-    def study(self, name: str) -> StudyRecord:
-        """The study of a name.
-
-        Raises:
-            UnknownStudyError: If there is none; names those that exist.
-        """
-        return self._database.read(lambda link: looking.study(link, name, self._database.address))
-
-    def studies(self) -> list[StudyRecord]:
-        """All studies, oldest first."""
-        return self._database.read(lambda link: looking.studies(link, self.home))
-
-    def confirmations(self, study_id: int) -> list[StudyRecord]:
-        """The confirmations of a study, oldest first."""
-        return [study for study in self.studies() if study.parent_id == study_id]
-
-    def confirmation(self, study: StudyRecord) -> ConfirmationRecord:
-        """What a confirmation is beside its trials.
-
-        Raises:
-            ConfirmationError: If the study is none.
-        """
-        return self._database.read(lambda link: looking.confirmation(link, study))
-
-    def state_counts(self, study_id: int) -> dict[TrialState, int]:
-        """How many trials are in each state, zeros included."""
-        return self._database.read(lambda link: looking.state_counts(link, study_id))
-
-    def tallies(self, known: Mapping[int, Tally] | None = None) -> dict[int, Tally]:
-        """The trials of every study that has any in a few numbers, by the study's key.
-
-        Args:
-            known: What was told before; studies where nothing has ended since are not asked again.
-        """
-        return self._database.read(lambda link: looking.tallies(link, known or {}))
-
-    def reading_count(self, study_id: int) -> int:
-        """How many readings all trials have; with `state_counts` it tells whether a study has got any further."""
-        return self._database.read(lambda link: looking.reading_count(link, study_id))
-
-    def rename(self, study: StudyRecord, name: str) -> None:
-        """Call a study otherwise.
-
-        Raises:
-            StudyHeldError: If a launch runs it.
-            StudiesError: If the name is another's.
-        """
-        self._database.write(lambda link, _: removing.rename(link, study, name))
-
-    def remove(self, studies: Sequence[StudyRecord]) -> None:
-        """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
-
-        Raises:
-            StudyHeldError: If a launch runs one of them.
-        """
-
-        def work(link: Connection, _: None) -> None:
-            for study in studies:
-                removing.remove(link, study)
-
-        self._database.write(work)
-
-    def move_folder(self, study: StudyRecord, folder: Path) -> None:
-        """Note that nobody's launch has moved the files of a study.
-
-        Raises:
-            StudyHeldError: If a launch runs it.
-        """
-
-        def work(link: Connection, _: None) -> None:
-            removing.check_is_free(link, study)
-            keeping.place(link, study.id, written_folder(folder, self.home))
-
-        self._database.write(work)
-
-    def check_are_free(self, studies: Sequence[StudyRecord]) -> None:
-        """See that no launch runs one of some studies.
-
-        Raises:
-            StudyHeldError: If one does.
-        """
-
-        def work(link: Connection, _: None) -> None:
-            for study in studies:
-                removing.check_is_free(link, study)
-
-        self._database.write(work)
+    study = _read(looking.study)
+    studies = _read(looking.studies)
+    confirmation = _read(looking.confirmation)
+    confirmations = _read(looking.confirmations)
+    state_counts = _read(looking.state_counts)
+    tallies = _read(looking.tallies)
+    reading_count = _read(looking.reading_count)
+    rename = _write(keeping.rename)
+    remove = _write(keeping.remove)
+    move_folder = _write(keeping.move_folder)
+    check_are_free = _write(keeping.check_are_free)
 
     def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
         """Take studies in from another ledger; None takes all. One that is here already is left as it is.
@@ -222,121 +169,36 @@ class Ledger(AbstractContextManager["Ledger"]):
         """
 
         def work(source: Connection) -> list[Copied]:
-            found = looking.studies(source, other.home)
+            found = looking.studies(source)
             wanted = {study.id for study in found if studies is None or study.name in studies}
             wanted |= {study.parent_id for study in found if study.id in wanted and study.parent_id is not None}
             chosen = [study for study in found if study.id in wanted]
-            return self._database.write(lambda link, _: copying.copy_studies(source, link, chosen, self.home))
+            return self._database.write(lambda link, _: copying.copy_studies(source, link, chosen))
 
         return other.read(work)
 
-    # Who runs a study
+    # Who runs a study, and who has joined
 
-    def holder(self, study_id: int) -> Hold | None:
-        """The launch that runs a study, or has run it and did not say that it ended; None without one."""
-        return self._database.read(lambda link: holding.holder(link, study_id))
-
-    def hold(self, study_id: int, launch: str, seconds: float, *, instead_of: str | None = None) -> Hold | None:
-        """Let a launch run a study; the one that runs it now if there is one, ``instead_of`` aside."""
-        return self._database.write(lambda link, _: holding.hold(link, study_id, launch, seconds, instead_of))
+    holder = _read(holding.holder)
+    hold = _write(holding.hold)
 
     def let_go(self, study_id: int, launch: str) -> None:
         """Note that a launch no longer runs a study; tried once, for whoever ends waits for nobody."""
         with self._database.once(writes=True) as link:
             holding.let_go(link, study_id, launch)
 
-    # Launches that have joined the one that runs a study
-
-    def ask(self, study_id: int, caller: str, text: str) -> int:
-        """Ask the keeper of a study in place of what was asked before; returns the number of the call."""
-        return self._database.write(lambda link, in_doubt: calls.ask(link, study_id, caller, text, in_doubt))
-
-    def answer(self, study_id: int, caller: str, number: int) -> str | None:
-        """The answer to a call; None while there is none."""
-        return self._database.read(lambda link: calls.answer(link, study_id, caller, number))
-
-    def hang_up(self, study_id: int, caller: str) -> None:
-        """Ask nothing more."""
-        self._database.write(lambda link, _: calls.hang_up(link, study_id, caller))
-
-    def waiting_calls(self, study_id: int) -> list[WaitingCall]:
-        """What the keeper of a study is asked, the oldest first."""
-        return self._database.read(lambda link: calls.waiting(link, study_id))
-
     # Writes of a keeper
 
-    def reply(self, study_id: int, epoch: int, call: WaitingCall, text: str) -> None:
-        """Answer a call."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            calls.reply(link, study_id, call, text)
-
-        self._database.write(work)
-
-    def forget_calls(self, study_id: int, epoch: int, before: datetime) -> None:
-        """Forget launches that have asked nothing since a time."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            calls.forget(link, study_id, before)
-
-        self._database.write(work)
-
-    def take_over(self, study_id: int, keeper: str) -> int:
-        """Make the caller the only keeper that may write; returns its epoch. Every earlier keeper is fenced."""
-        return self._database.write(lambda link, _: keeping.take_over(link, study_id, keeper))
-
-    def place(self, study_id: int, epoch: int, folder: Path) -> None:
-        """Note where the files of a study lie from now on."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            keeping.place(link, study_id, written_folder(folder, self.home))
-
-        self._database.write(work)
-
-    def renew_hold(self, study_id: int, epoch: int, launch: str, seconds: float) -> None:
-        """Let the launch of a keeper run its study for longer."""
-
-        def work(link: Connection, _: None) -> None:
-            keeping.check_epoch(link, study_id, epoch)
-            holding.renew_hold(link, study_id, launch, seconds)
-
-        self._database.write(work)
-
-    def keepers(self, study_id: int) -> list[str]:
-        """Who has taken the study over, one after another."""
-        return self._database.read(lambda link: keeping.keepers(link, study_id))
+    take_over = _write(keeping.take_over)
+    keepers = _read(keeping.keepers)
+    renew_hold = _keep(holding.renew_hold)
+    place = _keep(keeping.place)
+    add_trials = _keep(keeping.add_trials)
+    renew = _keep(leases.renew)
 
     def recover(self, study_id: int, epoch: int) -> list[int]:
         """Queue every running trial again, its attempt lost; returns their numbers."""
         return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))
-
-    def add_trials(
-        self,
-        study_id: int,
-        epoch: int,
-        trials: Sequence[NewTrial],
-        *,
-        worker: str | None = None,
-        lease_seconds: float = LEASE_SECONDS,
-    ) -> list[TrialRecord]:
-        """Record new trials: queued, or already running as attempt 1 of ``worker``.
-
-        Their numbers continue the study's without a gap. A trial that is there already, with the same fingerprint, is
-        returned as it stands.
-
-        Raises:
-            StudiesError: If the numbers leave a gap, or one belongs to another configuration.
-            StorageError: If a fingerprint is in the study under another number.
-        """
-
-        def work(link: Connection, _: list[TrialRecord] | None) -> list[TrialRecord]:
-            keeping.check_epoch(link, study_id, epoch)
-            return keeping.add_trials(link, study_id, trials, worker, lease_seconds)
-
-        return self._database.write(work)
 
     def lease(
         self, study_id: int, epoch: int, number: int, worker: str, lease_seconds: float = LEASE_SECONDS
@@ -354,15 +216,6 @@ class Ledger(AbstractContextManager["Ledger"]):
             before = in_doubt or [None] * len(numbers)
             given = (leases.lease(link, study_id, number, worker, lease_seconds) for number in numbers)
             return [new or earlier for new, earlier in zip(given, before, strict=True)]
-
-        return self._database.write(work)
-
-    def renew(self, study_id: int, epoch: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
-        """Extend every lease of a worker; returns how many it holds."""
-
-        def work(link: Connection, _: int | None) -> int:
-            keeping.check_epoch(link, study_id, epoch)
-            return leases.renew(link, study_id, worker, lease_seconds)
 
         return self._database.write(work)
 
@@ -404,8 +257,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             keeping.check_epoch(link, study_id, epoch)
             before: Sequence[Settlement | None] = in_doubt or [None] * len(entries)
             return [
-                settling.settle(link, study_id, entry, earlier, home=self.home)
-                for entry, earlier in zip(entries, before, strict=True)
+                settling.settle(link, study_id, entry, earlier) for entry, earlier in zip(entries, before, strict=True)
             ]
 
         return self._database.write(work)
@@ -422,67 +274,21 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         self._database.write(work)
 
-    def add_metrics(self, study: StudyRecord, number: int, metrics: Mapping[str, float]) -> None:
-        """Record what was measured of a trial after it has ended, in its last reading.
-
-        Raises:
-            StudyHeldError: If a launch runs the study.
-            WishError: If the trial has no reading, or one has another figure of a name.
-        """
-        self._database.write(lambda link, _: amending.add_metrics(link, study, number, metrics))
+    add_metrics = _write(keeping.add_metrics)
 
     # Records
 
-    def trial(self, study_id: int, number: int) -> TrialRecord:
-        """One trial.
-
-        Raises:
-            StudiesError: If the study has no such number.
-        """
-        return self._database.read(lambda link: looking.trial(link, study_id, number))
-
-    def trials(self, study_id: int, *, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
-        """All trials, or those in some states, in the order of their numbers."""
-        return self._database.read(lambda link: looking.trials(link, study_id, states))
-
-    def trials_from(self, study_id: int, first: int, end: int) -> list[TrialRecord]:
-        """Trials whose numbers are at least ``first`` and below ``end``, in their order."""
-        return self._database.read(lambda link: looking.trials_from(link, study_id, first, end))
-
-    def attempts(self, study_id: int, number: int | None = None) -> list[AttemptRecord]:
-        """Attempts at one trial or at all, in order."""
-        return self._database.read(lambda link: looking.attempts(link, study_id, number))
-
-    def losses(self, study_id: int) -> dict[int, int]:
-        """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
-        return self._database.read(lambda link: leases.losses(link, study_id))
-
-    def readings(self, study_id: int, number: int | None = None) -> list[ReadingRecord]:
-        """Readings of one trial or of all, in the order of their steps."""
-        return self._database.read(lambda link: looking.readings(link, study_id, number))
-
-    def readings_by_trial(self, study_id: int) -> dict[int, list[ReadingRecord]]:
-        """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
-        by_trial: dict[int, list[ReadingRecord]] = {}
-        for reading in self.readings(study_id):
-            by_trial.setdefault(reading.trial, []).append(reading)
-        return by_trial
-
-    def examples(self, study_id: int, number: int | None = None) -> list[ExampleRecord]:
-        """What readings of one trial or of all measured example by example, in the order of their steps."""
-        return self._database.read(lambda link: looking.examples(link, study_id, number))
-
-    def example_counts(self, study_id: int) -> ExampleCounts | None:
-        """How many examples readings measure; None where that was not recorded."""
-        return self._database.read(lambda link: looking.example_counts(link, study_id))
-
-    def artefacts(self, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
-        """Files of one trial or of all; of each trial the newest last."""
-        return self._database.read(lambda link: looking.artefacts(link, study_id, number, self.home))
-
-    def events(self, study_id: int) -> list[EventRecord]:
-        """Events of a study, oldest first."""
-        return self._database.read(lambda link: looking.events(link, study_id))
+    trial = _read(looking.trial)
+    trials = _read(looking.trials)
+    trials_from = _read(looking.trials_from)
+    attempts = _read(looking.attempts)
+    losses = _read(leases.losses)
+    readings = _read(looking.readings)
+    readings_by_trial = _read(looking.readings_by_trial)
+    examples = _read(looking.examples)
+    example_counts = _read(looking.example_counts)
+    artefacts = _read(looking.artefacts)
+    events = _read(looking.events)
 
     def _take_back(self, study_id: int, epoch: int, take: Callable[[Connection], list[int]]) -> list[int]:
         """Take leases back; what a run in doubt took back counts too."""
@@ -492,19 +298,3 @@ class Ledger(AbstractContextManager["Ledger"]):
             return sorted({*take(link), *(in_doubt or ())})
 
         return self._database.write(work)
-
-
-def _prepare(database: Database, *, may_create: bool) -> None:
-    """See that the tables are there and of our version."""
-    shown = database.address.shown
-
-    def is_ready(link: Connection) -> bool:
-        found = migrations.version_of(link)
-        if may_create and found != migrations.MIGRATIONS[-1].version:
-            return False
-        migrations.check_version(link, shown)
-        return True
-
-    if not database.look(is_ready):
-        with database.once(writes=True) as link:
-            migrations.bring_up_to_date(link, shown)

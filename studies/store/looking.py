@@ -7,10 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
 
 from search_space.nearest import nearest
-from studies.errors import ConfirmationError, UnknownStudyError, UnknownTrialError
-from studies.store.address import StorageAddress
-from studies.store.places import found_file, found_folder
-from studies.store.records import (
+from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
+from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
@@ -23,11 +21,14 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
+from studies.store.database import address_of, home_of
+from studies.store.files import found_file, found_folder
 from studies.store.rows import (
     TRIAL_COLUMNS,
     columns_of,
     confirmation_from_row,
     reading_from_row,
+    sound,
     study_from_row,
     trial_from_row,
     word_of,
@@ -87,28 +88,34 @@ _ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
 _EXAMPLES = _of_trials(ExampleRecord, EXAMPLES, "step")
 
 
-def study(connection: Connection, name: str, address: StorageAddress) -> StudyRecord:
+def study(connection: Connection, name: str) -> StudyRecord:
     """The study of a name.
 
     Raises:
         UnknownStudyError: If there is none.
     """
-    known = {record.name: record for record in studies(connection, address.home)}
+    known = {record.name: record for record in studies(connection)}
     if name in known:
         return known[name]
     held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
-    raise UnknownStudyError(f"no study '{name}' in {address.shown}; {held}{nearest(name, known)}")
+    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {held}{nearest(name, known)}")
 
 
-def studies(connection: Connection, home: Path | None) -> list[StudyRecord]:
-    """All studies, oldest first, of a database file in some folder."""
+def studies(connection: Connection) -> list[StudyRecord]:
+    """All studies, oldest first."""
+    home = home_of(connection)
     return [study_from_row(row, home) for row in connection.execute(_STUDIES)]
 
 
-def folder(connection: Connection, study_id: int, home: Path | None) -> Path | None:
+def folder(connection: Connection, study_id: int) -> Path | None:
     """Where the files of a study lie; None before its first launch."""
     row = connection.execute(_FOLDER, {"study_id": study_id}).one_or_none()
-    return None if row is None else found_folder(row.folder, row.name, home)
+    return None if row is None else found_folder(row.folder, row.name, home_of(connection))
+
+
+def confirmations(connection: Connection, study_id: int) -> list[StudyRecord]:
+    """The confirmations of a study, oldest first."""
+    return [study for study in studies(connection) if study.parent_id == study_id]
 
 
 def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationRecord:
@@ -129,20 +136,19 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
     return {state: found.get(state.value, 0) for state in TrialState}
 
 
-def tallies(connection: Connection, known: Mapping[int, Tally]) -> dict[int, Tally]:
+def tallies(connection: Connection, known: Mapping[int, Tally] | None = None) -> dict[int, Tally]:
     """The trials of every study that has any, by the study's key.
 
     Args:
         connection: To the database.
-        known: Tallies of before. Who trials are counted as before has none that ended since: numbers of trials are
-            told by an index, scores and times by every trial.
+        known: Tallies of before; studies where nothing has ended since are not asked again.
     """
     counted: dict[int, dict[TrialState, int]] = {}
     for key, state, count in connection.execute(_ALL_COUNTS):
         counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
     found = {}
     for key, counts in counted.items():
-        tally = known.get(key)
+        tally = (known or {}).get(key)
         if tally is None or tally.counts != counts:
             best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
             tally = Tally(counts=counts, best=best, ended_at=ended_at)
@@ -169,7 +175,7 @@ def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
     raise UnknownTrialError(f"no trial {number}; {held}.")
 
 
-def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None) -> list[TrialRecord]:
+def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
     """Trials in the order of their numbers."""
     if states is None:
         rows = connection.execute(_TRIALS, {"study_id": study_id})
@@ -184,19 +190,32 @@ def trials_from(connection: Connection, study_id: int, first: int, end: int) -> 
     return [trial_from_row(row) for row in rows]
 
 
-def attempts(connection: Connection, study_id: int, number: int | None) -> list[AttemptRecord]:
+def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
     """Attempts at one trial or at all, in order."""
-    return [AttemptRecord(**row._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
 
 
-def readings(connection: Connection, study_id: int, number: int | None) -> list[ReadingRecord]:
+def readings(connection: Connection, study_id: int, number: int | None = None) -> list[ReadingRecord]:
     """Readings of one trial or of all, in the order of their steps."""
     return [reading_from_row(row) for row in _rows(connection, _READINGS, study_id, number)]
 
 
-def examples(connection: Connection, study_id: int, number: int | None) -> list[ExampleRecord]:
+def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[ReadingRecord]]:
+    """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
+    by_trial: dict[int, list[ReadingRecord]] = {}
+    for reading in readings(connection, study_id):
+        by_trial.setdefault(reading.trial, []).append(reading)
+    return by_trial
+
+
+def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:
     """What the readings of one trial or of all measured example by example, in the order of their steps."""
-    return [ExampleRecord(**row._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)]
+    try:
+        return [
+            ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)
+        ]
+    except ValueError as error:
+        raise DamagedError.of("examples", error) from error
 
 
 def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
@@ -211,16 +230,16 @@ def example_counts(connection: Connection, study_id: int) -> ExampleCounts | Non
     )
 
 
-def artefacts(connection: Connection, study_id: int, number: int | None, home: Path | None) -> list[ArtefactRecord]:
+def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
     """Files of one trial or of all; of each trial the newest last."""
-    place = folder(connection, study_id, home)
-    rows = [row._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    place = folder(connection, study_id)
+    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
 def events(connection: Connection, study_id: int) -> list[EventRecord]:
     """Events of a study, oldest first."""
-    return [EventRecord(**row._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
 
 
 def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:

@@ -3,16 +3,22 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Row, Table
+from sqlalchemy import JSON, ColumnElement, Float, Integer, LargeBinary, Row, String, Table, Text, cast
+from sqlalchemy.types import TypeEngine
 
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.errors import CodecError
+from search_space.json_text import read_json_text
 from studies.errors import DamagedError
-from studies.store.places import found_folder
-from studies.store.records import (
+from studies.records import (
     ConfirmationRecord,
     Contender,
     ExampleRecord,
@@ -24,22 +30,67 @@ from studies.store.records import (
     TrialRecord,
     TrialState,
 )
-from studies.store.tables import READINGS, TRIALS
+from studies.store.files import found_folder
+from studies.store.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
 
 Word = TypeVar("Word", bound=StrEnum)
 
 _SITES = ("attention", "ffn")
+_CONFIGURATIONS = 2**15
+"""Configurations that are kept: many trials share theirs, and the same trials are read again and again."""
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
 _PLAIN = tuple(field.name for field in fields(TrialRecord) if field.name not in _SITES)
 
-TRIAL_COLUMNS = tuple(TRIALS.c[name] for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]))
+TRIAL_COLUMNS = tuple(
+    # as text, which is told from others without being read
+    cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name]
+    for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
+)
 """What `trial_from_row` reads, in this order."""
 
 _ATTENTION = slice(len(_PLAIN), len(_PLAIN) + len(_DIMENSIONS))
 _FFN = slice(len(_PLAIN) + len(_DIMENSIONS), None)
+
+
+_LISTS = ("against", "seeds", "contenders")
+_KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
+    (Integer, (int,)),
+    (Float, (float, int)),
+    (JSON, (dict,)),
+    (LargeBinary, (bytes,)),
+    (UtcTime, (datetime,)),
+    (String, (str,)),
+)
+_sound: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
+
+
+def sound(row: Row[Any], table: Table) -> Row[Any]:
+    """A row whose values are of the kinds of their columns; SQLite takes a word where a number belongs.
+
+    Raises:
+        DamagedError: If one is not.
+    """
+    key = (table.name, row._fields, tuple(map(type, row)))
+    if key not in _sound:
+        for name, kind in zip(*key[1:], strict=True):
+            if not issubclass(kind, _kinds(table, name)):
+                raise DamagedError.of(f"another kind of value in '{name}'", TypeError(f"of type {kind.__name__}"))
+        _sound.add(key)
+    return row
+
+
+def _kinds(table: Table, name: str) -> tuple[type, ...]:
+    """What may stand in a column, also in one of another table that a query adds."""
+    if name == "configuration":
+        return (str,)
+    if name not in table.c:
+        return (int,) if name == "trial" else (str,)
+    column = table.c[name]
+    kinds = (list,) if name in _LISTS else next(kinds for kind, kinds in _KINDS if isinstance(column.type, kind))
+    return (*kinds, type(None)) if column.nullable else kinds
 
 
 def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
@@ -69,10 +120,11 @@ def word_of(words: type[Word], text: str) -> Word:
 
 def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
     """A row of ``studies``, in a database file of some folder."""
-    values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
-    folder = found_folder(row.folder, row.name, home)
     if not isinstance(row.specification, dict):
         raise DamagedError.of("a study file", TypeError(f"of type {type(row.specification).__name__}"))
+    sound(row, STUDIES)
+    values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
+    folder = found_folder(row.folder, row.name, home)
     return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
 
 
@@ -83,7 +135,13 @@ def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
 
 def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
     """A row of ``confirmations`` with the name of the study that is confirmed."""
-    contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
+    sound(row, CONFIRMATIONS)
+    try:
+        contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
+    except (TypeError, KeyError) as error:
+        raise DamagedError.of("contenders", error) from error
+    if not contenders:
+        raise DamagedError.of("contenders", ValueError("none"))
     return ConfirmationRecord(
         study=row.study,
         top=row.top,
@@ -102,14 +160,28 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
         dimensions: SiteDimensions | None = getattr(trial, site)
         values = (None,) * len(columns) if dimensions is None else _dimensions_of(dimensions)
         row |= zip(columns, values, strict=True)
-    return row | {"configuration": dict(trial.configuration), "proposal": dict(trial.proposal)}
+    return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
 
 
 def trial_from_row(row: Row[Any]) -> TrialRecord:
     """A row of `TRIAL_COLUMNS`."""
-    values = dict(zip(_PLAIN, row, strict=False))
+    values = dict(zip(_PLAIN, sound(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
+    values["configuration"] = _configuration(values["configuration"])
     return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
+
+
+@lru_cache(maxsize=_CONFIGURATIONS)
+def _configuration(text: str | None) -> Configuration:
+    """A configuration, read once.
+
+    Raises:
+        DamagedError: If it is none.
+    """
+    try:
+        return configuration_from_json(read_json_text(text or ""))
+    except (CodecError, ValueError, TypeError) as error:
+        raise DamagedError.of("a configuration", error) from error
 
 
 def _site(values: Sequence[Any]) -> SiteDimensions | None:
@@ -132,5 +204,8 @@ def examples_to_row(examples: ExampleRecord, trial_id: int) -> dict[str, Any]:
 
 def reading_from_row(row: Row[Any]) -> ReadingRecord:
     """A row of ``readings`` with the trial's number; a metric of null is NaN."""
-    metrics = {name: math.nan if value is None else value for name, value in row.metrics.items()}
-    return ReadingRecord(**{**row._mapping, "metrics": metrics})
+    try:
+        metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise DamagedError.of("numbers in 'metrics'", error) from error
+    return ReadingRecord(**{**sound(row, READINGS)._mapping, "metrics": metrics})

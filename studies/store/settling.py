@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.store import looking
 from studies.store.clock import WRITTEN_TIME
-from studies.store.places import found_file, written_file
-from studies.store.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
+from studies.store.files import found_file, written_file
 from studies.store.rows import clean, examples_to_row, reading_to_row
 from studies.store.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
 
@@ -91,9 +91,7 @@ class Entry:
             raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
 
 
-def settle(
-    connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None, *, home: Path | None
-) -> Settlement:
+def settle(connection: Connection, study_id: int, entry: Entry, in_doubt: Settlement | None) -> Settlement:
     """Record an entry if its attempt is the one that runs, else nothing.
 
     A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
@@ -113,7 +111,7 @@ def settle(
         connection.execute(_INSERT_EXAMPLES[connection.dialect.name], rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:
-        dropped = _turn_over_files(connection, trial.id, entry, looking.folder(connection, study_id, home))
+        dropped = _turn_over_files(connection, trial.id, entry, looking.folder(connection, study_id))
     if entry.outcome is not None:
         _end(connection, entry.outcome, of_trial)
     if in_doubt is not None:

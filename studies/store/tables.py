@@ -1,6 +1,6 @@
 """The tables of the ledger. The database itself refuses what must not be.
 
-Rows never leave the store; see `studies.store.records` for what does.
+Rows never leave the store; see `studies.records` for what does.
 """
 
 from datetime import UTC, datetime
@@ -77,7 +77,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """Root of the mapping; every constraint has a name, so that a later migration can find it."""
+    """Root of the mapping; every constraint has a name, so that a later revision can find it."""
 
     metadata = MetaData(
         naming_convention={
@@ -97,13 +97,12 @@ class Base(DeclarativeBase):
     }
 
 
-class SchemaRow(Base):
-    """A version that the tables were brought to; the newest is the version of the database."""
+class VersionRow(Base):
+    """The version of the tables, as Alembic stamps it; other programs in the same database have stamps of their own."""
 
-    __tablename__ = "deltaspace_schema"
+    __tablename__ = "deltaspace_version"
 
-    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    applied_at: Mapped[datetime]
+    version_num: Mapped[str] = mapped_column(String(32), primary_key=True)
 
 
 class StudyRow(Base):
@@ -326,27 +325,8 @@ class EventRow(Base):
     text: Mapped[str]
 
 
-class CallRow(Base):
-    """What a launch that has joined another asks its keeper, and the answer: the newest of each, under one number."""
-
-    __tablename__ = "calls"
-    __table_args__ = (
-        CheckConstraint("number >= 1", name="number"),
-        CheckConstraint("answered BETWEEN 0 AND number", name="answered"),
-        CheckConstraint("(answered = 0) = (answer IS NULL)", name="answer_exactly_when_answered"),
-    )
-
-    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), primary_key=True)
-    caller: Mapped[str] = mapped_column(primary_key=True)
-    number: Mapped[int]
-    call: Mapped[str]
-    asked_at: Mapped[datetime]
-    answered: Mapped[int]
-    answer: Mapped[str | None]
-
-
 METADATA = Base.metadata
-SCHEMA = cast(Table, SchemaRow.__table__)
+VERSIONS = cast(Table, VersionRow.__table__)
 STUDIES = cast(Table, StudyRow.__table__)
 CONFIRMATIONS = cast(Table, ConfirmationRow.__table__)
 TRIALS = cast(Table, TrialRow.__table__)
@@ -355,11 +335,10 @@ READINGS = cast(Table, ReadingRow.__table__)
 EXAMPLES = cast(Table, ExampleRow.__table__)
 ARTEFACTS = cast(Table, ArtefactRow.__table__)
 EVENTS = cast(Table, EventRow.__table__)
-CALLS = cast(Table, CallRow.__table__)
 
 _FINAL_TRIGGERS = {
     "sqlite": (
-        f"CREATE TRIGGER trials_are_final BEFORE UPDATE ON trials WHEN OLD.state IN {_TERMINAL} "
+        f"CREATE TRIGGER IF NOT EXISTS trials_are_final BEFORE UPDATE ON trials WHEN OLD.state IN {_TERMINAL} "
         "BEGIN SELECT RAISE(ABORT, 'a terminal trial never changes'); END",
     ),
     "postgresql": (
@@ -373,7 +352,11 @@ _FINAL_TRIGGERS = {
 
 
 @event.listens_for(TRIALS, "after_create")
-def _create_triggers(_table: Table, connection: Connection, **_options: Any) -> None:
+def _create_with_table(_table: Table, connection: Connection, **_options: Any) -> None:
+    create_triggers(connection)
+
+
+def create_triggers(connection: Connection) -> None:
     """Make terminal trials final, whoever writes."""
     for statement in _FINAL_TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from studies.errors import LaunchError
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import ReadingRecord, StudyRecord, TrialRecord
 
 
 def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | float]:

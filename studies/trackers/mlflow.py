@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import ReadingRecord, StudyRecord, TrialRecord
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 

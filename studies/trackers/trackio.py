@@ -5,7 +5,7 @@ It has one run open at a time; so a trial is written when it ends.
 
 from typing import Any
 
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import ReadingRecord, StudyRecord, TrialRecord
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 

@@ -13,10 +13,10 @@ from studies.fleet import BACKENDS
 from studies.keeping.progress import Progress
 from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.sections import Fleet
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from studies.verifying import verify
 
 TESTS = Path(__file__).parents[1]

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import deltaspace
-from deltaspace import Configuration, Study, Table, Trial
+from deltaspace import Configuration, Study, Trial
 from studies.keeping.progress import Progress
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 ROOT = Path(__file__).parents[2]
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
@@ -26,7 +27,6 @@ PUBLIC = [
     "SearchSpace",
     "Specification",
     "Study",
-    "Table",
     "Trial",
     "check",
     "count",
@@ -65,7 +65,7 @@ def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
     assert getattr(deltaspace, name) is value
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "Table", "errors"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
 def test_what_a_user_calls_has_an_example(name: str) -> None:
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
 
@@ -78,7 +78,7 @@ def test_a_type_checker_and_the_interpreter_see_the_same_names() -> None:
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'lunch'; it has: .*launch"):
+    with pytest.raises(AttributeError, match=r"no attribute 'lunch'\. It has: .*launch"):
         deltaspace.lunch  # noqa: B018
 
 
@@ -122,8 +122,8 @@ str(study.best), study.best._repr_html_(), study.best.configuration, study.summa
 """
 
 
-def test_reading_a_study_loads_no_deep_learning_library_and_no_pandas(sample_storage: str) -> None:
-    assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY, "pandas") == []
+def test_reading_a_study_loads_no_deep_learning_library(sample_storage: str) -> None:
+    assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY) == []
 
 
 def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: str) -> None:
@@ -145,9 +145,8 @@ print(deltaspace.methods({ROBERTA!r}))
 
 def test_a_study_answers_with_tables(study: Study) -> None:
     board = study.leaderboard(top=1)
-    assert [board.rows[0][board.columns.index(name)] for name in ("number", "score", "state")] == [3, 0.85, "complete"]
-    assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board.column("method"))
-    assert board.title.startswith("sample: docstrings on ")
+    assert board.iloc[0][["number", "score", "state"]].tolist() == [3, 0.85, "complete"]
+    assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board["method"])
 
 
 def test_what_was_measured_is_a_frame(study: Study) -> None:
@@ -196,7 +195,6 @@ def test_what_a_notebook_shows_of_a_study_is_its_leaderboard(study: Study) -> No
 
 def test_a_handle_is_its_name_and_its_storage(study: Study, sample_storage: str) -> None:
     assert study == Study(name="sample", storage=sample_storage)
-    assert repr(study) == f"Study(name='sample', storage={sample_storage!r})"
 
 
 def test_the_storage_is_that_of_the_environment_unless_one_is_given(
@@ -206,7 +204,7 @@ def test_the_storage_is_that_of_the_environment_unless_one_is_given(
     with pytest.raises(deltaspace.errors.StorageError, match=r"deltaspace\.db"):
         deltaspace.studies()
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
-    assert deltaspace.studies().column("name") == ("sample",)
+    assert deltaspace.studies()["name"].tolist() == ["sample"]
     assert deltaspace.open_study("sample").storage == sample_storage
 
 
@@ -253,8 +251,8 @@ def test_a_baseline_by_itself_is_one_baseline(study: Study) -> None:
 def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:
     from dataclasses import fields, replace
 
+    from studies.records import NewStudy
     from studies.store.ledger import Ledger
-    from studies.store.records import NewStudy
 
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     with Ledger.open(study.storage, read_only=True) as ledger:
@@ -264,7 +262,7 @@ def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Pa
         ledger.create_study(replace(new, name="empty"))
     empty = deltaspace.open_study("empty", url)
     assert len(empty.leaderboard()) == len(empty.trials) == 0
-    assert empty.leaderboard().columns == study.leaderboard().columns
+    assert [*empty.leaderboard().columns] == [*study.leaderboard().columns]
     with pytest.raises(deltaspace.errors.StudiesError, match="must have a complete trial"):
         _ = empty.best
 
@@ -308,9 +306,10 @@ def test_the_published_methods_are_a_table() -> None:
     from search_space.published import METHODS
 
     table = deltaspace.methods(ROBERTA)
-    assert table.column("name") == tuple(METHODS)
-    mam = table.to_dicts()[table.column("name").index("mam_adapter")]
-    assert (mam["attention_form"], mam["ffn_insertion"], mam["invalid"]) == ("softmax_memory", "parallel", None)
+    assert table["name"].tolist() == [*METHODS]
+    mam = table.set_index("name").loc["mam_adapter"]
+    assert (mam["attention_form"], mam["ffn_insertion"]) == ("softmax_memory", "parallel")
+    assert pandas.isna(mam["invalid"])
 
 
 TRIVIAL = {
@@ -426,4 +425,51 @@ def test_a_notebook_has_the_live_view(
 def test_tables_and_trials_are_the_public_types(study: Study) -> None:
     assert isinstance(study, deltaspace.Study)
     assert isinstance(study.best, Trial)
-    assert isinstance(study.front, Table)
+    assert isinstance(study.front, pandas.DataFrame)
+
+
+def test_a_study_is_counted_indexed_and_iterated(study: Study) -> None:
+    assert len(study) == 6
+    assert study[3].number == 3
+    assert [trial.number for trial in study] == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(IndexError, match="6"):
+        study[6]
+    assert bool(study)
+
+
+def test_a_study_says_its_counts_and_its_best(study: Study) -> None:
+    assert repr(study) == (
+        "<study 'sample': 1 queued, 1 running, 2 complete, 1 pruned, 1 failed; best: trial 3, accuracy 0.8500>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("best_trial", "Use best."), ("trials_dataframe", "Use trials."), ("leaderbord", "leaderboard")],
+)
+def test_what_others_call_it_is_hinted_at(study: Study, name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=meant):
+        getattr(study, name)
+
+
+def test_names_of_other_packages_are_hinted_at(study: Study) -> None:
+    with pytest.raises(AttributeError, match="Use configuration and learning_rates"):
+        study.best.params  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'load_study'. Use open_study\."):
+        deltaspace.load_study  # noqa: B018
+    assert deltaspace.__version__
+
+
+def test_a_database_that_is_there_may_be_given_by_its_path(
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = Path(study.storage.removeprefix("sqlite:///"))
+    assert len(deltaspace.open_study("sample", storage=str(file))) == 6
+    with pytest.raises(deltaspace.errors.StorageUrlError, match="must be a URL"):
+        deltaspace.open_study("sample", storage=str(tmp_path / "absent.db"))
+
+
+def test_a_leaderboard_says_why_it_has_more_rows_than_were_asked_for(study: Study) -> None:
+    board = study.leaderboard(top=0)
+    assert board.attrs["note"] == f"the best 0, and the best trials of {len(board)} more published methods"
+    assert "note" not in study.leaderboard().attrs

@@ -44,8 +44,8 @@ def test_a_table_becomes_predictions_of_stock_transformers_and_peft(
     by_pipeline, by_card, by_peft = run_afresh(programs, tmp_path)
     winner, merged, adapter = (deltaspace.predict(name, texts) for name in ("winner", "merged", "adapter"))
     for ours, theirs in ((winner, by_pipeline), (winner, by_card), (merged, by_card), (adapter, by_peft)):
-        probabilities = ours.column("probability")
+        probabilities = ours["probability"]
         assert theirs["scores"] == pytest.approx(probabilities, abs=ROUNDING)
-        for label, other, sure in zip(ours.column("prediction"), theirs["answers"], probabilities, strict=True):
+        for label, other, sure in zip(ours["prediction"], theirs["answers"], probabilities, strict=True):
             assert label == other or sure < 0.5 + ROUNDING
         assert len(set(probabilities)) > len(texts) // 2

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 WORDS = ("good", "fine", "great", "nice", "bad", "poor", "awful", "worse")
 
@@ -83,7 +83,7 @@ def change(study: dict[str, Any], path: str, value: object) -> dict[str, Any]:
         ("trials", -1, "trials"),
         ("budget", "lots", "budget"),
         ("budget", 3, "the smallest that fits the study has"),
-        ("search.attention_forms", ["prefix"], "softmax_memory"),
+        ("space.attention_forms", ["prefix"], "softmax_memory"),
         ("task.text", "sentence", "text"),
         ("task.metric", "accurate", "accuracy"),
         ("task.folder", "elsewhere", "elsewhere"),
@@ -107,8 +107,8 @@ def test_all_problems_of_a_file_are_reported_together(
 
 
 def test_an_empty_space_is_refused(study: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    change(study, "search.attention_forms", [])
-    error = refusal(change(study, "search.ffn_forms", []), capsys)
+    change(study, "space.attention_forms", [])
+    error = refusal(change(study, "space.ffn_forms", []), capsys)
     assert "something to search" in error
 
 
@@ -232,9 +232,9 @@ def test_a_locked_database_is_refused_and_nothing_is_lost(
 def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(
     study: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change(study, "search.learning_rates", {"lowrank": [1e30, 1e31]})
-    change(study, "search.attention_forms", ["softmax_memory"])
-    change(study, "search.ffn_forms", ["bottleneck"])
+    change(study, "space.learning_rates", {"lowrank": [1e30, 1e31]})
+    change(study, "space.attention_forms", ["softmax_memory"])
+    change(study, "space.ffn_forms", ["bottleneck"])
     change(study, "pruning", {"first_rung_steps": None})
     assert launch(change(study, "fleet.pack", 3)) == 0
     capsys.readouterr()

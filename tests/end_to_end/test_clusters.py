@@ -15,8 +15,8 @@ from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish,
 
 import deltaspace
 from studies.fleet.probing import cluster_facts
+from studies.records import AttemptRecord, EventRecord
 from studies.store.ledger import Ledger
-from studies.store.records import AttemptRecord, EventRecord
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import yaml
 from rouge_score.rouge_scorer import RougeScorer
 
 from deltaspace.commands.main import main
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 from trial_runner.tasks import PROXY_LOSS
 
 WORDS = ("fox", "red", "sees")
@@ -73,14 +73,12 @@ def test_a_search_for_texts_is_confirmed_by_its_metric(
         "trials": 3,
         "training": {"steps": 24, "batch_size": 8, "precision": "fp32"},
         "pruning": {"first_rung_steps": 12},
-        "search": {
-            "sampler": "random",
-            "published": ["lora_qv", METHOD],
+        "space": {
             "attention_forms": ["lowrank"],
             "ffn_forms": [],
             "learning_rates": {"lowrank": [1e-7, 1e-7], "bottleneck": [0.02, 0.02]},
-            "learning_rates_of": "weights",
         },
+        "search": {"sampler": "random", "published": ["lora_qv", METHOD]},
         "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
     }
     (tmp_path / "texts.yaml").write_text(yaml.safe_dump(study))

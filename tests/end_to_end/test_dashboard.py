@@ -24,8 +24,8 @@ from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
 from dashboards.web.server import serving
 from studies.queries.leaderboard import leaderboard
+from studies.records import NewTrial, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import NewTrial, TrialRecord, TrialState
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from search_space.backbones import shape_of
 from search_space.counting.counts import count
 from search_space.published.point import PublishedPoint
 from studies.specification import read_specification
-from studies.specification.shipped import study_file
+from studies.specification.reading import study_file
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 QWEN3_4B = {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32}
@@ -145,7 +145,7 @@ def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.Cap
         assert main(["predict", str(folder), "--input", str(given), "--output", str(out)]) == 0
         answers[form] = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
         known = executed(card, folder)
-        assert known["answers"] == list(predict(folder, known["texts"]).column("prediction"))
+        assert known["answers"] == list(predict(folder, known["texts"])["prediction"])
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
     assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
     assert len(set(answers["merged"])) > 1

@@ -23,8 +23,8 @@ from support.killed_study import (
 from support.storages import on_one_storage, on_the_other_storage
 
 from studies.queries.ranking import ranking_of
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 
 @pytest.fixture

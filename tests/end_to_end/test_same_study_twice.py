@@ -72,7 +72,7 @@ def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
         "trials": TRIALS,
         "seed": 3,
         "training": {"steps": 6, "batch_size": 8, "precision": "fp32", "head_learning_rate": 0.05},
-        "pruning": {"first_rung_steps": 2, "reduction": 2},
+        "pruning": {"first_rung_steps": 2},
         "search": {"sampler": "tpe", "published": list(PUBLISHED)},
         "fleet": {"backend": "inline"},
     }

@@ -10,12 +10,11 @@ import pytest
 from support import rotation
 from support.sharded import DEATH, Mortal
 
-from studies.fleet.backend import RunnerFactory
-from studies.fleet.runners import TorchRunnerFactory
+from studies.fleet.backend import RunnerFactory, TorchRunnerFactory
 from studies.launching.launch import launch
+from studies.records import AttemptRecord, TrialRecord, TrialState
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import AttemptRecord, TrialRecord, TrialState
 from studies.verifying import verify
 
 TESTS = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ SNIPPET = """
 import deltaspace
 
 study = deltaspace.launch("docstrings", overrides={"trials": 26, "training.steps": 200})
-print(study.leaderboard(top=5))               # also .to_pandas(); a notebook shows it as a table
+print(study.leaderboard(top=5))               # a pandas frame; a notebook shows it as a table
 print(study.best, study.best.configuration)   # what was found, in words and as a value
 study.query("select ffn_form, max(score) from trials group by ffn_form")
 

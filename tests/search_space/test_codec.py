@@ -15,9 +15,9 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
-from search_space.forms import FORMS, Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import GATES, Add, ConvexGate, FixedScale, LearnedScale
-from search_space.layers import AllLayers, LayerPattern, SpindleGroups
+from search_space.forms import FORMS, Bottleneck, Init, OwnNorm, SoftmaxMemory
+from search_space.gates import GATES, Add, ConvexGate, FixedScale
+from search_space.layers import LayerPattern, SpindleGroups
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
@@ -48,7 +48,7 @@ CONFIGURATION = Configuration(
         ),
     )
 )
-# The stored form is a contract with databases of earlier releases: changing it needs another schema version.
+# The stored form is a contract with databases and exports: changing it needs another schema version.
 STORED: dict[str, Any] = {
     "schema_version": 2,
     "edits": [
@@ -89,43 +89,6 @@ STORED: dict[str, Any] = {
 }
 
 
-# What version 1 wrote of the same edits, all layers of them.
-STORED_BY_VERSION_1: dict[str, Any] = {
-    "schema_version": 1,
-    "edits": [
-        {
-            "site": "cross",
-            "write": "head",
-            "read": "q",
-            "form": {
-                "name": "softmax_memory",
-                "width": 3,
-                "widened": 0,
-                "heads": "key_value_heads",
-                "reparameterization": 9,
-            },
-            "gate": {"name": "lse_convex"},
-        },
-        {
-            "site": "ffn",
-            "write": "f",
-            "read": "res_f",
-            "form": {
-                "name": "bottleneck",
-                "width": 5,
-                "widened": 2,
-                "activation": "silu",
-                "heads": "single",
-                "bias": False,
-                "norm": True,
-                "init": "bert",
-            },
-            "gate": {"name": "scale", "value": 2.5},
-        },
-    ],
-}
-
-
 def through_text(configuration: Configuration) -> Configuration:
     return configuration_from_json(json.loads(json.dumps(configuration_to_json(configuration))))
 
@@ -133,22 +96,6 @@ def through_text(configuration: Configuration) -> Configuration:
 def test_the_stored_form_is_as_documented() -> None:
     assert configuration_to_json(CONFIGURATION) == STORED
     assert STORED["schema_version"] == SCHEMA_VERSION
-
-
-def test_what_version_1_stored_is_read() -> None:
-    adapter = dataclasses.replace(CONFIGURATION.edits[1], layers=AllLayers())
-    assert configuration_from_json(STORED_BY_VERSION_1) == Configuration(edits=(CONFIGURATION.edits[0], adapter))
-    scaled = copy.deepcopy(STORED_BY_VERSION_1)
-    scaled["edits"][1]["gate"] = {"name": "scale_learned"}
-    scaled["edits"][1]["form"] = {"name": "lowrank", "width": 2, "widened": 0, "heads": "single"}
-    edit = configuration_from_json(scaled).edits[1]
-    assert (edit.form, edit.gate) == (LowRank(width=2), LearnedScale())
-
-
-@pytest.mark.parametrize("data", [{"schema_version": 1}, {"schema_version": 1, "edits": ["mam"]}])
-def test_what_version_1_never_stored_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(CodecError, match="must"):
-        configuration_from_json(data)
 
 
 def test_the_stored_form_is_read() -> None:
@@ -205,9 +152,10 @@ def without(*path: str | int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (changed("schema_version", value=3), "schema version 2 or earlier; got 3. Use the release that wrote it."),
-        (without("schema_version"), "schema version 2 or earlier; got None"),
-        ([], "schema version 2 or earlier; got None"),
+        (changed("schema_version", value=1), "schema version 2; got 1. Use the release that wrote it."),
+        (changed("schema_version", value=3), "schema version 2; got 3. Use the release that wrote it."),
+        (without("schema_version"), "schema version 2; got None"),
+        ([], "schema version 2; got None"),
         (without("edits"), "configuration must have exactly its fields; got missing: edits; unknown: none"),
         (changed("name", value="x"), "missing: none; unknown: name"),
         (changed("edits", value=3), "'int' object is not iterable"),

@@ -18,7 +18,7 @@ from studies.housekeeping import archive_study, back_up, delete_study, merge, re
 from studies.keeping.artefacts import mark_renamed
 from studies.launching.launch import launch
 from studies.specification import Specification
-from studies.store.belonging import is_marked
+from studies.store.files import is_marked
 from studies.store.ledger import Ledger
 from studies.store.tables import METADATA
 from studies.study import Study

@@ -8,10 +8,11 @@ import pytest
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
 from studies.errors import WishError
 from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, mean_dimension, sweep_of
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
-from studies.store.records import TrialRecord, TrialState
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 ROBERTA = BACKBONES / "roberta_base"
@@ -25,7 +26,7 @@ def trial(method: str | None, score: float | None, state: TrialState = TrialStat
         method=method,
         fingerprint="0",
         description="",
-        configuration={},
+        configuration=Configuration(edits=()),
         proposal={},
         seed=0,
         attention=None,
@@ -230,8 +231,8 @@ def test_the_study_of_a_sweep_keeps_task_training_and_fleet(tmp_path: Path, robe
         own.fleet,
         own.backbone,
     )
-    assert swept.search.learning_rates == own.search.learning_rates
-    assert swept.search.published_points == sweep.roster
+    assert swept.space.learning_rates == own.space.learning_rates
+    assert swept.space_options.published_points == sweep.roster
     assert swept.trials == 3
     assert swept.rung_steps == (16,), "nothing is compared, and so nothing pruned, before the last step"
     assert swept.parameter_budget().parameters(roberta) == roberta.parameters

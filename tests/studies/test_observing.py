@@ -11,8 +11,8 @@ from studies.errors import WishError
 from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
 from studies.observing import Observer, named_observer
+from studies.records import ReadingRecord, StudyRecord, TrialRecord
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyRecord, TrialRecord
 
 
 class Noting:

@@ -9,9 +9,9 @@ from support.trivial_runner import TrivialFactory
 from studies.exports.optuna import optuna_study
 from studies.launching.launch import launch
 from studies.queries.fronts import front_of
+from studies.records import TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 from studies.verifying import verify
 
 PUBLISHED = ["head_only", "lora_qv", "bitfit"]
@@ -29,7 +29,7 @@ def _specification(folder: Path, trials: int, search: dict[str, object]) -> Spec
             "budget": "0.5%",
             "trials": trials,
             "training": {"steps": 16},
-            "pruning": {"first_rung_steps": 4, "rule": "ranks", "protect_published": False},
+            "pruning": {"first_rung_steps": 4, "rule": "significance"},
             "search": search,
             "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
         }

@@ -41,12 +41,13 @@ def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = N
 
 def short_training(folder: Path, method: str = "lora_qv", **training: float) -> dict[str, Any]:
     """Four steps of two trials in this process, at rates that change what is computed."""
-    rates = {"learning_rates": {"lowrank": [0.03, 0.03], "prompt": [0.3, 0.3]}, "learning_rates_of": "weights"}
+    rates = {"lowrank": [0.03, 0.03], "prompt": [0.3, 0.3]}
     return {
         "budget": 600,
         "trials": 2,
         "training": {"steps": 4, "batch_size": 8, "precision": "fp32", "warmup_fraction": 0, **training},
         "pruning": {"first_rung_steps": 2},
-        "search": {"sampler": "random", "published": [method], **rates},
+        "space": {"learning_rates": rates},
+        "search": {"sampler": "random", "published": [method]},
         "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 from search_space.backbones import shape_of
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
 from studies.search.factored.observation import Measured, Observation
 from studies.search.factored.sampler import FactoredSearch
-from studies.store.records import TrialState
 
 ERROR = 0.02
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base" / "config.json"

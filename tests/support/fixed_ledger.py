@@ -1,4 +1,4 @@
-"""A small ledger that never changes: two searches and a confirmation that the last release before version 4 has run."""
+"""A small ledger that never changes: two searches and a confirmation, with replicates and examples."""
 
 import sqlite3
 from contextlib import closing
@@ -6,21 +6,20 @@ from pathlib import Path
 
 from sqlalchemy import insert, select
 
-from studies.store.address import StorageAddress
-from studies.store.engine import Access, open_engine
+from studies.store.engine import Access, StorageAddress, open_engine
 from studies.store.ledger import Ledger
-from studies.store.tables import METADATA, SCHEMA
+from studies.store.tables import METADATA, VERSIONS
 
-SCRIPT = Path(__file__).parents[1] / "data" / "ledgers" / "version_3" / "ledger.sql"
+SCRIPT = Path(__file__).parents[1] / "data" / "ledger.sql"
 
 
 def fixed_ledger(url: str, folder: Path) -> None:
-    """Put it into a storage that does not exist yet (SQLite) or is empty (PostgreSQL), and bring it up to date."""
+    """Put it into a storage that does not exist yet (SQLite) or is empty (PostgreSQL)."""
     is_file = url.startswith("sqlite")
     file = Path(url.removeprefix("sqlite:///")) if is_file else folder / "fixed.db"
+    Ledger.open(f"sqlite:///{file}").close()
     with closing(sqlite3.connect(file)) as link:
         link.executescript(SCRIPT.read_text())
-    Ledger.open(f"sqlite:///{file}").close()
     if is_file:
         return
     Ledger.open(url).close()
@@ -28,7 +27,7 @@ def fixed_ledger(url: str, folder: Path) -> None:
     with source.connect() as reading, target.begin() as writing:
         for table in METADATA.sorted_tables:
             rows = [dict(row._mapping) for row in reading.execute(select(table))]
-            if rows and table is not SCHEMA:
+            if rows and table is not VERSIONS:
                 writing.execute(insert(table), rows)
     source.dispose()
     target.dispose()

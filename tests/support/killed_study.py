@@ -20,9 +20,9 @@ from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.keeping.artefacts import study_folder
 from studies.launching.preparing import plan_of
+from studies.records import StudyKind, TrialRecord
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import StudyKind, TrialRecord
 from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 

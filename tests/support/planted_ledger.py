@@ -1,7 +1,7 @@
 """A ledger of a search whose scores a formula gives, but for the luck that is planted."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +9,7 @@ from support.factored_search import score_of, whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
-from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from studies.records import (
     ExampleRecord,
     NewStudy,
     NewTrial,
@@ -21,6 +18,9 @@ from studies.store.records import (
     StudyRecord,
     TrialState,
 )
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
+from studies.store.ledger import Ledger
 from trial_runner.example_losses import ExampleLosses
 
 EXAMPLES = 500
@@ -39,6 +39,7 @@ class Planted:
         seed: Of the trials and the noise.
         study: What it is recorded as; None for one without a study file.
         search: Of the study file; sizes are searched where it says so.
+        published: The methods that come first.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Planted:
         seed: int = 0,
         study: NewStudy | None = None,
         search: Mapping[str, object] | None = None,
+        published: Sequence[str] = PUBLISHED,
     ) -> None:
         whole, size = whole_space(), (search or {}).get("size")
         options = replace(whole.options, size=tuple(size) if isinstance(size, list) else None)
@@ -62,7 +64,7 @@ class Planted:
             study
             or NewStudy(
                 name="planted",
-                specification={"task": {"name": "planted"}, "trials": trials, "search": dict(search or {})},
+                specification={"task": {"name": "planted"}, "trials": trials, **_sections(search or {})},
                 backbone="roberta_base",
                 backbone_parameters=self.space.shape.parameters,
                 budget_parameters=self.space.budget,
@@ -74,9 +76,9 @@ class Planted:
         self.candidates: list[Candidate] = []
         for number in range(trials):
             draw = RandomTrial(1000 * seed + number)
-            is_published = number < len(PUBLISHED)
+            is_published = number < len(published)
             candidate = (
-                self.space.suggest_published(PUBLISHED[number], draw) if is_published else self.space.suggest(draw)
+                self.space.suggest_published(published[number], draw) if is_published else self.space.suggest(draw)
             )
             self.candidates.append(candidate)
             by_chance = self._chance(number, STEPS[-1])
@@ -133,3 +135,9 @@ class Planted:
             examples=examples,
             outcome=Outcome(state=TrialState.COMPLETE, score=score),
         )
+
+
+def _sections(search: Mapping[str, object]) -> dict[str, object]:
+    """The sections of a study file, by where each key stands."""
+    own = {key: value for key, value in search.items() if key != "size"}
+    return {"space": {"size": search.get("size")}, "search": own}

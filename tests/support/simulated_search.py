@@ -12,11 +12,11 @@ from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.opening import Opening
 from studies.search.proposer import Proposal, Proposer
 from studies.search.samplers import Sampler
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)

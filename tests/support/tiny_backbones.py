@@ -15,9 +15,9 @@ from trial_runner.backbones import BackboneSource, load_backbone
 from trial_runner.contract.rig import Rig, rig_on
 from trial_runner.runner import TorchRunner
 
-_THROUGH_EVERYTHING = ("modernbert", "phi3", "deberta-v2")
+_THROUGH_EVERYTHING = ("modernbert", "phi3", "deberta-v2", "mpnet")
 """Families of which a run takes one through everything: fused modules of an encoder, unequal slices, positions that
-projections read."""
+projections read, and positions that are learned and relative."""
 
 _IN_TURN = (
     "mistral",
@@ -74,9 +74,10 @@ def exact_attention(family: str) -> str:
     """The implementation that computes attention of a plain model in float64.
 
     Not "eager", which has a softmax in float32 in some families; of Gemma 2 there is no "sdpa", and what ours computes
-    under soft-capping is compared with eager attention in `test_families_against_models`. DeBERTa has one alone.
+    under soft-capping is compared with eager attention in `test_families_against_models`. DeBERTa and MPNet have one
+    alone.
     """
-    return {"gemma2": ATTENTION, "deberta-v2": "eager"}.get(family, "sdpa")
+    return {"gemma2": ATTENTION, "deberta-v2": "eager", "mpnet": "eager"}.get(family, "sdpa")
 
 
 def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:

@@ -78,6 +78,7 @@ TINY_FAMILIES = {name: _of(family) for name, family in FAMILIES.items()} | {
     "gpt2": TinyFamily("gpt2", "gpt2", ("resid_pdrop", "embd_pdrop", "attn_pdrop"), _GPT2, "CausalLM"),
     "llama": TinyFamily("llama", "gpt2", ("attention_dropout",), _DECODER, "CausalLM"),
     "qwen2": TinyFamily("qwen2", "gpt2", ("attention_dropout",), _DECODER | {"tie_word_embeddings": True}, "CausalLM"),
+    "mpnet": TinyFamily("mpnet", "roberta", _BERT_RATES, _ENCODER),
     "deberta-v2": replace(_of(FAMILIES["deberta-v2"]), rates=_BERT_RATES),
     "gemma2": _of(FAMILIES["gemma2"], sliding_window=60),  # room for prompts; Gemma 3 has short windows
     "qwen3": TinyFamily(

@@ -33,7 +33,7 @@ OPTIONS = {
     "diverging": "",  # the trial that meets what is not finite
     "hungry": "",  # the trial that takes ever more memory
     "lease": "20",  # seconds
-    "if_running": "",  # "take over" ends another launch, "join" works for it
+    "if_running": "",  # "take over" ends another launch
     "pages": "",  # a database file may have no more, as if its disk were full
     "clock": "",  # seconds by which the wall clock is set, again and again
     "steps": "",  # a folder in which every step that is done leaves a byte
@@ -101,8 +101,7 @@ def main() -> None:
     )
     shared = {"storage_url": url, "observer": tell, "factory": factory, "lease_seconds": float(options["lease"])}
     shared["take_over"] = options["if_running"] == "take over"
-    joins = {"join": options["if_running"] == "join"}
-    result = launch(specification(Path(folder), backend, int(trials), **named), **shared, **joins)
+    result = launch(specification(Path(folder), backend, int(trials), **named), **shared)
     if options["confirm"] and result.finished:
         request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
         result = confirm(request, **shared)

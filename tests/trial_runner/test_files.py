@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save
 
 from trial_runner.errors import ExportError
-from trial_runner.files import new_folder, whole_file
+from trial_runner.files import check_all_regular, check_regular, new_folder, whole_file
 
 WEIGHTS = save({"weight": torch.arange(6.0)})
 
@@ -62,3 +62,19 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
         place.write_text("half " * 100_000 + "\ud800", encoding="utf-8")
     assert file.read_text() == "new"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_pipe_a_device_and_a_file_that_is_too_large_are_refused_before_they_are_opened(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"four")
+    (tmp_path / "link").symlink_to(tmp_path / "small")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("small", "link"):
+        check_regular(tmp_path / name, most_bytes=4)
+    with pytest.raises(OSError, match="at most 3 bytes; it has 4"):
+        check_regular(tmp_path / "small", most_bytes=3)
+    for name in ("pipe", "device"):
+        with pytest.raises(OSError, match="must be a regular file"):
+            check_regular(tmp_path / name)
+    with pytest.raises(ExportError, match="device is neither"):
+        check_all_regular(tmp_path)

@@ -18,7 +18,6 @@ from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, load
 from trial_runner.imagined import ImaginedPack
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.packs.pack import TrialPack
-from trial_runner.packs.work import Gpu, Work
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Task
@@ -125,12 +124,3 @@ def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone: Calla
     assert (plain.has_fixed_shapes, padded.has_fixed_shapes) == (False, True)
     assert len(plain.tensors["places"]) == 4 * TEXTS.max_target_tokens
     assert len(padded.tensors["places"]) == 256
-
-
-def test_an_operation_takes_the_longest_of_its_products_its_bytes_and_its_launch() -> None:
-    gpu = Gpu(name="a", memory_bytes=1, half_flops=100, single_flops=50, bandwidth=10, launch_seconds=0.5)
-    costs = {(600.0, 1.0, True): 2, (600.0, 1.0, False): 1, (0.0, 80.0, True): 3, (0.0, 1.0, True): 4}
-    expected = 2 * 600 / 60 + 600 / 30 + 3 * 80 / 8 + 4 * 0.5
-    assert Work(operations=costs, passes=2).seconds(gpu) == pytest.approx(expected / 2)
-    assert Work(operations=costs, passes=2).count == 5
-    assert Work(operations=costs, passes=2).flops == 900

@@ -17,7 +17,7 @@ from search_space.backbones import Family, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from trial_runner.attachment.attention import tap_attention, untap_attention
-from trial_runner.attachment.disentangled import disentangle, entangle
+from trial_runner.attachment.forwards import call_ours, restore
 from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.attachment.prompt_hooks import PromptHooks
 from trial_runner.deltas.delta_set import DeltaSet
@@ -152,8 +152,7 @@ class Attachment:
                 if sublayer.site in table.attention_modules:
                     inner = block.get_submodule(table.attention_modules[sublayer.site])
                     tap_attention(inner, tap.heads)
-                    if table.relative_positions is not None:
-                        disentangle(inner)
+                    call_ours(inner)
                     self._tapped.append(inner)
         for index, path in enumerate(table.stack_norms):
             sublayer = Sublayer(site=Site.STACK, stack="stack", layer=index)
@@ -198,7 +197,7 @@ class Attachment:
             handle.remove()
         for module in self._tapped:
             untap_attention(module)
-            entangle(module)
+            restore(module)
         if self._prompts is not None:
             self._prompts.remove()
         self._handles.clear()

@@ -1,6 +1,6 @@
 """Disentangled attention (He et al. 2021, DeBERTa): contents meet contents, and each meets relative positions.
 
-Its modules in transformers call no attention function. Here they compute the same through ours, with what relative
+Its modules in transformers call no attention function. `forward` computes the same through ours, with what relative
 positions say as a bias of the logits, so that everything inside attention can be edited there, too.
 
 Queries and keys of positions are made by the projections of contents. An edit of q or k is an edit of that projection,
@@ -12,28 +12,17 @@ Shapes: `K` slots, `B` examples of a slot, `T` tokens, `H` heads, `P` rows of po
 """
 
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trial_runner.attachment.attention import AttentionTap, attend, tap_of
 from trial_runner.stacking.dropout import apart, current
 from trial_runner.stacking.stacks import by_slots
 
 
-def disentangle(module: nn.Module) -> None:
-    """From now on a module of DeBERTa computes its attention by ours."""
-    module.forward = partial(_forward, module)
-
-
-def entangle(module: nn.Module) -> None:
-    """Leave a module as it was."""
-    module.__dict__.pop("forward", None)
-
-
-def _forward(  # noqa: PLR0913 - the signature is transformers'
+def forward(  # noqa: PLR0913 - the signature is transformers'
     module: Any,
     hidden_states: Tensor,
     attention_mask: Tensor,
@@ -56,7 +45,7 @@ def _forward(  # noqa: PLR0913 - the signature is transformers'
     heads = module.num_attention_heads
     of_queries = hidden_states if query_states is None else query_states
     query, key, value = (
-        _by_head(project(rows), heads)
+        by_head(project(rows), heads)
         for project, rows in (
             (module.query_proj, of_queries),
             (module.key_proj, hidden_states),
@@ -81,7 +70,7 @@ def _forward(  # noqa: PLR0913 - the signature is transformers'
     return seen.flatten(2), None
 
 
-def _by_head(rows: Tensor, heads: int) -> Tensor:
+def by_head(rows: Tensor, heads: int) -> Tensor:
     """``(B, T, H d_h)`` to ``(B, H, T, d_h)``."""
     return rows.view(*rows.shape[:-1], heads, -1).transpose(1, 2)
 
@@ -99,7 +88,7 @@ def _of_positions(module: Any, table: Any, tap: AttentionTap | None) -> tuple[Te
         rows = module.pos_dropout(rows)
         with nullcontext() if tap is None else tap.apart(rows):
             projected = (module.query_proj(rows), module.key_proj(rows))
-    queries, keys = (_by_head(one, module.num_attention_heads) for one in projected)
+    queries, keys = (by_head(one, module.num_attention_heads) for one in projected)
     return queries, keys
 
 

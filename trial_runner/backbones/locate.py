@@ -81,7 +81,7 @@ def entries_of(name: str) -> dict[str, Any]:
 def position_limit(config: Mapping[str, Any]) -> int | None:
     """Longest input in tokens (of either stack); None if the positions are not limited, as relative ones.
 
-    RoBERTa numbers its positions from ``pad_token_id + 1``, so that many of its rows are never used.
+    RoBERTa numbers its positions from ``pad_token_id + 1``, so that many of its rows are never used; MPNet, from 2.
 
     Raises:
         UnsupportedBackboneError: If the family is not supported, or an entry is missing or cannot be.
@@ -90,7 +90,9 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     rows = config.get("max_position_embeddings", config.get("n_positions"))
     if shape.positions.are_relative or not isinstance(rows, int):
         return None
-    return rows - int(config.get("pad_token_id", 1)) - 1 if shape.family == "roberta" else rows
+    if shape.family not in ("roberta", "mpnet"):
+        return rows
+    return rows - 2 if shape.family == "mpnet" else rows - int(config.get("pad_token_id", 1)) - 1
 
 
 def padding_token(config: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from search_space.backbones import FAMILIES, REFUSED, Family
 from search_space.backbones.declared import declaration
+from search_space.backbones.entries import check_bounds
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
@@ -23,7 +24,7 @@ _FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, A
 _AS_TRANSFORMERS = 1e-4
 """Relative: some models have a softmax in float32, which ours has not."""
 
-Full = Callable[[], tuple[Any, Any, Any]]
+Models = Callable[[Any], tuple[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +56,15 @@ class Proof:
     seconds: float = 0.0
 
 
-def prove(backbone: str, entries: Mapping[str, Any], full: Full) -> Proof:
+def prove(backbone: str, entries: Mapping[str, Any], config: Callable[[], Any], models: Models) -> Proof:
     """Try the contract on a small copy.
 
     Args:
         backbone: Its name.
         entries: Of its config.
-        full: Gives its config of transformers, its base model, and the one with its head, both without weights; None
-            in the place of the last where it has none.
+        config: Gives its config of transformers.
+        models: Of that config the base model, and the one with its head, both without weights; None in the place of
+            the last where it has none. Not called where a family knows the shape.
     """
     began = time.monotonic()
     model_type = str(entries.get("model_type"))
@@ -71,7 +73,9 @@ def prove(backbone: str, entries: Mapping[str, Any], full: Full) -> Proof:
     try:
         if model_type in REFUSED:
             raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
-        proof = _proved(proof, known, entries, full)
+        check_bounds(entries)
+        shape = None if known is None else known.read_shape(entries)
+        proof = _proved(proof, known, shape, config(), models)
     except _FAULTS as error:
         said = one_line(error)
         if not isinstance(error, RunnerError | SearchSpaceError):
@@ -81,19 +85,17 @@ def prove(backbone: str, entries: Mapping[str, Any], full: Full) -> Proof:
     return replace(proof, seconds=time.monotonic() - began)
 
 
-def _proved(proof: Proof, known: Family | None, entries: Mapping[str, Any], full: Full) -> Proof:
+def _proved(proof: Proof, known: Family | None, shape: BackboneShape | None, config: Any, models: Models) -> Proof:
     from trial_runner.contract.small_copy import SmallCopy
 
-    config, base, whole = full()
     if known is None and getattr(config, "is_encoder_decoder", False):
         raise UnsupportedBackboneError(
             "it is an encoder-decoder, and tables are made of encoders and of decoders alone; of encoder-decoders "
             f"there are {', '.join(_encoder_decoders())}"
         )
     copy = SmallCopy.of(config, known)
-    if known is not None:
-        shape = known.read_shape(entries)
-    else:
+    if shape is None:
+        base, whole = models(config)
         shape = copy.shape_of_other(base, whole if copy.is_decoder else None, config)
     copy.check_plain(_AS_TRANSFORMERS)
     broken, kept = copy.check_edits()

@@ -22,20 +22,24 @@ def proof_of(backbone: str) -> "Proof":
 
     entries = entries_of(backbone)
 
-    def full() -> tuple[Any, Any, Any]:
-        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+    source = source_of(backbone)
 
-        source = source_of(backbone)
+    def config() -> Any:
+        from transformers import AutoConfig
+
         with hub_access(source), quiet_transformers():
-            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+            return AutoConfig.from_pretrained(source, trust_remote_code=False)
+
+    def models(config: Any) -> tuple[Any, Any]:
+        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+        whole = None
         if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
             whole, _ = model_without_weights(backbone, "AutoModelForCausalLM", "eager")
-        else:
-            whole = None
         base, _ = model_without_weights(backbone, "AutoModel", "eager")
-        return config, base, whole
+        return base, whole
 
-    found = prove(backbone, entries, full)
+    found = prove(backbone, entries, config, models)
     if found.table == "model":
         keep(entries, {"problem": found.problem, "entry": found.entry})
     return found

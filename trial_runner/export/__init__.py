@@ -1,4 +1,4 @@
-"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of others.
+"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of peft.
 
 ===================  ============================================================================
 ``trained``          what training left of a trial: deltas without padding, networks and moments
@@ -12,13 +12,11 @@
 ``merging``          edits folded into the weights of a backbone
 ``mean_pooled``      the classifier whose file stands beside merged weights
 ``peft_format``      the configurations that peft can express
-``adapters_format``  those that AdapterHub's `adapters` can
 ``predictors``       what labels or writes with an export of any form
 ``harness``          tasks of lm-eval, answered by an export
 ===================  ============================================================================
 """
 
-from trial_runner.export.adapters_format import unadaptable, write_adapters
 from trial_runner.export.facts import BackboneFacts
 from trial_runner.export.heads import load_head
 from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
@@ -39,8 +37,6 @@ __all__ = [
     "new_folder",
     "open_delta",
     "trained_delta",
-    "unadaptable",
-    "write_adapters",
     "write_delta",
     "write_facts",
     "write_merged",

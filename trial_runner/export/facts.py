@@ -10,7 +10,10 @@ from typing import Any, get_args
 from search_space.json_text import read_json_text
 from trial_runner.backbones.source import BackboneSource, Dtype, Quantization
 from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.files import check_regular
 
+_MOST_BYTES = 64_000_000
+"""Of a JSON file of an export."""
 _USUAL = {"dtype": "auto", "quantization": "none"}
 
 
@@ -64,6 +67,8 @@ class BackboneFacts:
         texts = (stored["name"], stored["weights_sha256"], stored["family"], stored["revision"] or "")
         if not all(isinstance(one, str) for one in texts) or type(stored["parameters"]) is not int:
             raise ExportError("what an export says of its backbone must be texts and a number; got other values.")
+        if not stored["name"]:
+            raise ExportError("an export must name its backbone; the name is empty. Export it again.")
         held = {key: stored.get(key, usual) for key, usual in _USUAL.items()}
         for key, known in (("dtype", get_args(Dtype)), ("quantization", get_args(Quantization))):
             if held[key] not in known:
@@ -78,6 +83,7 @@ def file_sha256(path: Path) -> str:
         ExportError: If it cannot be read.
     """
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -96,6 +102,7 @@ def read_json(path: Path) -> dict[str, Any]:
         ExportError: If the file is missing or no JSON object.
     """
     try:
+        check_regular(path, most_bytes=_MOST_BYTES)
         facts = read_json_text(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ExportWishError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error

@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -37,10 +36,8 @@ from trial_runner.tasks import Batch
 _BESIDE_THE_BASE = ("pooler.", "lm_head.")
 """Weights that a base model may come with and that no trial computes with."""
 
-_BYTES = 4
-"""Of a weight in float32; a delta cannot be computed with weights of fewer."""
-
-_with_delta: WeakSet[nn.Module] = WeakSet()
+_HANDLE = "deltaspace_delta"
+"""Attribute of a model with a delta: what `load_delta` returned. The model keeps its delta until it is detached."""
 
 Place = tuple[nn.Module, str]
 
@@ -88,18 +85,26 @@ class _Export:
             tensors=tensors,
         )
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of what was trained: the deltas, or the head alone."""
+        floating = {name: one.dtype for name, one in self.tensors.items() if one.is_floating_point()}
+        trained = [dtype for name, dtype in floating.items() if name.startswith(PREFIX)]
+        return next(iter([*trained, *floating.values()]), torch.float32)
+
     def check_backbone(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
         """Refuse a backbone with other weights than those the delta was trained on, or held in another way."""
         wanted = self.backbone.source
         if not wanted.is_as_stored:
             self._check_held(model, base, name)
             return
-        halves = {one.dtype for one in base.parameters() if one.is_floating_point() and one.itemsize < _BYTES}
-        if halves:
-            got = ", ".join(sorted(str(one).removeprefix("torch.") for one in halves))
+        others = {one.dtype for one in base.parameters() if one.is_floating_point() and one.dtype != self.dtype}
+        if others:
+            got = ", ".join(sorted(str(one).removeprefix("torch.") for one in others))
+            dtype = str(self.dtype).removeprefix("torch.")
             raise ExportError(
-                f"a delta must be attached to weights in float32; {name} has some in {got}. "
-                "Load it with dtype=torch.float32."
+                f"a delta must be attached to weights in {dtype}; {name} has some in {got}. "
+                f"Load it with dtype=torch.{dtype}."
             )
         found = tensors_sha256(base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
@@ -125,11 +130,10 @@ class _Export:
 
     def deltas(self, base: nn.Module, shape: BackboneShape) -> DeltaSet:
         """The trained modules, where the backbone is."""
-        dtype = next((one.dtype for name, one in self.tensors.items() if _is_trained(name, one)), torch.float32)
         check_fits(self.configuration, shape, self.tensors)
         some = next(base.parameters())
         frozen = base_tensors(frozen_weights(base))
-        deltas = DeltaSet(self.configuration, shape, seed=0, dtype=dtype, device=some.device, frozen=frozen)
+        deltas = DeltaSet(self.configuration, shape, seed=0, dtype=self.dtype, device=some.device, frozen=frozen)
         load_tensors(deltas, self.tensors)
         return deltas.requires_grad_(False).eval()
 
@@ -142,10 +146,6 @@ class _Export:
             return TaskHead.of(tensors, self.labels, width=width)
         except (KeyError, ValueError) as error:
             raise ExportError(f"the export's head must be whole; got a problem with {error}.") from error
-
-
-def _is_trained(name: str, tensor: Tensor) -> bool:
-    return name.startswith(PREFIX) and tensor.is_floating_point()
 
 
 _Weight = TypeVar("_Weight", Tensor, "Tensor | QuantizedLinear")
@@ -221,6 +221,10 @@ class LoadedDelta:
         """Take the delta off: the model is as it was before. A second call does nothing."""
         self._stack.close()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LoadedDelta":
+        """The same: the copy of a model with a delta has the hooks of the model."""
+        return self
+
 
 def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta:
     """Attach an export to a freshly loaded backbone.
@@ -228,6 +232,8 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
     In the precision that the trial was trained in (of bf16 under ``torch.autocast``), logits are those of the trained
     trial bit for bit. Where a network that produced a prefix or a prompt was folded into its table, they agree within
     1e-6; a change of the whole model that was trained in bf16 agrees within the rounding of bf16.
+
+    The model keeps the delta, whether or not the result is kept, as its attribute ``deltaspace_delta``.
 
     Example:
         >>> model = transformers.AutoModel.from_pretrained("roberta-base")
@@ -241,15 +247,15 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
         folder: What ``deltaspace export`` wrote.
 
     Raises:
-        ExportError: If the export was changed or belongs to a backbone with other weights, if these are of half
-            precision, or if the model has a delta already.
+        ExportError: If the export was changed or belongs to a backbone with other weights, if these are of another
+            precision than the delta, or if the model has a delta already.
         UnsupportedBackboneError: If the model is of no supported family.
     """
     export = _Export.read(Path(folder))
     whole: nn.Module = model.model if isinstance(model, Backbone) else model
     base, name = getattr(whole, "base_model", whole), _name_of(model)
-    if base in _with_delta:
-        raise ExportError(f"a model takes one delta; {name} has one already. Detach it first.")
+    if hasattr(base, _HANDLE):
+        raise ExportError(f"a model takes one delta; {name} has one already. Call model.{_HANDLE}.detach() first.")
     family, shape = _read_family(base, name)
     export.check_backbone(model, base, name)
     with ExitStack() as stack:
@@ -262,9 +268,8 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
         ties = _ties(whole, base)
         stack.enter_context(attachment.using(deltas))
         stack.enter_context(_tied(ties))
-        _with_delta.add(base)
-        stack.callback(_with_delta.discard, base)
-        return LoadedDelta(
+        stack.callback(lambda: [vars(holder).pop(_HANDLE, None) for holder in (base, whole)])
+        loaded = LoadedDelta(
             model=whole,
             deltas=deltas,
             head=None if head is None else head.to(next(base.parameters()).device),
@@ -274,6 +279,9 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
             _base=base,
             _stack=stack.pop_all(),
         )
+    for holder in (base, whole):
+        setattr(holder, _HANDLE, loaded)
+    return loaded
 
 
 def open_delta(folder: str | Path) -> LoadedDelta:

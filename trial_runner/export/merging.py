@@ -115,6 +115,8 @@ def write_merged(
     tokenizer.padding_side = "left" if head is None and backbone.shape.kind is StackKind.DECODER else "right"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.model_max_length = max_tokens or tokenizer.model_max_length
+    if head is not None and max_tokens is not None and hasattr(tokenizer, "backend_tokenizer"):
+        tokenizer.backend_tokenizer.enable_truncation(max_tokens, direction=tokenizer.truncation_side)
     with quiet_transformers():
         whole.save_pretrained(folder)
         tokenizer.save_pretrained(folder)

@@ -1,8 +1,7 @@
 """The configurations that peft can express, as the folder that ``peft.PeftModel.from_pretrained`` reads.
 
 peft holds one kind of adapter at a time: LoRA at linear layers, (IA)^3 at what they read or write, or a prompt. Its
-keys are those of the class of transformers that the task needs, and a task head is a module that is saved. Nothing here
-needs peft.
+keys are those of the class of transformers that the task needs, and a task head is a saved module.
 """
 
 from collections.abc import Iterator
@@ -92,12 +91,7 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeftTarget:
-    """The model that an adapter of peft is put on.
-
-    Attributes:
-        task_type: Word of peft.
-        auto_class: The class of transformers; ``AutoPeftModel`` has one of the same name.
-    """
+    """The model that an adapter is put on: peft's word, and the class of transformers, as ``AutoPeftModel`` has it."""
 
     task_type: str
     auto_class: str

@@ -47,7 +47,7 @@ def write_facts(
 
     Args:
         folder: With the weights.
-        form: ``deltaspace``, ``peft``, ``merged`` or ``adapters``.
+        form: ``deltaspace``, ``peft`` or ``merged``.
         backbone: Of which it is one.
         about: See `write_delta`.
     """

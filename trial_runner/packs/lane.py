@@ -14,7 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trial_runner.attachment.frozen_model import FrozenModel, Pass
+from search_space.dimensions import StackKind
+from search_space.structure import structures
+from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel, Pass
 from trial_runner.attachment.inputs import on_device
 from trial_runner.objectives import Objective, TrainingBatch
 from trial_runner.packs.graphs import Recording, StepGraphs
@@ -26,6 +28,8 @@ from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.stacking.stacks import ModuleStack
 
 _HEAD = 2
+_WIDE_BYTES = 1 << 20
+"""On a CPU: from where on a slot's products are as fast alone."""
 _RATES, _KEYS = "learning rates", "dropout keys"
 
 Parts = Sequence[tuple[int, TrainingBatch]]
@@ -57,6 +61,44 @@ def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool
         heads=ModuleStack([slot.head for slot in slots], range(len(slots)), copies_one=copies_all),
         slots=len(slots),
     )
+
+
+def computed_together(
+    slots: Mapping[int, TrialSlot], frozen: FrozenModel, longest_tokens: int, *, most: int
+) -> Iterator[list[int]]:
+    """Which slots are computed in one pass.
+
+    A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
+    so they have one of their own; where a decoder's dropout counts their rows too, one for each length. Where
+    batches are bounded by tokens, slots whose buckets take other turns have batches of other sizes. On a CPU, slots
+    whose products are large already gain by sharing a pass only where they share their structures and are about as
+    wide, since all are computed as wide as the widest.
+
+    Args:
+        longest_tokens: Of a training example.
+        most: Slots of a pass.
+    """
+    counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
+    alike: dict[tuple[int | None, int, tuple[int, ...], int, float, Hashable], list[int]] = {}
+    for index, slot in slots.items():
+        plan, deltas = slot.request.plan, slot.deltas
+        alone = None if deltas.whole is None else index
+        rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
+        examples = plan.examples_of(longest_tokens)
+        widest = frozen.widest_bytes(examples, longest_tokens)
+        kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
+        sizes = slot.order.sizes_from(slot.step)
+        alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
+    for (_, _, _, examples, _, _), members in alike.items():
+        widest = frozen.widest_bytes(examples, longest_tokens)
+        passes = -(-len(members) // min(most, max(1, CACHED_BYTES // max(1, widest))))
+        size = -(-len(members) // passes)
+        yield from (members[start : start + size] for start in range(0, len(members), size))
+
+
+def _alike_and_as_wide(slot: TrialSlot) -> Hashable:
+    """Equal for slots of the same structures whose parameters are as many but for a factor of two."""
+    return structures(slot.request.configuration), slot.deltas.counts.trained.bit_length()
 
 
 class Lane:
@@ -134,13 +176,19 @@ class Lane:
                 break
         return [*failures, *self.read()]
 
-    def rehearse(self, steps: int) -> None:
-        """Compute steps whose results nobody reads, as a plan does with tensors without memory."""
-        for _ in range(steps):
-            if self._optimizer is None:
-                self._step_alone()
-            else:
-                self._step(self._optimizer, {name: table[0] for name, table in self._tables(1).items()})
+    def rehearse(self) -> None:
+        """Compute a step whose results nobody reads, as a plan does with tensors without memory.
+
+        Moments are there before it, as in every step but the first.
+        """
+        if self._optimizer is None:
+            (slot,) = self._trials
+            for parameter in slot.parameters:
+                parameter.grad = torch.zeros_like(parameter)
+            slot.optimizer.step()
+            self._step_alone()
+        else:
+            self._step(self._optimizer, {name: table[0] for name, table in self._tables(1).items()})
         self._unread.clear()
 
     def _tables(self, steps: int) -> dict[str, Tensor]:

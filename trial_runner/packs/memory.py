@@ -4,10 +4,9 @@ Nothing is computed and nothing tried out: every operation of a step says what i
 tensors), and what is alive at a time is added up.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -20,21 +19,19 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
 from transformers.integrations import moe
 
+from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
 from trial_runner.packs.graphs import Recording
 from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
-from trial_runner.packs.work import Cost, Work
 from trial_runner.stacking.kernels import as_on_gpu
 
-_STEPS = 2  # the first makes the moments, the second has them
+_DEEP, _FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
-_HALF = 2  # bytes
 _MARGIN = 1.05  # for what kernels take by themselves
 
 USABLE = 0.8
@@ -53,17 +50,13 @@ class MemoryPlan:
         step_bytes: The most that a training step takes beside these.
         evaluation_bytes: The most that an evaluation takes beside them, texts that are written included.
         is_recorded: Whether steps are recorded; recordings share memory among each other, and with nothing else.
-        step: What a training step computes.
-        evaluation: What a pass of an evaluation computes, but for texts.
-        evaluated: Examples of each slot in that pass.
+        evaluated: Examples of each slot in a pass of an evaluation.
     """
 
     held_bytes: int
     step_bytes: int
     evaluation_bytes: int
     is_recorded: bool = False
-    step: Work = field(default_factory=Work)
-    evaluation: Work = field(default_factory=Work)
     evaluated: int = 1
 
     def beside(self, other: "MemoryPlan") -> "MemoryPlan":
@@ -73,9 +66,20 @@ class MemoryPlan:
             step_bytes=max(self.step_bytes, other.step_bytes),
             evaluation_bytes=max(self.evaluation_bytes, other.evaluation_bytes),
             is_recorded=self.is_recorded,
-            step=self.step.after(other.step),
-            evaluation=self.evaluation.after(other.evaluation),
             evaluated=min(self.evaluated, other.evaluated),
+        )
+
+    def towards(self, other: "MemoryPlan", times: float) -> "MemoryPlan":
+        """So many times as far as another one: a model of more blocks, from two of few."""
+
+        def line(here: int, there: int) -> int:
+            return int(here + times * (there - here))
+
+        return replace(
+            self,
+            held_bytes=line(self.held_bytes, other.held_bytes),
+            step_bytes=line(self.step_bytes, other.step_bytes),
+            evaluation_bytes=line(self.evaluation_bytes, other.evaluation_bytes),
         )
 
     @property
@@ -139,6 +143,55 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_
     return Fit(slots=slots, halvings=halvings)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledBlocks:
+    """The first blocks of a deep decoder, which stand for all of its blocks.
+
+    Attributes:
+        blocks: All blocks.
+        counts: The two numbers of first blocks that are planned.
+    """
+
+    blocks: nn.ModuleList
+    config: Any
+    counts: tuple[int, int]
+
+    @classmethod
+    def of(cls, frozen: FrozenModel) -> "SampledBlocks | None":
+        """None where all blocks are planned: the model is not deep, has two stacks, or holds its blocks otherwise."""
+        paths = list(frozen.family.ports(frozen.shape).layers.values())
+        config: Any = frozen.model.config
+        if frozen.shape.kind is not StackKind.DECODER or len(paths) != 1 or not paths[0].endswith(".{layer}"):
+            return None
+        blocks = frozen.model.get_submodule(paths[0].removesuffix(".{layer}"))
+        if not isinstance(blocks, nn.ModuleList) or len(blocks) <= _DEEP:
+            return None
+        if getattr(config, "num_hidden_layers", None) != len(blocks):
+            return None
+        return cls(blocks=blocks, config=config, counts=_FEW)
+
+    @contextmanager
+    def only(self, count: int) -> Iterator[None]:
+        """Compute with so many first blocks within the block."""
+        held, kinds = dict(self.blocks._modules), getattr(self.config, "layer_types", None)
+        self._cut_to(dict(list(held.items())[:count]), None if kinds is None else kinds[:count])
+        try:
+            yield
+        finally:
+            self._cut_to(held, kinds)
+
+    def _cut_to(self, held: dict[str, Any], kinds: Any) -> None:
+        self.blocks._modules = held
+        self.config.num_hidden_layers = len(held)
+        if kinds is not None:
+            self.config.layer_types = kinds
+
+    def planned(self, few: MemoryPlan, more: MemoryPlan) -> MemoryPlan:
+        """The plan of all blocks, from those of the two counts."""
+        first, second = self.counts
+        return few.towards(more, (len(self.blocks) - first) / (second - first))
+
+
 def planned_memory(
     frozen: FrozenModel, objective: Objective, slots: Sequence[TrialSlot], *, is_recorded: bool
 ) -> MemoryPlan:
@@ -158,8 +211,7 @@ def planned_memory(
         mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
         lane = Lane(mine, frozen, objective, Recording(recorder=None) if is_recorded else None)
         counted.begin_anew()
-        lane.rehearse(_STEPS)
-        work = counted.work(passes=_STEPS).repeated(examples / two)
+        lane.rehearse()
         held = counted.held_bytes
         step = counted.peak_bytes - held
         counted.begin_anew()
@@ -167,7 +219,6 @@ def planned_memory(
         longest = _Longest(lengths, rows).examples(0)
         with torch.no_grad():
             objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
-            measured = counted.work(passes=1)
             objective.rehearse(lane.together, "validation")
         evaluation = counted.peak_bytes - held
     return MemoryPlan(
@@ -175,8 +226,6 @@ def planned_memory(
         step_bytes=step,
         evaluation_bytes=evaluation,
         is_recorded=is_recorded,
-        step=work,
-        evaluation=measured,
         evaluated=rows,
     )
 
@@ -210,23 +259,13 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, fake: FakeTensorMode, block: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.held_bytes = self.peak_bytes = 0
-        self._operations: Counter[Cost] = Counter()
         self._fake = fake
         self._block = block
         self._alive: dict[int, ref[Any]] = {}
 
     def begin_anew(self) -> None:
-        """Forget the peak and the operations so far."""
+        """Forget the peak so far."""
         self.peak_bytes = self.held_bytes
-        self._operations.clear()
-
-    def work(self, *, passes: int) -> Work:
-        """The operations since then.
-
-        Args:
-            passes: Over so many passes.
-        """
-        return Work(operations=dict(self._operations), passes=passes)
 
     def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
         """A tensor like another, counted or not."""
@@ -237,16 +276,15 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is torch.ops.prim.device.default:  # most calls: fake tensors ask for it all the time
+            return args[0].fake_device
         if func is torch.ops.aten._local_scalar_dense.default:
             # a loss is finite; a mask hides something
             return False if args[0].dtype == torch.bool else 1.0
         results = func(*args, **(kwargs or {}))
-        written = [one for one in tree_leaves(results) if isinstance(one, Tensor)]
-        for one in written:
-            self._note(one)
-        if not func.is_view:
-            read = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
-            self._operations[_cost(func, args, kwargs or {}, results, [*read, *written])] += 1
+        for one in tree_leaves(results):
+            if isinstance(one, Tensor):
+                self._note(one)
         return results
 
     def _note(self, tensor: Tensor, *, counts: bool = True) -> None:
@@ -261,14 +299,6 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _end(self, key: int, size: int, _: Any) -> None:
         del self._alive[key]
         self.held_bytes -= size
-
-
-def _cost(func: Any, args: Any, kwargs: dict[str, Any], results: Any, tensors: Sequence[Tensor]) -> Cost:
-    """Of an operation: products, bytes of what it reads and writes, and whether its numbers have 16 bits."""
-    counts = flop_registry.get(func._overloadpacket)
-    flops = 0 if counts is None else counts(*args, **kwargs, out_val=results)
-    moved = sum(one.numel() * one.element_size() for one in tensors)
-    return float(flops), float(moved), all(one.element_size() <= _HALF for one in tensors if one.is_floating_point())
 
 
 def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:

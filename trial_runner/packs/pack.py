@@ -6,18 +6,17 @@ trial in a pack is the trial alone, up to rounding.
 """
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
-from search_space.dimensions import StackKind
 from search_space.errors import SearchSpaceError
-from search_space.structure import structures
-from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel
+from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.linear_layers import frozen_weights
@@ -25,8 +24,8 @@ from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import Measured
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.packs.graphs import Recorder, Recording
-from trial_runner.packs.lane import Lane, LaneFailure, pass_of
-from trial_runner.packs.memory import MemoryPlan, planned_memory
+from trial_runner.packs.lane import Lane, LaneFailure, computed_together, pass_of
+from trial_runner.packs.memory import MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.packs.running_out import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
@@ -35,9 +34,6 @@ from trial_runner.seeds import derived_seed
 
 _MOST_KEPT = 4
 """Layouts of lanes whose recordings are kept; each holds its parameters and moments."""
-
-_WIDE_BYTES = 1 << 20
-"""On a CPU: from where on a slot's products are as fast alone."""
 
 
 class TrialPack:
@@ -64,7 +60,6 @@ class TrialPack:
         self._buckets: dict[int, LengthBuckets] = {}
         self.most_together = slots
         self._longest_tokens = int(objective.lengths("train").max(initial=0))
-        self._counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
 
     @property
     def free_slots(self) -> int:
@@ -114,16 +109,31 @@ class TrialPack:
         if request.plan.micro_batch != "auto":
             self._frozen.micro_batch.examples = request.plan.micro_batch
 
-    def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
-        """What trials would take in this pack; they are not admitted."""
-        slots = dict(enumerate(map(self._new_slot, requests)))
+    def memory_of(self, *requests: TrialRequest, samples_blocks: bool = False) -> MemoryPlan:
+        """What trials would take in this pack; they are not admitted.
+
+        Args:
+            requests: The trials.
+            samples_blocks: Whether the first blocks of a deep decoder stand for all of them, which is for trials that
+                edit all blocks alike.
+        """
         for request in requests:
             self._recompute_as(request)
+        sampled = SampledBlocks.of(self._frozen) if samples_blocks else None
+        if sampled is None:
+            return self._planned(requests)
+        return sampled.planned(*(self._planned(requests, partial(sampled.only, count)) for count in sampled.counts))
+
+    def _planned(
+        self, requests: Sequence[TrialRequest], model: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> MemoryPlan:
+        slots = dict(enumerate(map(self._new_slot, requests)))
         is_recorded = self.recording is not None
-        plans = [
-            planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
-            for members in self._shared_out(slots)
-        ]
+        with model():
+            plans = [
+                planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
+                for members in self._shared_out(slots)
+            ]
         return reduce(MemoryPlan.beside, plans)
 
     def _new_slot(self, request: TrialRequest) -> TrialSlot:
@@ -163,7 +173,7 @@ class TrialPack:
             going = {index: slot for index, slot in self._occupied() if slot.step < goals[index]}
             if not going:
                 return sorted(results, key=lambda result: (result.slot, result.step))
-            ahead = min(min(goals[index], _next_reading(slot)) - slot.step for index, slot in going.items())
+            ahead = min(min(goals[index], slot.next_reading) - slot.step for index, slot in going.items())
             results.extend(self._train(going, ahead))
             results.extend(self._measure([index for index, _ in self._occupied() if index in going]))
 
@@ -257,29 +267,7 @@ class TrialPack:
         return kept
 
     def _shared_out(self, slots: Mapping[int, TrialSlot]) -> Iterator[list[int]]:
-        """Which slots are computed together.
-
-        A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-        so they have one of their own; where a decoder's dropout counts their rows too, one for each length. Where
-        batches are bounded by tokens, slots whose buckets take other turns have batches of other sizes. On a CPU, slots
-        whose products are large already gain by sharing a pass only where they share their structures and are about as
-        wide, since all are computed as wide as the widest.
-        """
-        alike: dict[tuple[int | None, int, tuple[int, ...], int, float, Hashable], list[int]] = {}
-        for index, slot in slots.items():
-            plan, deltas = slot.request.plan, slot.deltas
-            alone = None if deltas.whole is None else index
-            rows = 0 if deltas.prompt is None else deltas.prompt.length if self._counts_rows else 1
-            examples = plan.examples_of(self._longest_tokens)
-            widest = self._frozen.widest_bytes(examples, self._longest_tokens)
-            kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
-            sizes = slot.order.sizes_from(slot.step)
-            alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
-        for (_, _, _, examples, _, _), members in alike.items():
-            widest = self._frozen.widest_bytes(examples, self._longest_tokens)
-            passes = -(-len(members) // min(self.most_together, max(1, CACHED_BYTES // max(1, widest))))
-            size = -(-len(members) // passes)
-            yield from (members[start : start + size] for start in range(0, len(members), size))
+        return computed_together(slots, self._frozen, self._longest_tokens, most=self.most_together)
 
     def _dissolve(self) -> None:
         """Let go of all lanes; those that others can fill again are kept, the latest few."""
@@ -347,8 +335,8 @@ class TrialPack:
         results: list[SlotReading | Failure] = []
         while due:
             members = next(iter(self._shared_out(due)))
-            way = _way_of_measuring(due[members[0]])
-            members = self._in_order([index for index in members if _way_of_measuring(due[index]) == way])
+            way = due[members[0]].measured_next
+            members = self._in_order([index for index in members if due[index].measured_next == way])
             try:
                 measured = self._metrics({index: due[index] for index in members}, *way)
             except OUT_OF_MEMORY as error:
@@ -404,23 +392,6 @@ class TrialPack:
                 examples=measured.examples,
             )
         ]
-
-
-def _alike_and_as_wide(slot: TrialSlot) -> Hashable:
-    """Equal for slots of the same structures whose parameters are as many but for a factor of two."""
-    return structures(slot.request.configuration), slot.deltas.counts.trained.bit_length()
-
-
-def _next_reading(slot: TrialSlot) -> int:
-    """Steps after which a slot is measured next."""
-    return min(step for step in slot.request.plan.evaluate_at_steps if step > slot.step)
-
-
-def _way_of_measuring(slot: TrialSlot) -> tuple[str, bool, int | None]:
-    """The split that a slot is measured on, whether it is at its last step, and the most examples of the split."""
-    plan = slot.request.plan
-    is_final = slot.step >= plan.steps
-    return plan.measured_split, is_final, None if is_final else plan.rung_examples
 
 
 def _ends_robustly(slot: TrialSlot) -> bool:

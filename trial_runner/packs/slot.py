@@ -97,6 +97,18 @@ class TrialSlot:
         return " ".join(sorted(map(repr, structures(self.request.configuration))))
 
     @property
+    def next_reading(self) -> int:
+        """Steps after which it is measured next."""
+        return min(step for step in self.request.plan.evaluate_at_steps if step > self.step)
+
+    @property
+    def measured_next(self) -> tuple[str, bool, int | None]:
+        """The split that it is measured on, whether it is at its last step, and the most examples of the split."""
+        plan = self.request.plan
+        is_final = self.step >= plan.steps
+        return plan.measured_split, is_final, None if is_final else plan.rung_examples
+
+    @property
     def parameters(self) -> list[nn.Parameter]:
         """Everything that is trained."""
         return [*self.deltas.parameters(), *self.head.parameters()]

@@ -131,6 +131,11 @@ class Encoder(Protocol):
     """How prompts become tokens, and answers begin, go on and end."""
 
     @property
+    def identity(self) -> str:
+        """What, beside what a tokenizer does to a text, decides the tokens."""
+        ...
+
+    @property
     def stack(self) -> StackKind:
         """Kind of the model."""
         ...

@@ -1,7 +1,7 @@
 """Two trials side by side; it asks what the page of a trial asks."""
 
 from dashboards.web.pages.page import Asked, Page
-from studies.queries.differences import paired_difference
+from studies.queries.readings import paired_difference
 
 
 def _difference(asked: Asked) -> object:

@@ -2,8 +2,7 @@
 
 from dashboards.figures.confirmations import confirmation_figure
 from dashboards.web.pages.page import Asked, Page
-from studies.confirming.results import confirmation_results, verdict_sentences
-from studies.confirming.wording import notes
+from studies.confirming.results import confirmation_results, notes, verdict_sentences
 
 
 def _confirmations(asked: Asked) -> object:

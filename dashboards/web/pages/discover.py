@@ -1,21 +1,23 @@
 """What a study has taught: the views, each worked out once per state of the study."""
 
-from dashboards.figures.views import figures_of
+from dashboards.figures.cards import figures_of
+from dashboards.terminal.frames import cell_text
 from dashboards.web.pages.page import Asked, Page
 from studies.errors import StudiesError
-from studies.queries.discover import QUESTIONS, TITLES, Answer, discovered, knowledge_of
+from studies.queries.discover import ANALYSES, discovered, knowledge_of
+from studies.queries.frames import entries_of
 from studies.specification.recorded import recorded_space
 
 
 def _views(asked: Asked) -> object:
-    return {"views": [{"name": name, "title": TITLES[name]} for name in QUESTIONS]}
+    return {"views": [{"name": name, "title": one.title} for name, one in ANALYSES.items()]}
 
 
 def _view(asked: Asked) -> object:
     """One view: as it is, as it was while a newer one is on its way, or that it is on its way."""
     name = asked.given["*"]
-    if name not in QUESTIONS:
-        raise StudiesError(f"a view must be one of {', '.join(QUESTIONS)}; got {name!r}.")
+    if name not in ANALYSES:
+        raise StudiesError(f"a view must be one of {', '.join(ANALYSES)}; got {name!r}.")
     study = asked.study
     found = study.view(name, lambda: _answer(asked, name), wait=asked.waits)
     if found is None:
@@ -26,15 +28,16 @@ def _view(asked: Asked) -> object:
 def _answer(asked: Asked, name: str) -> object:
     study = asked.study
     knowledge = knowledge_of(study.ledger, study.record.name, recorded_space)
-    answer: Answer = discovered(knowledge, [name])[0]
-    table = answer.table()
+    (card,) = discovered(knowledge, [name])
+    rows = entries_of(card.data)
     return {
-        "question": answer.question,
-        "sentences": answer.sentences,
-        "note": answer.note,
-        "columns": table.columns,
-        "rows": table.rows,
-        "figures": figures_of(knowledge, answer),
+        "question": card.question,
+        "sentences": card.sentences,
+        "note": card.note,
+        "columns": [*map(str, card.data.columns)],
+        "rows": [[*row.values()] for row in rows],
+        "texts": [[cell_text(column, value, row) for column, value in row.items()] for row in rows],
+        "figures": figures_of(card),
     }
 
 
@@ -42,5 +45,5 @@ PAGE = Page(
     name="discover",
     title="Discover",
     answers={"views.json": _views, "views/*.json": _view},
-    stars={"views/*.json": lambda asked: QUESTIONS},
+    stars={"views/*.json": lambda asked: ANALYSES},
 )

@@ -9,8 +9,8 @@ from dashboards.web.pages.page import Asked, Page
 from dashboards.web.watching.study import WatchedStudy
 from studies.errors import StudiesError
 from studies.queries.summaries import task_name
+from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
 from studies.specification.recorded import recorded_specification
-from studies.store.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
 
 _MOST_CURVES = 100
 _MOST_EVENTS = 100

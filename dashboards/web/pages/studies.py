@@ -2,7 +2,7 @@
 
 from dashboards.web.pages.page import Asked, Page
 from studies.queries.summaries import task_name
-from studies.store.records import StudyKind, StudyRecord, Tally, TrialState
+from studies.records import StudyKind, StudyRecord, Tally, TrialState
 
 
 def _studies(asked: Asked) -> object:

@@ -4,14 +4,13 @@ from dataclasses import fields
 
 from dashboards.web.pages.page import Asked, Page
 from dashboards.web.picture import picture_of
-from dashboards.web.watching.study import REFUSALS, WatchedStudy
-from search_space.codec import configuration_from_json
+from dashboards.web.watching.study import WatchedStudy
 from search_space.configuration import Configuration
 from search_space.counting.counts import count
 from search_space.words.describe import ranked_published
 from studies.errors import UnknownTrialError
 from studies.queries.readings import scored_by
-from studies.store.records import SiteDimensions, TrialRecord
+from studies.records import SiteDimensions, TrialRecord
 
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _NEAREST = 3
@@ -76,11 +75,7 @@ def _dimensions(site: SiteDimensions | None) -> dict[str, object] | None:
 
 def _configuration(study: WatchedStudy, trial: TrialRecord) -> dict[str, object]:
     """Its picture, and what needs the shape of the backbone where that is at hand."""
-    try:
-        configuration = configuration_from_json(trial.configuration)
-    except REFUSALS as error:
-        return {"picture": None, "problem": str(error)}
-    shape = study.shape
+    configuration, shape = trial.configuration, study.shape
     found: dict[str, object] = {"picture": picture_of(configuration, shape)}
     if shape is not None:
         found |= {"counts": count(configuration, shape), "nearest": _nearest(study, configuration)}

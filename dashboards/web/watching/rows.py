@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from dashboards.web.encoding import to_json
-from studies.store.records import SiteDimensions, TrialRecord
+from studies.records import SiteDimensions, TrialRecord
 
 _SIDES = ("attention", "ffn")
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from dashboards.web.watching.study import WatchedStudy
 from studies.errors import UnknownStudyError
+from studies.records import StudyRecord, Tally
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, Tally
 
 
 class WatchedStorage:

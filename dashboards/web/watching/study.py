@@ -16,8 +16,8 @@ from studies.errors import StudiesError
 from studies.queries.estimates import Lead
 from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.verdict import verdict
+from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
 

@@ -1,26 +1,62 @@
 """What a study has taught: its posterior at any configuration, the questions it can be asked, and their answers."""
 
-from studies.queries.discover.across import across
-from studies.queries.discover.answer import Answer, Finding
-from studies.queries.discover.asking import NAMES, QUESTIONS, TITLES, WORDS, discovered
-from studies.queries.discover.conclusion import conclusion
-from studies.queries.discover.from_study import knowledge_of, state_of
-from studies.queries.discover.knowledge import Effect, Knowledge
-from studies.queries.discover.tree import rule_tree
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-__all__ = [
-    "NAMES",
-    "QUESTIONS",
-    "TITLES",
-    "WORDS",
-    "Answer",
-    "Effect",
-    "Finding",
-    "Knowledge",
-    "across",
-    "conclusion",
-    "discovered",
-    "knowledge_of",
-    "rule_tree",
-    "state_of",
-]
+from search_space.published.point import PublishedPoint
+from studies.errors import WishError
+from studies.queries.card import Card
+from studies.queries.discover.differences import differences
+from studies.queries.discover.from_study import knowledge_of, state_of
+from studies.queries.discover.importance import importance
+from studies.queries.discover.knowledge import Knowledge
+from studies.queries.discover.rates import rates
+from studies.queries.discover.sizes import sizes
+from studies.queries.discover.summary import summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A question that a study can be asked.
+
+    Attributes:
+        name: What a person types for it; files are named by it.
+        title: What it is called where there is no room for the question.
+        compute: Answers it; the published method is what a winner is compared with, None for MAM.
+    """
+
+    name: str
+    title: str
+    compute: Callable[[Knowledge, PublishedPoint | None], Card]
+
+
+ANALYSES: Mapping[str, Analysis] = {
+    one.name: one
+    for one in (
+        Analysis(name="matters", title="What matters", compute=lambda knowledge, _: importance(knowledge)),
+        Analysis(name="winner", title="Winner against a method", compute=differences),
+        Analysis(name="rates", title="Learning rates", compute=lambda knowledge, _: rates(knowledge)),
+        Analysis(name="sizes", title="How small", compute=lambda knowledge, _: sizes(knowledge)),
+    )
+}
+"""By name, in the order in which they are shown."""
+
+
+def discovered(knowledge: Knowledge, names: Sequence[str] = (), *, against: PublishedPoint | None = None) -> list[Card]:
+    """The answers to some questions, or to all.
+
+    Args:
+        knowledge: What the study has taught; it remembers its answers.
+        names: Of the analyses; none for all.
+        against: The published method that the winner is compared with; None for MAM.
+
+    Raises:
+        StudiesError: If there is no such analysis.
+    """
+    unknown = [name for name in names if name not in ANALYSES]
+    if unknown:
+        raise WishError(f"a view must be one of {', '.join(ANALYSES)}; got {unknown[0]!r}.")
+    return [knowledge.remembered((name, against), ANALYSES[name].compute) for name in dict.fromkeys(names or ANALYSES)]
+
+
+__all__ = ["ANALYSES", "Analysis", "Card", "Knowledge", "discovered", "knowledge_of", "state_of", "summary"]

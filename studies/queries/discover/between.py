@@ -10,23 +10,11 @@ from numpy.typing import NDArray
 from search_space.space.space import Candidate, SearchSpace
 from studies.queries.discover.hybrids import Change, Hybrids
 from studies.queries.discover.shapley import LegalOrders
+from studies.queries.estimates import Estimate
 
 Array = NDArray[np.float64]
 Joint = Callable[[Sequence[Candidate]], tuple[Array, Array]]
 """Posterior means and covariance of the true scores of some candidates, ``(M,)`` and ``(M, M)``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Normal:
-    """What is believed of a number.
-
-    Attributes:
-        mean: What is expected.
-        deviation: Standard deviation about it.
-    """
-
-    mean: float
-    deviation: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +30,9 @@ class Step:
     """
 
     changes: tuple[Change, ...]
-    value: Normal
-    gain: Normal
-    reached: Normal
+    value: Estimate
+    gain: Estimate
+    reached: Estimate
     candidate: Candidate
 
     @property
@@ -93,14 +81,14 @@ class Between:
         return len(self._candidates)
 
     @property
-    def start(self) -> Normal:
+    def start(self) -> Estimate:
         """What is expected where the path begins."""
         return self._of({0: 1.0})
 
     @property
-    def difference(self) -> Normal:
+    def difference(self) -> Estimate:
         """How much better the last is than the first."""
-        return self._of({-1: 1.0, 0: -1.0}) if self.changes else Normal(mean=0.0, deviation=0.0)
+        return self._of({-1: 1.0, 0: -1.0}) if self.changes else Estimate(mean=0.0, deviation=0.0)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -122,12 +110,12 @@ class Between:
             made |= 1 << player
         return tuple(found)
 
-    def _of(self, weights: dict[int, float]) -> Normal:
+    def _of(self, weights: dict[int, float]) -> Estimate:
         row = np.zeros(len(self._means))
         for place, weight in weights.items():
             row[place] = weight
         return self._weighed(row)
 
-    def _weighed(self, row: Array) -> Normal:
+    def _weighed(self, row: Array) -> Estimate:
         variance = float(row @ self._covariance @ row)
-        return Normal(mean=float(row @ self._means), deviation=float(np.sqrt(max(variance, 0.0))))
+        return Estimate(mean=float(row @ self._means), deviation=float(np.sqrt(max(variance, 0.0))))

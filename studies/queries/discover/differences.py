@@ -1,8 +1,6 @@
-"""V2: what differs between the winner and a published method, and what each difference is worth."""
+"""What differs between the winner and a published method, and what each difference is worth."""
 
-from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
@@ -10,70 +8,50 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate
 from studies.queries.baselines import resized
-from studies.queries.discover.answer import REACH, Answer, Finding
-from studies.queries.discover.between import Between, Normal, Step
+from studies.queries.card import Card
+from studies.queries.discover.between import Between
 from studies.queries.discover.knowledge import Knowledge
-from studies.queries.discover.words import interval_words
+from studies.queries.discover.words import estimate_words, listed
 from studies.search.factored.observation import Observation
 
 USUAL = PublishedPoint("mam_adapter")
 
+_MOST_NAMED = 3
 _NOTE = (
-    "Values are exact Shapley values over the orders in which every combination on the way is legal and sized for the "
-    "same budget; they sum to the whole difference. Changes that only go together are one row. Gains are those of the "
-    "greedy path, which ablate trains. Rates are kept relative to the range of their form."
+    "gain: what the step adds on the greedy path, which ablate trains. worth: its Shapley value with its 95% interval; "
+    "these sum to the whole difference. Changes that only go together are one row. Every combination is sized for "
+    "the same budget; rates are kept relative to the range of their form."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worth(Finding):
-    """A difference, where the greedy path makes it.
-
-    Attributes:
-        step: 1, 2, 3, … on the path.
-        change: What is decided otherwise.
-        gain: What it adds on the path.
-        gain_low: Lower end of the 90% interval of that.
-        gain_high: Upper end.
-        reached: What is expected after it.
-    """
-
-    step: int
-    change: str
-    gain: float
-    gain_low: float
-    gain_high: float
-    reached: float
-
-
-def differences(knowledge: Knowledge, against: PublishedPoint = USUAL) -> Answer:
+def differences(knowledge: Knowledge, against: PublishedPoint | None = None) -> Card:
     """What the winner has changed of a published method, in the order of the greedy path.
 
     Where the method itself is the winner, it is what the best discovery has changed.
 
     Args:
         knowledge: What the study has taught.
-        against: The method; the study's best trial of it, or else the method at the middle of its rates. Where it does
-            not fit the study, the study's best published one.
+        against: The method, None for MAM; the study's best trial of it, or else the method at the middle of its rates.
+            Where it does not fit the study, the study's best published one.
 
     Raises:
         StudiesError: If no trial is complete.
     """
+    method = against or USUAL
     try:
-        name, first = str(against), _beginning(knowledge, against)
+        name, first = str(method), _beginning(knowledge, method)
     except (BudgetError, InvalidEditError) as error:
-        found = _published(knowledge)
+        found = _best(knowledge, [one for one in knowledge.complete if one.method is not None])
         if found is None:
-            return _answer(f"What differs between the winner and {against}?", (), (f"{against}: {error}",))
+            return _card(knowledge, f"What differs between the winner and {method}?", (f"{method}: {error}",))
         name, first = str(found.method), knowledge.candidates([found])[0]
     who, last = _end(knowledge, first)
     if last is None:
         nothing = f"The winner, trial {knowledge.winner.number}, is {name} itself, and nothing was discovered."
-        return _answer(f"What differs between the winner and {name}?", (), (nothing,))
+        return _card(knowledge, f"What differs between the winner and {name}?", (nothing,))
     question = f"What differs between {who}, trial {last.number}, and {name}, and what is each difference worth?"
-    between = Between(first, knowledge.candidates([last])[0], knowledge.space, knowledge.joint)
-    rows = tuple(_row(step, number, knowledge) for number, step in enumerate(between.steps, 1))
-    return _answer(question, rows, _sentences(knowledge, between, rows, (last.number, name)))
+    between = Between(first, knowledge.candidates([last])[0], knowledge.space, knowledge.expected)
+    return _card(knowledge, question, _sentences(knowledge, between, (last.number, name)), _rows(between))
 
 
 def _end(knowledge: Knowledge, first: Candidate) -> tuple[str, Observation | None]:
@@ -81,14 +59,26 @@ def _end(knowledge: Knowledge, first: Candidate) -> tuple[str, Observation | Non
     winner = knowledge.winner
     if knowledge.candidates([winner])[0].fingerprint != first.fingerprint:
         return "the winner", winner
-    found = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
-    if not found:
-        return "the winner", None
-    return "the best discovery", found[int(np.argmax(knowledge.means(knowledge.views(found))))]
+    others = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
+    found = _best(knowledge, others)
+    return ("the winner", None) if found is None else ("the best discovery", found)
 
 
-def _answer(question: str, rows: tuple[Worth, ...], sentences: tuple[str, ...]) -> Answer:
-    return Answer(view="V2", question=question, rows=rows, sentences=sentences, note=_NOTE, kind=Worth)
+def _card(
+    knowledge: Knowledge, question: str, sentences: tuple[str, ...], rows: list[dict[str, Any]] | None = None
+) -> Card:
+    import pandas
+
+    return Card(
+        name="winner",
+        question=question,
+        sentences=sentences,
+        data=pandas.DataFrame(rows or []),
+        shown=len(rows or []),
+        points=pandas.DataFrame(),
+        note=_NOTE if rows else "",
+        metric=knowledge.metric,
+    )
 
 
 def _beginning(knowledge: Knowledge, method: PublishedPoint) -> Candidate:
@@ -107,7 +97,8 @@ def _beginning(knowledge: Knowledge, method: PublishedPoint) -> Candidate:
         if method in (one.method, (one.method or "").partition(":")[0])
         or (_forms(one.configuration) == forms and fingerprint(one.configuration, shape) == key)
     ]
-    return _best(knowledge, own) or candidate
+    found = _best(knowledge, own)
+    return candidate if found is None else knowledge.candidates([found])[0]
 
 
 def _forms(configuration: Configuration) -> list[str]:
@@ -115,56 +106,36 @@ def _forms(configuration: Configuration) -> list[str]:
     return sorted(edit.form.name for edit in configuration.edits)
 
 
-def _published(knowledge: Knowledge) -> Observation | None:
-    own = [one for one in knowledge.complete if one.method is not None]
-    if not own:
-        return None
-    return own[int(np.argmax(knowledge.means(knowledge.views(own))))]
+def _best(knowledge: Knowledge, trials: list[Observation]) -> Observation | None:
+    return knowledge.best_of(trials) if trials else None
 
 
-def _best(knowledge: Knowledge, trials: list[Observation]) -> Candidate | None:
-    if not trials:
-        return None
-    best = trials[int(np.argmax(knowledge.means(knowledge.views(trials))))]
-    return knowledge.candidates([best])[0]
+def _rows(between: Between) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": number,
+            "change": step.words,
+            "gain": step.gain.mean,
+            "reached": step.reached.mean,
+            "worth": step.value.mean,
+            "low": step.value.low,
+            "high": step.value.high,
+        }
+        for number, step in enumerate(between.steps, 1)
+    ]
 
 
-def _row(step: Step, number: int, knowledge: Knowledge) -> Worth:
-    low, high = _interval(step.value)
-    gain_low, gain_high = _interval(step.gain)
-    is_resolved = low > 0 or high < 0
-    verb = "is worth" if is_resolved else "is not resolved:"
-    worth = interval_words(step.value.mean, low, high, knowledge.metric)
-    return Worth(
-        step=number,
-        change=step.words,
-        gain=step.gain.mean,
-        gain_low=gain_low,
-        gain_high=gain_high,
-        reached=step.reached.mean,
-        value=step.value.mean,
-        low=low,
-        high=high,
-        n=sum(bool(one.readings) for one in knowledge.history),
-        is_resolved=is_resolved,
-        sentence=f"{step.words[0].upper()}{step.words[1:]} {verb} {worth}.",
-    )
-
-
-def _interval(number: Normal) -> tuple[float, float]:
-    return number.mean - REACH * number.deviation, number.mean + REACH * number.deviation
-
-
-def _sentences(
-    knowledge: Knowledge, between: Between, rows: tuple[Worth, ...], ends: tuple[int, str]
-) -> tuple[str, ...]:
-    whole = between.difference
-    low, high = _interval(whole)
-    worth = interval_words(whole.mean, low, high, knowledge.metric)
-    resolved = [row.sentence for row in rows if row.is_resolved]
-    sure = "" if low > 0 or high < 0 else ", which is not resolved"
-    return (
-        f"Trial {ends[0]} minus {ends[1]} is expected to be {worth}{sure}; {len(resolved)} of {len(rows)} differences "
-        "are resolved.",
-        *resolved,
-    )
+def _sentences(knowledge: Knowledge, between: Between, ends: tuple[int, str]) -> tuple[str, ...]:
+    clear = [step for step in between.steps if step.value.low > 0 or step.value.high < 0]
+    clear.sort(key=lambda step: -abs(step.value.mean))
+    whole = estimate_words(between.difference, knowledge.metric)
+    said = [f"Trial {ends[0]} minus {ends[1]}: {whole} by estimate (95%)."]
+    if clear:
+        named = [f"{step.words} ({step.value.mean:+.4f} ± {step.value.reach:.4f})" for step in clear[:_MOST_NAMED]]
+        said.append(f"Of its {len(between.steps)} differences from {ends[1]} these count: {listed(named)}.")
+    else:
+        said.append(
+            f"{knowledge.trials} do not tell which of the {len(between.steps)} differences between trial {ends[0]} and "
+            f"{ends[1]} count."
+        )
+    return tuple(said)

@@ -9,8 +9,8 @@ from studies.errors import StudiesError
 from studies.queries.discover.knowledge import Knowledge
 from studies.queries.estimates import history_of, recorded_error
 from studies.queries.ranking import ranking_of
+from studies.records import StudyRecord, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import StudyRecord, TrialState
 
 SpaceOf = Callable[[StudyRecord], SearchSpace]
 """What a study searches: `studies.specification.recorded.recorded_space`."""
@@ -68,6 +68,13 @@ def _remembered(asked: _Asked) -> Knowledge:
             f"it has none. Launch it again."
         )
     history = history_of(study, trials, readings, recorded_error(ledger, study))
-    best = ranking_of(ledger, study, trials).best
-    number = None if best is None else best.number
-    return Knowledge(space, history, metric=study.metric, seed=asked.seed, best=number)
+    ranking = ranking_of(ledger, study, trials)
+    return Knowledge(
+        space,
+        history,
+        metric=study.metric,
+        seed=asked.seed,
+        best=None if ranking.best is None else ranking.best.number,
+        posterior=None if ranking.estimates is None else ranking.estimates.posterior,
+        study=study.name,
+    )

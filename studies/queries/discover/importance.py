@@ -1,155 +1,95 @@
-"""V1: which dimension matters."""
+"""Which choice matters: the share of the variance of scores over the whole space that is due to it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from studies.queries.discover.answer import LEVEL, Answer, Finding
-from studies.queries.discover.knowledge import Knowledge
-from studies.queries.discover.pedanova import pedanova
-from studies.queries.discover.sobol import (
-    STRUCTURAL,
-    TOGETHER,
-    Factor,
-    base,
-    crossed,
-    factors,
-    first_order,
-    together,
-    total,
-)
+from studies.queries.card import Card
+from studies.queries.discover.knowledge import LEVEL, Knowledge
+from studies.queries.discover.sobol import TOGETHER, Factor, base, crossed, factors, together, total
+from studies.queries.discover.words import PLACES, listed
 from studies.search.factored.distances import Array
 from studies.search.factored.genes import Genes
 
-QUESTION = "Which dimension matters here?"
-DRAWS = 100
+QUESTION = "Which choice matters here?"
+SMALL = 0.05
+"""Share of the variance below which a choice hardly matters."""
 
+_DRAWS = 200
+_MOST_NAMED = 3
 _NOTE = (
-    "Shares of the variance of scores over the whole space, rates and shares of attention included; from joint draws "
-    "of the posterior, so what trials have not told counts as the model expects it. Total: what is lost if this alone "
-    "is not known. First-order: what it tells alone. Resolved: the effects of its values are not all equal, with 90%."
+    "share: what part of the variance of scores over the whole space is lost if this choice alone is not known, with "
+    "its 95% interval; learning rates and attention's share of the budget are choices, too. matters: whether the "
+    "effects of its values differ, with 95%. What trials have not told counts as the model expects it."
 )
-_PLACES = {"attention": "attention", "ffn": "the FFN", "both": "both sides"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Importance(Finding):
-    """How much of the variance of scores is due to one dimension; the value is its total share.
+def importance(knowledge: Knowledge) -> Card:
+    """Every choice at every side, the most important first."""
+    import pandas
 
-    Attributes:
-        side: ``attention``, ``ffn``, or ``both``.
-        dimension: What is chosen; ``attention × FFN`` for what neither side tells alone.
-        first: First-order share, expected; None where it is not defined.
-        first_low: Lower end of its 90% interval.
-        first_high: Upper end.
-        pedanova: Importance by Optuna's PED-ANOVA, which goes by what the sampler has tried; None for fewer than
-            100 complete trials, and where it is not defined.
-    """
-
-    side: str
-    dimension: str
-    first: float | None
-    first_low: float | None
-    first_high: float | None
-    pedanova: float | None
-
-
-def importance(knowledge: Knowledge) -> Answer:
-    """Every dimension of every side, the most important first."""
     some = base(knowledge.measure)
-    others = pedanova(knowledge)
-    rows = [_row(knowledge, some, factor, others) for factor in factors(knowledge.measure, some)]
+    rows = [_row(knowledge, some, factor) for factor in factors(knowledge.measure, some)]
     rows += _both(knowledge, some)
-    rows.sort(key=lambda row: -row.value)
-    return Answer(
-        view="V1", question=QUESTION, rows=tuple(rows), sentences=_sentences(rows), note=_NOTE, kind=Importance
+    rows.sort(key=lambda row: (-row["matters"], -row["share"]))
+    return Card(
+        name="matters",
+        question=QUESTION,
+        sentences=_sentences(rows, knowledge),
+        data=pandas.DataFrame(rows),
+        shown=sum(row["matters"] for row in rows),
+        points=pandas.DataFrame(),
+        note=_NOTE,
+        metric=knowledge.metric,
     )
 
 
-def _row(
-    knowledge: Knowledge, some: Sequence[Genes], factor: Factor, others: dict[tuple[str, str], float]
-) -> Importance:
-    count = len(some)
-    draws = knowledge.sampled([*some, *factor.changed], DRAWS, "V1", factor.side, factor.dimension)
-    shares, first = total(draws[:, :count], draws[:, count:]), first_order(draws[:, :count], factor.values)
-    low, high = _interval(shares)
-    first_low, first_high = _interval(first)
-    mean = float(shares.mean())
-    return Importance(
-        side=factor.side,
-        dimension=factor.dimension,
-        first=float(first.mean()),
-        first_low=first_low,
-        first_high=first_high,
-        pedanova=others.get((factor.side, factor.dimension)),
-        value=mean,
-        low=low,
-        high=high,
-        n=_tried(knowledge, factor),
-        is_resolved=_differ(draws[:, :count], factor),
-        sentence=f"{_named(factor.side, factor.dimension)} accounts for {mean:.0%} of the variance "
-        f"({low:.0%} to {high:.0%}).",
-    )
+def _row(knowledge: Knowledge, some: Sequence[Genes], factor: Factor) -> dict[str, Any]:
+    draws = knowledge.sampled([*some, *factor.changed], _DRAWS, "matters", factor.side, factor.dimension)
+    scores, changed = draws[:, : len(some)], draws[:, len(some) :]
+    return {"choice": choice_words(factor), **_share(total(scores, changed)), "matters": _differ(scores, factor)}
 
 
-def _both(knowledge: Knowledge, some: Sequence[Genes]) -> Iterator[Importance]:
+def _both(knowledge: Knowledge, some: Sequence[Genes]) -> Iterator[dict[str, Any]]:
     groups = crossed(knowledge.measure, some)
-    if not groups:
-        return
-    draws = knowledge.sampled([one for group in groups for one in group], DRAWS, "V1", TOGETHER)
-    shares = together(np.split(draws, len(groups), axis=1))
-    low, high = _interval(shares)
-    mean = float(shares.mean())
-    yield Importance(
-        side="both",
-        dimension=TOGETHER,
-        first=None,
-        first_low=None,
-        first_high=None,
-        pedanova=None,
-        value=mean,
-        low=low,
-        high=high,
-        n=knowledge.tried.at("both"),
-        is_resolved=False,
-        sentence=f"What attention and the FFN are worth only together is {mean:.0%} of the variance "
-        f"({low:.0%} to {high:.0%}).",
-    )
+    if groups:
+        draws = knowledge.sampled([one for group in groups for one in group], _DRAWS, "matters", TOGETHER)
+        yield {"choice": TOGETHER, **_share(together(np.split(draws, len(groups), axis=1))), "matters": False}
 
 
-def _interval(shares: Array) -> tuple[float, float]:
+def _share(shares: Array) -> dict[str, float]:
     low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
+    return {"share": float(shares.mean()), "low": float(low), "high": float(high)}
 
 
 def _differ(draws: Array, factor: Factor) -> bool:
-    """Whether the 90% region of the effects of the values excludes that all are equal."""
+    """Whether the 95% region of the effects of the values excludes that all are equal."""
     groups = [factor.values == value for value in np.unique(factor.values) if value >= 0]
     if len(groups) < 2:
         return False
     means = np.stack([draws[:, group].mean(axis=1) for group in groups], axis=1)
     effects = means[:, 1:] - means[:, :1]  # (S, G - 1)
     middle = effects.mean(axis=0)
-    covariance = np.atleast_2d(np.cov(effects, rowvar=False))
-    distances = np.einsum("sg,gh,sh->s", effects - middle, np.linalg.pinv(covariance), effects - middle)
-    return bool(middle @ np.linalg.pinv(covariance) @ middle > np.quantile(distances, LEVEL))
+    precision = np.linalg.pinv(np.atleast_2d(np.cov(effects, rowvar=False)))
+    distances = np.einsum("sg,gh,sh->s", effects - middle, precision, effects - middle)
+    return bool(middle @ precision @ middle > np.quantile(distances, LEVEL))
 
 
-def _tried(knowledge: Knowledge, factor: Factor) -> int:
-    """The trials that tell of a factor: those that were read and have a value of it."""
-    if factor.dimension in STRUCTURAL:
-        return knowledge.tried.having(factor.side, factor.dimension)
-    return knowledge.tried.at(factor.side)
+def choice_words(factor: Factor) -> str:
+    """A choice in words: ``form at attention``."""
+    what = {"rate": "learning rate", "share": "attention's share of the budget"}.get(factor.dimension, factor.dimension)
+    return what if factor.side == "both" else f"{what} at {PLACES[factor.side]}"
 
 
-def _named(side: str, dimension: str) -> str:
-    what = {"rate": "The learning rate", "share": "Attention's share of the budget"}.get(dimension, f"The {dimension}")
-    return what if side == "both" else f"{what} at {_PLACES[side]}"
-
-
-def _sentences(rows: Sequence[Importance]) -> tuple[str, ...]:
-    resolved = [row for row in rows if row.is_resolved][:3]
-    if not resolved:
-        return ("No dimension is resolved to matter.",)
-    return tuple(row.sentence for row in resolved)
+def _sentences(rows: Sequence[dict[str, Any]], knowledge: Knowledge) -> tuple[str, ...]:
+    matter = [
+        f"the {row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
+    ][:_MOST_NAMED]
+    small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL and row["choice"] != TOGETHER]
+    said = (
+        [f"What mattered: {listed(matter)}."] if matter else [f"{knowledge.trials} do not tell which choice matters."]
+    )
+    if small:
+        said.append(f"What hardly mattered, less than {SMALL:.0%} of the variance each: the {listed(small)}.")
+    return tuple(said)

@@ -4,18 +4,20 @@ The model (`studies.search.factored`) has heard every reading of the study. It i
 which the search expects beforehand: what is said of a study is what its trials say.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.errors import StudiesError
-from studies.queries.discover.answer import REACH, Answer
+from studies.queries.card import Card
 from studies.queries.discover.hybrids import candidate_of
 from studies.queries.discover.measure import Measure
-from studies.queries.discover.tried import Tried
+from studies.records import TrialState
+from studies.search.evidence import Z_95
 from studies.search.factored.belief import FIRST_CHECKPOINT, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.draws import Cell
@@ -24,16 +26,23 @@ from studies.search.factored.genome import Genome
 from studies.search.factored.hyperparameters import PRIORS, PriorsOf
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
-from studies.search.factored.standard import LOWEST
 from studies.search.factored.trends import no_rules
 from studies.search.factored.view import View
-from studies.store.records import TrialState
 
 Asked = Genes | Candidate | View
 """What can be asked about: genes of the space, any configuration on its backbone with its rates, or what is seen."""
 
+Posterior = Callable[[Sequence[View]], tuple[Array, Array]]
+"""Means and covariance of true scores, (M,) and (M, M)."""
+
 RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
 """Relative rates at which responses are asked."""
+
+LEVEL = 0.95
+"""Probability that an interval holds what it is of."""
+
+REACH = Z_95
+"""Standard deviations from the middle of such an interval of a normal distribution to its ends."""
 
 REPLICATE = "replicate"
 """Origin of a trial that repeats another."""
@@ -45,37 +54,6 @@ alike: fitted to that, the model takes the rest of the space for as even, and it
 
 _JITTER = 1e-10
 _FOR_RATES = 40
-_LEADING = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """How much better some configurations are than others, in the mean over pairs.
-
-    Attributes:
-        mean: In units of the metric.
-        deviation: Standard deviation of it, that of having drawn only so many pairs included.
-        pairs: How many.
-    """
-
-    mean: float
-    deviation: float
-    pairs: int
-
-    @property
-    def low(self) -> float:
-        """Lower end of the 90% interval."""
-        return self.mean - REACH * self.deviation
-
-    @property
-    def high(self) -> float:
-        """Its upper end."""
-        return self.mean + REACH * self.deviation
-
-    @property
-    def is_resolved(self) -> bool:
-        """Whether the interval does not hold zero."""
-        return self.low > 0 or self.high < 0
 
 
 class Knowledge:
@@ -86,10 +64,10 @@ class Knowledge:
         measure: Draws of the space.
         metric: What the scores are of.
         seed: Of all draws.
-        answers: Those that were given before, by view.
+        study: Its name; empty if it has none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a study is and what is known of it
         self,
         space: SearchSpace,
         history: Sequence[Observation],
@@ -97,6 +75,8 @@ class Knowledge:
         metric: str = "score",
         seed: int = 0,
         best: int | None = None,
+        posterior: Posterior | None = None,
+        study: str = "",
     ) -> None:
         """Fit the model.
 
@@ -106,6 +86,8 @@ class Knowledge:
             metric: What is maximised.
             seed: Of all draws.
             best: Number of the trial that leads the study; None for the complete one with the highest posterior mean.
+            posterior: Of the leaderboard's estimates, for trials and what lies between them; None for the model's own.
+            study: Its name.
 
         Raises:
             StudiesError: If too few trials have a reading.
@@ -119,8 +101,10 @@ class Knowledge:
         self.history = tuple(history)
         self.metric = metric
         self.seed = seed
-        self.answers: dict[str, Answer] = {}
+        self.study = study
+        self._cards: dict[object, Card] = {}
         self._best = best
+        self._posterior = posterior
         self.genome = Genome(space)
         self.measure = Measure(self.genome, seed)
         # what the views say was proved under these priors
@@ -134,17 +118,6 @@ class Knowledge:
         return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.origin != REPLICATE)
 
     @cached_property
-    def leading(self) -> tuple[Observation, ...]:
-        """The trials that were read, those with the highest newest scores if they are very many."""
-        heard = [one for one in self.history if one.readings]
-        return tuple(sorted(heard, key=lambda one: (-one.readings[-1].score, one.number))[:_LEADING])
-
-    @cached_property
-    def tried(self) -> Tried:
-        """How many trials have what."""
-        return Tried(self.history)
-
-    @cached_property
     def winner(self) -> Observation:
         """The trial that leads the study.
 
@@ -154,7 +127,28 @@ class Knowledge:
         if not self.complete:
             raise StudiesError("a study must have a complete trial before it has a winner; it has none.")
         named = [one for one in self.complete if one.number == self._best]
-        return named[0] if named else self.complete[int(np.argmax(self.means(self.candidates(self.complete))))]
+        return named[0] if named else self.best_of(self.complete)
+
+    def best_of(self, trials: Sequence[Observation]) -> Observation:
+        """The trial that is expected to score most, the first of equals; at least one."""
+        return trials[int(np.argmax(self.expected(self.views(trials))[0]))]
+
+    @property
+    def trials(self) -> str:
+        """How many trials have told something, as the subject of a sentence: ``60 trials``."""
+        return f"{sum(bool(one.readings) for one in self.history)} trials"
+
+    def remembered(self, key: tuple[str, PublishedPoint | None], compute: Callable[..., Card]) -> Card:
+        """A card, computed once.
+
+        Args:
+            key: Name of the analysis, and the published method that the winner is compared with.
+            compute: Given this and the method.
+        """
+        known = self._cards.get(key)
+        if known is None:
+            known = self._cards[key] = compute(self, key[1])
+        return known
 
     def views(self, trials: Sequence[Observation]) -> Sequence[Asked]:
         """Trials as the model sees them, so that the posterior can be asked about many."""
@@ -172,16 +166,6 @@ class Knowledge:
         """What the study searches."""
         return self.genome.space
 
-    @property
-    def lowest(self) -> float:
-        """Scores below it are as it: a collapsed trial tells nothing of the others."""
-        return self._belief.scale.middle + LOWEST * self._belief.scale.spread
-
-    @property
-    def spread(self) -> float:
-        """Of the scores of the first trials at full length: what their median absolute deviation stands for."""
-        return self._belief.scale.spread
-
     def points(self, asked: Sequence[Asked]) -> Points:
         """Configurations as the model sees them."""
         return self._believer.points([self._view(one) for one in asked])
@@ -195,23 +179,29 @@ class Knowledge:
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Posterior means of the true scores at full length, (M,)."""
-        return self._belief.scale.middle + self._belief.scale.spread * self._belief.process.mean(self.points(asked))
+        return self._belief.means([self._view(one) for one in asked])
 
     def joint(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
         """Posterior means and covariance of the true scores at full length, (M,) and (M, M)."""
-        means, covariance = self._belief.process.joint(self.points(asked))
-        scale = self._belief.scale
-        return scale.middle + scale.spread * means, scale.spread**2 * covariance
+        return self._belief.joint([self._view(one) for one in asked])
 
-    def sampled(self, asked: Sequence[Asked], count: int, *words: object) -> Array:
+    def expected(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
+        """Means and covariance of the true scores of trials and what lies between them, as the leaderboard has them."""
+        return self.joint(asked) if self._posterior is None else self._posterior([self._view(one) for one in asked])
+
+    def sampled(
+        self, asked: Sequence[Asked], count: int, *words: object, known: tuple[Array, Array] | None = None
+    ) -> Array:
         """Joint draws of the true scores, (count, M).
 
         Args:
             asked: Configurations.
             count: How many draws.
             words: What the draws are for; other words, other draws.
+            known: Their means and covariance; None for the model's own.
         """
-        means, covariance = self.joint(asked)
+        means, found = self.joint(asked) if known is None else known
+        covariance = found.copy()
         covariance[np.diag_indices_from(covariance)] += _JITTER + 1e-6 * float(np.mean(np.diag(covariance)))
         factor = np.linalg.cholesky(covariance)
         generator = np.random.default_rng(self.measure.generator("sampled", *words).getrandbits(64))
@@ -224,23 +214,6 @@ class Knowledge:
         weights = (places[None, :] == np.arange(len(groups))[:, None]).astype(np.float64)
         weights /= weights.sum(axis=1, keepdims=True)
         return weights @ means, np.asarray(weights @ covariance @ weights.T)
-
-    def effect(self, better: Sequence[Asked], worse: Sequence[Asked]) -> Effect:
-        """How much better the first ones are than the second, pair by pair; at least two pairs."""
-        count = len(better)
-        means, covariance = self.joint([*better, *worse])
-        differences = means[:count] - means[count:]
-        spread = (
-            covariance[:count, :count]
-            + covariance[count:, count:]
-            - covariance[:count, count:]
-            - covariance[count:, :count]
-        )
-        of_mean = float(spread.mean())
-        # the expected variance of a pair's difference about the mean of all, by the posterior
-        about = float(((differences - differences.mean()) ** 2).sum() + np.trace(spread) - count * of_mean)
-        variance = of_mean + about / (count - 1) / count
-        return Effect(mean=float(differences.mean()), deviation=float(np.sqrt(max(variance, 0.0))), pairs=count)
 
     @cached_property
     def best_rates(self) -> Mapping[str, float]:
@@ -258,10 +231,6 @@ class Knowledge:
     def forms(self) -> tuple[str, ...]:
         """All functional forms of the space, attention's first."""
         return tuple(dict.fromkeys(form for part in self.genome.parts.values() for form in part.by_form))
-
-    def tuned(self, genes: Genes) -> Genes:
-        """The same at the rates that promise most for its forms."""
-        return self._rated(genes, self.best_rates)
 
     def with_rate(self, genes: Genes, form: str, rate: float) -> Genes:
         """The same with another rate of one form, and the most promising ones of the others."""

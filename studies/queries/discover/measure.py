@@ -14,7 +14,7 @@ from studies.queries.discover.traits import PartTraits
 from studies.search.factored.draws import Drawer
 from studies.search.factored.genes import Genes, SideGenes
 from studies.search.factored.genome import Genome
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 
 SIDES = ("attention", "ffn")
 DRAWS = 600
@@ -55,7 +55,7 @@ class Measure:
 
     def generator(self, *words: object) -> random.Random:
         """Random numbers for some use of their own."""
-        return random.Random(derived_seed("discover", self._seed, *words, bits=64))
+        return random.Random(hashed_seed("discover", self._seed, *words, bits=64))
 
     def value(self, genes: Genes, side: str, dimension: str) -> str | None:
         """The value that all parts of a side have; None without the side, or where its parts differ."""

@@ -4,12 +4,10 @@ Configurations ``x`` are draws of the uniform measure that edit every side, and 
 that is drawn anew. With scores ``f`` of variance ``V``:
 
 * total: ``E (f(x) - f(x'))² / 2V`` (Jansen 1999), what is lost if the dimension alone is not known;
-* first-order: the variance of the mean of ``f`` given the dimension's value over V, what it tells alone; the means are
-  of finite groups, whose own noise is taken off;
 * together, of both sides: ``E (f(A,F) - f(A',F) - f(A,F') + f(A',F'))² / 4V``, what neither side tells alone.
 
 The dimensions of a space depend on each other (who writes another tensor may have to read another one), so the shares
-need not sum to one, and a first-order share may exceed the total one.
+need not sum to one.
 """
 
 from collections.abc import Sequence
@@ -69,7 +67,7 @@ def factors(measure: Measure, some: Sequence[Genes]) -> list[Factor]:
 
 def _structural(measure: Measure, some: Sequence[Genes], side: str, dimension: str) -> Factor:
     """A dimension of the structure; of n values each is drawn as often, its own among them."""
-    draw = measure.generator("V1", side, dimension)
+    draw = measure.generator("matters", side, dimension)
     names = measure.values(side, dimension)
     changed, values = [], []
     for genes in some:
@@ -82,7 +80,7 @@ def _structural(measure: Measure, some: Sequence[Genes], side: str, dimension: s
 
 
 def _rate(measure: Measure, some: Sequence[Genes], side: str) -> Factor:
-    draw = measure.generator("V1", side, RATE)
+    draw = measure.generator("matters", side, RATE)
     changed, values = [], []
     for genes in some:
         own = side_of(genes, side)
@@ -106,7 +104,7 @@ def _with_rate(measure: Measure, genes: Genes, form: str, rate: float) -> Genes:
 
 
 def _share(measure: Measure, some: Sequence[Genes]) -> Factor:
-    draw = measure.generator("V1", SHARE)
+    draw = measure.generator("matters", SHARE)
     low, high = measure.genome.space.options.attention_share
     changed, values = [], []
     for genes in some:
@@ -142,24 +140,6 @@ def total(scores: Array, changed: Array) -> Array:
     """
     variances = np.concatenate([scores, changed], axis=1).var(axis=1)
     return np.asarray(((scores - changed) ** 2).mean(axis=1) / (2 * np.maximum(variances, 1e-300)))
-
-
-def first_order(scores: Array, values: Indices) -> Array:
-    """First-order shares of S draws of the scores of N configurations, (S,); the noise of the groups is taken off.
-
-    Args:
-        scores: (S, N).
-        values: (N,); configurations with -1 have none and make a group, too.
-    """
-    groups = [values == value for value in np.unique(values)]
-    count = scores.shape[1]
-    means = np.stack([scores[:, group].mean(axis=1) for group in groups])  # (G, S)
-    sizes = np.array([group.sum() for group in groups], dtype=np.float64)[:, None]
-    between = (sizes * (means - scores.mean(axis=1)) ** 2).sum(axis=0)
-    within = count * scores.var(axis=1) - between
-    noise = within / max(1, count - len(groups))
-    explained = (between - (len(groups) - 1) * noise) / count
-    return np.asarray(np.maximum(explained, 0.0) / np.maximum(scores.var(axis=1), 1e-300))
 
 
 def together(scores: Sequence[Array]) -> Array:

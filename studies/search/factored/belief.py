@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from studies.search.factored.distances import Array, Indices, Structures
 from studies.search.factored.history import LARGEST, Heard, Listener, thinned, with_losses
@@ -13,7 +14,7 @@ from studies.search.factored.hyperparameters import PRIORS, Hyperparameters, Pri
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Observation
 from studies.search.factored.process import Process, Readings, fitted
-from studies.search.factored.standard import Scale, Standardised, Units, standardised
+from studies.search.factored.standard import LOGARITHMIC, Scale, Standardised, Units, Warp, standardised
 from studies.search.factored.trends import NO_PLACES, Places, Rules, papers_log_odds
 from studies.search.factored.view import View
 
@@ -39,35 +40,59 @@ class _Fit:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A posterior.
+    """A posterior of warped scores; what is said in scores is its median, and its deviation about there.
 
     Attributes:
-        process: Of standardised scores.
+        process: Of standardised, warped scores.
         scale: Of scores at full length.
         trials: Places in the history of the trials that it was told of.
         points: Makes arrays of what is asked about.
+        warp: Of standardised scores.
     """
 
     process: Process
     scale: Scale
     trials: Indices
     points: Callable[[Sequence[View]], Points]
+    warp: Warp
+
+    def means(self, views: Sequence[View]) -> Array:
+        """Posterior medians of true scores at full length."""
+        return self._scores(self.process.mean(self.points(views)))
 
     def predict(self, views: Sequence[View]) -> tuple[Array, Array]:
-        """Posterior means and standard deviations of true scores at full length."""
+        """Posterior medians and standard deviations of true scores at full length."""
         means, deviations = self.process.predict(self.points(views))
-        return self.scale.middle + self.scale.spread * means, self.scale.spread * deviations
+        return self._scores(means), self.scale.spread * deviations * self._stretch(means)
 
     def joint(self, views: Sequence[View]) -> tuple[Array, Array]:
-        """Posterior means and covariance of true scores at full length, (M,) and (M, M)."""
+        """Posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
         means, covariance = self.process.joint(self.points(views))
-        return self.scale.middle + self.scale.spread * means, self.scale.spread**2 * covariance
+        stretch = self._stretch(means)
+        return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
 
     def difference(self, first: View, second: View) -> tuple[float, float]:
-        """Posterior mean and standard deviation of how much better the true score of the first is at full length."""
+        """How much better the true score of the first is at full length, and the standard deviation of that."""
+        means, covariance = self.process.joint(self.points([first, second]))
+        one, two = self._stretch(means)
+        variance = one * one * covariance[0, 0] + two * two * covariance[1, 1] - 2 * one * two * covariance[0, 1]
+        better, worse = self.warp.back(means)
+        return self.scale.spread * float(better - worse), self.scale.spread * math.sqrt(max(variance, 0.0))
+
+    def chance(self, first: View, second: View) -> float:
+        """The probability that the true score of the first is higher at full length; the warp changes no order."""
         means, covariance = self.process.joint(self.points([first, second]))
         variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
-        return self.scale.spread * float(means[0] - means[1]), self.scale.spread * math.sqrt(max(variance, 0.0))
+        lead = self.scale.spread * float(means[0] - means[1])
+        deviation = self.scale.spread * math.sqrt(max(variance, 0.0))
+        return float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+
+    def _scores(self, warped: Array) -> Array:
+        return self.scale.middle + self.scale.spread * self.warp.back(warped)
+
+    def _stretch(self, warped: Array) -> Array:
+        """By how much the inverse of the warp stretches what is near."""
+        return 1 / self.warp.slope(self.warp.back(warped))
 
 
 class Viewer(Protocol):
@@ -89,6 +114,7 @@ class Believer:
         places: Places = NO_PLACES,
         fits_to: int | None = None,
         priors: Priors = PRIORS[PriorsOf.WITH_PACE],
+        warp: Warp = LOGARITHMIC,
     ) -> None:
         """Begin with nothing remembered.
 
@@ -99,8 +125,10 @@ class Believer:
             fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
                 is one of a spread, so what is heard later is measured by the same. None for as many as there are.
             priors: Of the hyper-parameters.
+            warp: Of scores far below the others.
         """
         self._priors = priors
+        self._warp = warp
         self._fits_to = fits_to
         self._rules = rules
         self._places = places
@@ -141,7 +169,7 @@ class Believer:
         fit = self._fit(_ended(heard, history) if is_settled else heard, history, is_settled=is_settled)
         readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else fit.units)
         process = Process(readings, self._structures, fit.values)
-        return Belief(process, standard.full, np.unique(readings.trials), self.points)
+        return Belief(process, standard.full, np.unique(readings.trials), self.points, self._warp)
 
     def with_pending(self, belief: Belief, pending: Sequence[Observation]) -> Belief:
         """The posterior if pending trials end at their posterior means: less is left to learn about them."""
@@ -174,21 +202,26 @@ class Believer:
         self, heard: Heard, history: Sequence[Observation], units: Units
     ) -> tuple[Readings, Standardised, Standardised]:
         """What the process hears, and all scores and losses that are known without unit."""
-        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores)
+        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores, warp=self._warp)
         known = np.flatnonzero(np.isfinite(heard.losses))
         # negative, so that higher is better
-        losses = standardised(-heard.losses[known], np.zeros(len(known)), heard.rungs[known], units.losses)
+        negative = -heard.losses[known]
+        losses = standardised(negative, np.zeros(len(known)), heard.rungs[known], units.losses, warp=self._warp)
         lossy = with_losses(heard, standard.scores)
         scored = thinned(heard, standard.scores, LARGEST - len(lossy))
         rows = np.concatenate([scored, lossy])
         trials, places = np.unique(heard.trials[rows], return_inverse=True)
         points = self.points([self.view(history[trial]) for trial in trials])
+        among = np.searchsorted(known, lossy)
+        # of the same examples: in the units of the loss, not of the score
+        luck = standard.errors[lossy] / standard.slopes[lossy] * losses.slopes[among]
         readings = Readings(
             points=points.taken(places),
             trials=heard.trials[rows],
             rungs=heard.rungs[rows],
-            scores=np.concatenate([standard.scores[scored], losses.scores[np.searchsorted(known, lossy)]]),
-            errors=np.concatenate([standard.errors[scored], standard.errors[lossy]]),
+            scores=np.concatenate([standard.scores[scored], losses.scores[among]]),
+            errors=np.concatenate([standard.errors[scored], luck]),
+            slopes=np.concatenate([standard.slopes[scored], losses.slopes[among]]),
             are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard, losses

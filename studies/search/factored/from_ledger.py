@@ -3,19 +3,13 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from search_space.codec import configuration_from_json
-from search_space.configuration import Configuration
+from search_space.space.space import HEAD_RATE
+from studies.records import ReadingRecord, TrialRecord
 from studies.search.factored.observation import Measured, Observation
-from studies.store.records import ReadingRecord, TrialRecord
 from trial_runner.requests import Reading
 
 ErrorOf = Callable[[float, float], float]
 """The standard error of a score, from the score and the share of a whole trial's steps after which it was read."""
-
-
-def decoded(trial: TrialRecord) -> Configuration:
-    """The configuration of a trial."""
-    return configuration_from_json(trial.configuration)
 
 
 def observations(
@@ -25,7 +19,6 @@ def observations(
     steps: int,
     standard_error: ErrorOf | None = None,
     hears_losses: bool = False,
-    configuration_of: Callable[[TrialRecord], Configuration] = decoded,
 ) -> list[Observation]:
     """The trials of a study as the factored sampler is told of them.
 
@@ -37,19 +30,14 @@ def observations(
         steps: Of a whole trial.
         standard_error: Of a score at a share of the steps; None where it is not known.
         hears_losses: Whether losses are told, too.
-        configuration_of: Gives the configuration of a trial; reads it from the record.
     """
     return [
-        _observation(
-            trial, configuration_of(trial), readings.get(trial.number, ()), steps, standard_error, hears_losses
-        )
-        for trial in trials
+        _observation(trial, readings.get(trial.number, ()), steps, standard_error, hears_losses) for trial in trials
     ]
 
 
 def _observation(
     trial: TrialRecord,
-    configuration: Configuration,
     readings: Sequence[ReadingRecord],
     steps: int,
     standard_error: ErrorOf | None,
@@ -58,7 +46,7 @@ def _observation(
     time = math.inf if trial.ended_at is None else trial.ended_at.timestamp()
     return Observation(
         number=trial.number,
-        configuration=configuration,
+        configuration=trial.configuration,
         attention_learning_rate=None if trial.attention is None else trial.attention.learning_rate,
         ffn_learning_rate=None if trial.ffn is None else trial.ffn.learning_rate,
         fingerprint=trial.fingerprint,
@@ -76,6 +64,7 @@ def _observation(
             for reading in readings
             if 0 < reading.step <= steps
         ),
+        head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
     )
 
 

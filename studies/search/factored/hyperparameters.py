@@ -56,7 +56,7 @@ _THREE_TASKS: Mapping[str, tuple[float, float]] = {
     "loss.luck": (0.5, 0.5),
     "trend.rate": (0.42, 0.5),
 }
-"""The same with what foretells held-out trials of docstrings, sst2 and banking77 better: `benchmarks/priors.py`."""
+"""The same with what foretells held-out trials of docstrings, sst2 and banking77 better."""
 
 _WITH_PACE: Mapping[str, tuple[float, float]] = {**_THREE_TASKS, "pace": (0.4, 0.5)}
 """The same, knowing that some trials learn sooner than others and come no further."""

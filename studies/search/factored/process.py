@@ -38,6 +38,7 @@ class Readings:
         rungs: Base-2 logarithms of the fractions of a whole trial.
         scores: Standardised.
         errors: Their standard errors; of a loss that of the score that was read with it, 0 where it is not known.
+        slopes: By how much all other noise is smaller for the warp of scores; 1 where there is none.
         are_losses: Which are negative losses, and no scores.
     """
 
@@ -46,6 +47,7 @@ class Readings:
     rungs: Array
     scores: Array
     errors: Array
+    slopes: Array
     are_losses: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -79,6 +81,7 @@ class _Blocks:
         noise = np.where(lossy, 0.0, readings.errors**2)
         self.fixed = RUNG_VARIANCE * ((self.apart == 0) & is_one_kind) + np.diag(noise + _JITTER)
         is_one_reading = (self.apart == 0) * self.same_trial
+        self.own = self.same_trial * np.outer(readings.slopes, readings.slopes)
         self.luck = is_one_reading * (self.losses_of_two > 0) * np.outer(readings.errors, readings.errors)
         self.early = is_one_reading * np.outer(readings.rungs, readings.rungs)
 
@@ -109,7 +112,7 @@ class _Blocks:
 
     def own_trial(self, values: Hyperparameters) -> Array:
         """What two readings have in common that is their trial's alone, and counts for as much as what f gives."""
-        return np.asarray(values["trial"] ** 2 * self.same_trial + values["pace"] ** 2 * self.early)
+        return np.asarray(values["trial"] ** 2 * self.own + values["pace"] ** 2 * self.early)
 
     def shared_luck(self, values: Hyperparameters) -> Array:
         """What the luck of the examples that were asked adds to losses, and to a loss and the score read with it."""
@@ -135,10 +138,10 @@ class _Blocks:
     def _slopes(self, values: Hyperparameters, adjoint: Array, kernel: Array) -> Array:
         faded, gains = self.faded(values), self.gains(values)
         fading = np.exp(-values["decay"] * self.apart)
-        lossy, diagonal = self.readings.are_losses, np.diag(adjoint)
+        lossy, diagonal = self.readings.are_losses, np.diag(adjoint) * self.readings.slopes**2
         slopes = self.pairs.slopes(values, self.summed(adjoint * faded))
         slopes[place("decay")] = -values["decay"] * (adjoint * faded * self.apart * kernel).sum()
-        slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.same_trial * gains).sum()
+        slopes[place("trial")] = 2 * values["trial"] ** 2 * (adjoint * self.own * gains).sum()
         slopes[place("pace")] = 2 * values["pace"] ** 2 * (adjoint * self.early * gains).sum()
         slopes[place("nugget")] = 2 * values["nugget"] ** 2 * diagonal[~lossy].sum()
         if lossy.any():
@@ -158,7 +161,7 @@ def _gain(readings: Readings, values: Hyperparameters) -> Array:
 
 def _nuggets(readings: Readings, values: Hyperparameters) -> Array:
     """Variances of what is a reading's alone, (N,)."""
-    return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2)
+    return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2) * readings.slopes**2
 
 
 def log_loss(
@@ -262,6 +265,7 @@ class Process:
             rungs=np.concatenate([known.rungs, np.zeros(count)]),
             scores=np.concatenate([known.scores, self.mean(points)]),
             errors=np.concatenate([known.errors, np.full(count, np.median(known.errors) if len(known) else 0.0)]),
+            slopes=np.concatenate([known.slopes, np.ones(count)]),
             are_losses=np.concatenate([known.are_losses, np.zeros(count, dtype=np.bool_)]),
         )
         return Process(readings, self._structures, self.values)

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 
-from scipy.special import ndtr  # type: ignore[import-untyped]
-
 from search_space.published.whole_model import HEAD_ONLY
+from studies.records import TrialState
 from studies.search.factored.belief import Belief, Believer
 from studies.search.factored.distances import Array
 from studies.search.factored.observation import Observation
 from studies.search.factored.sizing import Sizing
 from studies.search.prospects import Prospect
-from studies.store.records import TrialState
 
 FEWEST = 4
 """Other trials of which something was read before anything is said of one."""
@@ -62,6 +60,5 @@ class Prospects:
     ) -> Prospect:
         published = [] if self._sizing.has_goal else [at for at in others if known[at].method not in _NO_RIVALS]
         rival = known[max(published or others, key=lambda at: means[at])]
-        lead, deviation = belief.difference(self._believer.view(trial), self._believer.view(rival))
-        chance = float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+        chance = belief.chance(self._believer.view(trial), self._believer.view(rival))
         return Prospect(rival=rival.number, is_published=bool(published), chance=chance)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.figures.ablations import ablation_figure
+from dashboards.figures.confirmations import ablation_figure
 from studies.confirming.path import path_of
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import spread

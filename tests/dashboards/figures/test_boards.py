@@ -7,7 +7,7 @@ from support.shown_board import shown_board
 
 from dashboards.figures.boards import leaderboard_figure
 from dashboards.figures.figure import DISCOVERED, PUBLISHED
-from studies.store.records import TrialState
+from studies.records import TrialState
 
 
 def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_beside_them() -> None:

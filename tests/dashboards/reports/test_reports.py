@@ -18,8 +18,7 @@ from dashboards.reports.images import write_images
 from dashboards.reports.page import plotly_script, report_page
 from dashboards.reports.report import Report, Section, report_of
 from dashboards.reports.tables import write_tables
-from studies.queries.discover import WORDS, Answer, Knowledge
-from studies.queries.table import Table
+from studies.queries.discover import ANALYSES, Knowledge
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
 
@@ -29,9 +28,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     planted = Planted(f"sqlite:///{tmp_path_factory.mktemp('report') / 'ledger.db'}", 16, noise=0.01)
     confirmation_of(planted)
     knowledge = Knowledge(planted.space, drawn(planted.space, 20), metric="accuracy")
-    for view in ("V1", "V3", "V6", "V7"):  # seconds each, and asked by the tests of figures
-        said = (f"{view} says nothing.",)
-        knowledge.answers[view] = Answer(view=view, question=f"{view}?", rows=(), sentences=said, note="")
     return report_of(planted.ledger, "planted", knowledge)
 
 
@@ -43,7 +39,7 @@ def own_markup(page: str) -> str:
 def test_a_report_holds_every_question_once(report: Report) -> None:
     names = [section.name for section in report.sections]
     assert len(set(names)) == len(names)
-    assert {"leaderboard", *WORDS, "curves"} <= set(names)
+    assert {"leaderboard", *ANALYSES, "curves"} <= set(names)
     page = own_markup(report_page(report))
     for section in report.sections:
         assert f'<section id="{section.name}"' in page
@@ -76,7 +72,7 @@ def test_figures_can_be_read_back_and_cannot_end_their_element(report: Report) -
 
 
 def test_hostile_names_and_values_are_text(report: Report) -> None:
-    table = Table(columns=(HOSTILE, "value"), rows=((HOSTILE, 1.0),))
+    table = pandas.DataFrame({HOSTILE: [HOSTILE], "value": [1.0]})
     section = Section(name="hostile", title=HOSTILE, sentences=(HOSTILE,), table=table, note=HOSTILE)
     summary = replace(report.summary, name=HOSTILE, task=HOSTILE, backbone=HOSTILE, metric=HOSTILE)
     page = own_markup(report_page(Report(summary=summary, sentences=(HOSTILE,), sections=(section,))))
@@ -92,7 +88,7 @@ def test_tables_are_files_with_all_digits(report: Report, tmp_path: Path, form: 
     assert {path.stem for path in written} == set(tables)
     path = tmp_path / "data" / f"sizes.{form}"
     frame = pandas.read_csv(path) if form == "csv" else pandas.read_parquet(path)
-    assert list(frame["value"]) == pytest.approx(list(tables["sizes"].column("value")), rel=1e-12)  # type: ignore[arg-type]
+    assert list(frame["estimate"]) == pytest.approx(list(tables["sizes"]["estimate"]), rel=1e-12)
 
 
 def test_images_without_a_browser_are_refused_in_one_line(

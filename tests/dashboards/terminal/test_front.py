@@ -102,6 +102,6 @@ def test_the_commands_tell_and_take_what_is_small(
     assert main(["best", "planted", "--size", size, "--json", "--storage", url]) == 0
     assert json.loads(capsys.readouterr().out)["trial"]["number"] == front.points[0].number
     assert Study.open("planted", url).best_within(size).number == front.points[0].number
-    assert len(Study.open("planted", url).front.rows) == len(front.points)
+    assert len(Study.open("planted", url).front) == len(front.points)
     assert main(["export", "planted", "3", "out", "--size", size, "--storage", url]) == 2
     assert "--size chooses the best trial; got trial 3" in capsys.readouterr().err

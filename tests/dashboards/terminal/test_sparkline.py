@@ -1,6 +1,6 @@
 """The best score as a line of text."""
 
-from dashboards.terminal.sparkline import sparkline
+from dashboards.terminal.live import sparkline
 
 
 def test_it_rises_from_the_lowest_to_the_highest_level() -> None:

@@ -10,14 +10,14 @@ from rich.console import Console, RenderableType
 from support.planted_ledger import Planted
 
 from dashboards.terminal.configurations import method_views, methods_table
-from dashboards.terminal.tables import leaderboard_table, rows_table, studies_table, trial_renderable
+from dashboards.terminal.frames import rows_table
+from dashboards.terminal.tables import leaderboard_table, studies_table, trial_renderable
 from deltaspace import shape_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import trial_page
 from studies.queries.summaries import study_summaries
-from studies.queries.table import Table
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 
@@ -80,7 +80,9 @@ def test_a_narrow_leaderboard_folds_long_names(ledger: Ledger, width: int) -> No
 
 def test_the_number_of_hidden_trials_is_said(ledger: Ledger) -> None:
     board = leaderboard(ledger, "sample")
-    assert "and 7 more trials; --top 11 shows all" in printed(leaderboard_table(replace(board, hidden=7)))
+    assert "the best of each published method. --top 11 shows all." in printed(
+        leaderboard_table(replace(board, hidden=7))
+    )
 
 
 def test_a_study_without_ended_trials_says_so(ledger: Ledger) -> None:
@@ -103,7 +105,7 @@ def test_a_trial_page_says_why_it_was_pruned(ledger: Ledger) -> None:
 
 
 def test_square_brackets_of_a_query_are_not_taken_for_markup() -> None:
-    assert "[bold]x[/]" in printed(rows_table(Table(columns=("[a]",), rows=(("[bold]x[/]",), (None,)))))
+    assert "[bold]x[/]" in printed(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
 
 
 def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> None:

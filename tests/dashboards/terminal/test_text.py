@@ -3,7 +3,7 @@
 import pytest
 
 from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, states_text
-from studies.store.records import ExampleCounts, TrialState
+from studies.records import ExampleCounts, TrialState
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,16 @@ def test_a_trial_that_is_not_there_is_refused(asker: Asker, number: str) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["/studies/2/", "/studies/1/nothing/", "/nothing/", "/api/nothing.json", "/api/studies/2/live.json"]
+    "path",
+    [
+        "/studies/2/",
+        "/studies/1/nothing/",
+        "/nothing/",
+        "/api/nothing.json",
+        "/api/studies/2/live.json",
+        f"/studies/{'1' * 5000}/",
+        f"/api/studies/{'1' * 5000}/live.json",
+    ],
 )
 def test_what_is_not_there_is_said_in_a_line(asker: Asker, path: str) -> None:
     answer = asker.ask(path)

@@ -108,6 +108,13 @@ def test_on_all_addresses_a_number_is_known_and_a_foreign_name_is_not() -> None:
     assert not Door().knows("192.168.1.7:8088")
 
 
+@pytest.mark.parametrize("host", ["x@localhost", "127.0.0.1/evil", "[::1]evil", "localhost:x", "", "localhost?"])
+def test_a_host_that_is_more_than_a_name_and_a_port_is_not_ours(host: str) -> None:
+    assert not Door().knows(host)
+    assert Door().knows("LOCALHOST:8088")
+    assert Door().knows("[::1]:8088")
+
+
 def test_without_the_token_nothing_is_said(guarded: Asker) -> None:
     for path in PAGES:
         answer = guarded.ask(path)

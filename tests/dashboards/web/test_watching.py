@@ -16,8 +16,8 @@ from dashboards.web.watching.rows import COLUMNS
 from dashboards.web.watching.storage import WatchedStorage
 from dashboards.web.watching.study import WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
+from studies.records import NewStudy, NewTrial, Outcome, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import NewStudy, NewTrial, Outcome, TrialState
 
 
 class Keeper:

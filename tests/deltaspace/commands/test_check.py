@@ -1,5 +1,6 @@
 """``deltaspace check``: what a study would be, by looking at its data and training for a moment."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import yaml
 
 import deltaspace
 from deltaspace.commands.main import main
+from trial_runner.requests import TrialRequest
 
 WORDS = ("good", "bad")
 STUDY: dict[str, Any] = {
@@ -55,6 +57,29 @@ def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str])
     assert "100.0% of train, 100.0% of validation, 100.0% of test examples are cut to 8 tokens" in told
     assert "cannot show a difference of 2 points" in told
     assert list(study.parent.glob("*.db")) == []
+
+
+def test_a_large_model_is_timed_on_one_example_of_one_trial(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from studies.foresight import speed
+    from trial_runner.packs.pack import TrialPack
+
+    own, admitted, ticks = TrialPack.admit, [], itertools.count()
+
+    def admit(pack: TrialPack, request: TrialRequest) -> int:
+        admitted.append(request.plan.batch_size)
+        return own(pack, request)
+
+    monkeypatch.setattr(TrialPack, "admit", admit)
+    monkeypatch.setattr(speed, "_LARGE_STEP", 0.0)
+    monkeypatch.setattr(speed, "clock", lambda: float(next(ticks)))
+    assert main(["check", str(study), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert admitted == [1, 1], "once for steps, once for measuring"
+    found = json.loads(printed.out)["speed"]
+    assert (found["slots"], found["step_seconds"]) == (2, 4.0), "a second an example, 4 examples a step"
+    assert printed.err.startswith("reading the data")
 
 
 def test_without_steps_nothing_is_trained(

@@ -126,7 +126,16 @@ def test_studies_lists_a_confirmation_as_one(run: Run) -> None:
     assert "reviews-confirm (confirms reviews)" in " ".join(out.split())
     summaries = json.loads(run("--json", name="studies")[1])
     assert [(one["name"], one["confirms"]) for one in summaries] == [("reviews", None), ("reviews-confirm", "reviews")]
-    assert "reviews-confirm: confirms reviews on the test split" in run("reviews-confirm", name="show")[1]
+    assert "see 'show reviews-confirm'" in out
+
+
+def test_show_prints_what_confirm_printed(run: Run) -> None:
+    printed = run("reviews", "--quiet")[1]
+    assert run("reviews-confirm", name="show") == (0, printed, "")
+    told = json.loads(run("reviews-confirm", "--json", name="show")[1])
+    assert told["confirmation"]["comparisons"]
+    rows = json.loads(run("reviews-confirm", "--fmt", "json", name="show")[1])
+    assert [row["label"] for row in rows][:2] == ["trial 2", "trial 3"]
 
 
 def test_too_few_seeds_are_warned_of_before_anything_runs(run: Run) -> None:

@@ -16,8 +16,8 @@ from deltaspace.commands.d90 import _noise, command
 from deltaspace.commands.main import main
 from studies.intrinsic import DIMENSIONS, METHODS
 from studies.launching.running import LaunchResult
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 POINTS = ["full_finetuning", "intrinsic_said:dint=300", "intrinsic_said:dint=1000", "intrinsic_said:dint=3000"]

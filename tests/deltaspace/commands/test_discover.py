@@ -13,7 +13,7 @@ from support.trivial_runner import TrivialFactory
 from dashboards.terminal.discover import discovery_renderable
 from deltaspace.commands.main import main
 from studies.launching.launch import launch
-from studies.queries.discover import Knowledge, across, conclusion, discovered, rule_tree
+from studies.queries.discover import Knowledge, discovered, summary
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -39,21 +39,18 @@ def run(storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 def test_some_views_are_json_with_their_tables(run: Run) -> None:
-    code, out, err = run("discover", "trivial", "--view", "kinds", "--view", "V8", "--json")
+    code, out, err = run("discover", "trivial", "--view", "sizes", "--view", "matters", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
-    assert [view["view"] for view in told["views"]] == ["V3", "V8"]
-    assert {"value", "low", "high", "n", "is_resolved", "sentence"} <= set(told["views"][1]["rows"][0])
-    assert told["tree"]["leaves"]
-    assert told["conclusion"] == []
+    assert [view["name"] for view in told["views"]] == ["sizes", "matters"]
+    assert {"choice", "share", "low", "high", "matters"} == set(told["views"][1]["rows"][0])
+    assert told["summary"] == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["trivial", "--view", "V9"], 2, "a view must be one of matters"),
-        (["trivial", "other"], 2, "Pool them with --across"),
-        (["trivial", "--across"], 2, "at least two studies must be pooled"),
+        (["trivial", "--view", "rules"], 2, "'rules' is not one of 'matters', 'winner', 'rates', 'sizes'"),
         (["other"], 2, "no study 'other'"),
     ],
 )
@@ -64,21 +61,37 @@ def test_misuse_is_said_in_a_line(run: Run, arguments: list[str], code: int, wor
     assert err.count("\n") == 1
 
 
-def test_every_section_fits_eighty_columns() -> None:
-    """No cell is cut short; what one study says is said in full, and what several say."""
-    space = whole_space()
-    known = Knowledge(space, drawn(space, 40), metric="accuracy")
-    other = Knowledge(space, drawn(space, 30, seed=1), metric="accuracy")
-    answers = [*discovered(known), across({"one": known, "two": other})]
-    shown = discovery_renderable(
-        answers, title="[bold]docstrings[/]", conclusion=conclusion(known), tree=rule_tree(known).lines()
+def shown(knowledge: Knowledge, *, is_whole: bool) -> list[str]:
+    cards = discovered(knowledge)
+    said = discovery_renderable(
+        cards, title="[bold]docstrings[/]", summary=summary(knowledge, cards), is_whole=is_whole
     )
     file = io.StringIO()
-    Console(file=file, width=80, highlight=False, color_system=None).print(shown)
-    text = file.getvalue()
-    assert max(map(len, text.splitlines())) <= 80
-    cut = [line for line in text.splitlines() if "…" in line and not line.startswith("… and ")]
-    assert cut == []
-    for answer in answers:
-        assert answer.question.split(",")[0] in text
-    assert text.rstrip().endswith(conclusion(known)[-1][-20:])
+    Console(file=file, width=100, highlight=False, color_system=None).print(said)
+    return file.getvalue().splitlines()
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> Knowledge:
+    space = whole_space()
+    return Knowledge(space, drawn(space, 40), metric="accuracy")
+
+
+def test_a_few_sentences_come_first_then_at_most_forty_lines(knowledge: Knowledge) -> None:
+    lines = shown(knowledge, is_whole=False)
+    first = lines.index("")
+    assert "".join(lines[1:first]).startswith(summary(knowledge, [])[0][:40])
+    assert len(lines) - first <= 40
+    assert lines[-1].startswith("--all")
+    assert not any("not resolved" in line for line in lines)
+
+
+def test_all_rows_and_notes_are_shown_where_they_are_asked_for(knowledge: Knowledge) -> None:
+    lines = shown(knowledge, is_whole=True)
+    text = " ".join(line.strip() for line in lines)
+    for card in discovered(knowledge):
+        assert card.question[:40] in text
+        assert card.note.split(". ")[-1][:30] in text
+    assert len(lines) > len(shown(knowledge, is_whole=False))
+    assert max(map(len, lines)) <= 100
+    assert not any("…" in line for line in lines)

@@ -14,9 +14,9 @@ from studies.errors import LaunchError, StudyChangedError
 from studies.keeping.progress import Progress
 from studies.launching.launch import Announce
 from studies.launching.running import LaunchResult
+from studies.records import TrialState
 from studies.specification import Specification
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 from trial_runner.errors import TaskError
 
 Observer = Callable[[Progress], None]
@@ -53,11 +53,9 @@ class FakeLaunch:
         observer: Observer,
         announce: Announce | None,
         take_over: bool,
-        join: bool,
         observers: Sequence[object],
     ) -> LaunchResult:
         assert not take_over
-        assert not join
         assert not observers
         assert storage_url == self._storage
         if announce is not None:

@@ -105,7 +105,7 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run) 
 
 
 def test_keys_of_the_study_can_be_set(run: Run) -> None:
-    wide = ("--set", f"backbone={BART}", "--set", "search.sites=separate", "--set", "search.layers=[all, range]")
+    wide = ("--set", f"backbone={BART}", "--set", "space.sites=separate", "--set", "space.layers=[all, range]")
     data = read(run(*wide, "--draw", "2", "--json"))
     assert [part["part"] for part in data["census"]["parts"]] == ["enc_self", "dec_self", "cross", "ffn"]
     assert len(data["placements"]) == 15
@@ -126,7 +126,7 @@ def test_published_points_alone_have_a_space_too(run: Run) -> None:
     [
         (("nowhere.yaml",), 2, "there is no nowhere.yaml"),
         (("docstrings", "--draw", "-1"), 2, "--draw"),
-        (("docstrings", "--set", "search.layers=[most]"), 2, "search.layers[0]"),
+        (("docstrings", "--set", "space.layers=[most]"), 2, "space.layers[0]"),
         (("docstrings", "--set", "budget=10"), 2, "must allow at least one configuration; got 10 parameters"),
     ],
 )
@@ -152,7 +152,7 @@ def test_showing_a_space_loads_neither_torch_nor_the_sampler(tmp_path: Path) -> 
 
 
 def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run) -> None:
-    two = ("--set", "search.edits_per_side=[1, 2]")
+    two = ("--set", "space.edits_per_side=[1, 2]")
     text, data, one = run(*two), read(run(*two, "--json")), read(run("--json"))
     parts = data["census"]["parts"]
     for number, part in enumerate(parts):

@@ -11,7 +11,7 @@ import pytest
 
 import deltaspace.commands.version
 from deltaspace.commands.main import main
-from studies.store.migrations import MIGRATIONS
+from studies.store.migrations import NEWEST
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -34,7 +34,7 @@ def test_a_report_has_versions_machine_schema_and_storage(
     assert {name: facts[name] for name in packages} == {name: version(name) for name in packages}
     assert facts["python"].startswith(platform.python_version())
     assert facts["platform"] == platform.platform()
-    assert facts["schema"] == f"version {MIGRATIONS[-1].version}"
+    assert facts["schema"] == f"version {NEWEST}"
     assert facts["storage"] == f"{sample_storage}, 1 study"
     assert {"cpu", "gpus"} <= set(facts)
     lines = printed(capsys, "--verbose", "--storage", sample_storage).splitlines()

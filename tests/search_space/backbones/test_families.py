@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,19 @@ def test_of_the_models_like_deberta_only_those_of_its_third_version_are_read(ent
         shape_of(config | {entry: value})
 
 
+def test_stacks_with_heads_of_their_own_are_edited_outside_of_the_heads() -> None:
+    config = {**FAMILIES["marian"].example, "model_type": "marian"}
+    other = shape_of(config | {"decoder_attention_heads": 2})
+    assert other == replace(shape_of(config), lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
+
+
+def test_an_mpnet_has_as_many_buckets_as_its_distances_are_put_into() -> None:
+    config = {**FAMILIES["mpnet"].example, "model_type": "mpnet"}
+    assert shape_of(config).parameters + 4 * 8 == shape_of(config | {"relative_attention_num_buckets": 40}).parameters
+    with pytest.raises(UnsupportedBackboneError, match="buckets of a mpnet config must be at least 32; got 8"):
+        shape_of(config | {"relative_attention_num_buckets": 8})
+
+
 def test_no_family_is_refused() -> None:
     assert not REFUSED.keys() & {model_type for family in FAMILIES.values() for model_type in family.model_types}
 
@@ -217,8 +231,8 @@ def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: 
         ),
         (
             "mbart",
-            {"decoder_attention_heads": 8},
-            "encoder_attention_heads and decoder_attention_heads .* agree; got 16 and 8",
+            {"decoder_attention_heads": 15},
+            "d_model .* multiple of decoder_attention_heads; got 1024 and 15",
         ),
         ("bart", {"encoder_ffn_dim": 8}, "encoder_ffn_dim and decoder_ffn_dim .* agree; got 8 and 4096"),
         ("bert", {"is_decoder": True}, "is_decoder of a bert config must be false; got true"),

@@ -33,6 +33,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
         "marian",
         ENCODER_DECODER | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 30},
     ),
+    "bart with fewer heads in its decoder": ("bart", ENCODER_DECODER | {"decoder_attention_heads": 2}),
     "t5 gated": ("t5", T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
     "gpt2 untied, own FFN width": ("gpt2", GPT2 | {"n_inner": 24, "tie_word_embeddings": False}),
     "llama untied, biased, own head width": (
@@ -278,8 +279,8 @@ def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
 
 @every_config
 def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wired: Wired) -> None:
-    if wired.table.relative_positions is not None:
-        assert not wired.calls, "its modules call no function: `trial_runner.attachment.disentangled`"
+    if wired.shape.family in ("deberta-v2", "mpnet"):
+        assert not wired.calls, "its modules call no function: `trial_runner.attachment.forwards`"
         return
     attention = wired.shape.sublayers(Site.ATTENTION)
     by_module = {id(module): (inputs, heads) for module, inputs, heads in wired.calls}
@@ -293,7 +294,8 @@ def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wir
             is_of_all = norm is not None and norm.weight.numel() == whole.shape[-1]
             whole = norm(whole) if norm is not None and is_of_all else whole
             # (B, T, H * D) -> (B, H, T, D)
-            split = whole.unflatten(-1, (-1, wired.shape.head_width)).transpose(1, 2)
+            width = wired.shape.head_width if wired.shape.has(sublayer.site, Port.HEAD) else given.shape[-1]
+            split = whole.unflatten(-1, (-1, width)).transpose(1, 2)
             split = split if norm is None or is_of_all else norm(split)
             # The first token's rotation turns by nothing.
             is_rotated = wired.shape.positions is Positions.ROTARY and port is not Port.V
@@ -354,6 +356,8 @@ def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_i
     backwards = encoded(wired, ids.flip(1)).flip(1)
     assert not torch.allclose(encoded(wired, ids), backwards, atol=1e-3)
     blank(wired.base, wired.table.positions)
+    if wired.shape.family == "mpnet":  # of relative positions there is a bias beside
+        blank(wired.base, "encoder.relative_attention_bias")
     torch.testing.assert_close(encoded(wired, ids), encoded(wired, ids.flip(1)).flip(1))
 
 

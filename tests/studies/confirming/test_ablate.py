@@ -14,7 +14,6 @@ from support.trivial_ablation import BACKBONE, BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from search_space.backbones import shape_of
-from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.ablating import path_entries
@@ -24,9 +23,9 @@ from studies.confirming.running import confirm
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
 from studies.launching.running import LaunchResult
 from studies.queries.discover.between import Array
+from studies.records import ConfirmationRecord, TrialRecord, TrialState
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
@@ -130,7 +129,7 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
     assert result.total.difference == pytest.approx(sum(filter(None, gains)))
     # the seeds' luck is far larger than the gains, and cancels because runs are paired
     assert [(one.low, one.high) for one in steps[1:] if one is not None] == [pytest.approx((0.01, 0.01))] * len(gains)
-    assert result.table().column("difference")[1:] == tuple(gains)
+    assert result.table()["difference"][1:].tolist() == pytest.approx(gains)
     sentences = path_sentences(result)
     assert sentences[0].startswith(f"Trial {BEST} minus mam_adapter on the test split: {0.01 * len(gains):+.4f}")
     # runs that are exchanged do not know of pairs: said, for the intervals exclude 0 and nothing is shown
@@ -205,4 +204,4 @@ def test_a_step_that_computes_the_same_as_an_earlier_one_is_none_of_its_own(fini
     point = AblationRequest(study="reviews", trial=BEST, against=PublishedPoint("lora_qv"))
     *_, begin = path_entries(point, again, space, joint)
     assert (begin.contender.trial, begin.contender.label) == (None, "lora_qv")
-    assert configuration_from_json(begin.template.configuration).attention[0].form.name == "lowrank"
+    assert begin.template.configuration.attention[0].form.name == "lowrank"

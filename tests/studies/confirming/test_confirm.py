@@ -30,10 +30,10 @@ from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
 from studies.queries.leaderboard import leaderboard
 from studies.queries.summaries import study_summaries
+from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.verifying import replay_violations, replayed
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
@@ -199,9 +199,9 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
     assert study.broken() == []
     shape = shape_of(config_of(study.specification.backbone.name))
-    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.search)
+    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
     with Ledger.open(study.url, read_only=True) as ledger:
-        proposer = replayed(ledger, record, space, study.specification.search)
+        proposer = replayed(ledger, record, space, study.specification)
         assert list(replay_violations(ledger, record.id, proposer)) == []
 
 

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from search_space.canonical import fingerprint
-from search_space.codec import configuration_from_json
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.confirming.contenders import Contender, best_first, entries_of, trials_of
+from studies.records import NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal, Proposer
-from studies.store.records import NewTrial, TrialRecord, TrialState
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -210,4 +209,4 @@ def test_trials_are_every_entry_with_every_seed(proposed: list[TrialRecord], spa
     assert trials[4].fingerprint == f"{proposed[2].fingerprint}:22"
     assert trials[4].configuration == proposed[2].configuration
     assert all(trial.proposal == {} for trial in trials)
-    assert fingerprint(configuration_from_json(trials[0].configuration), space.shape)
+    assert fingerprint(trials[0].configuration, space.shape)

@@ -1,6 +1,7 @@
 """What a confirmation says: numbers, sentences and notes, from scores that the runner is told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,9 @@ import pytest
 from support.trivial_runner import TrivialRunner
 
 from studies.confirming.request import ConfirmationRequest
-from studies.confirming.results import ConfirmationResult, confirmation_result, verdict_sentences
+from studies.confirming.results import ConfirmationResult, confirmation_result, notes, power_note, verdict_sentences
 from studies.confirming.running import confirm
 from studies.confirming.verdicts import Verdict
-from studies.confirming.wording import notes, power_note
 from studies.errors import ConfirmationError
 from studies.launching.launch import launch
 from studies.specification import specification_from_mapping
@@ -96,7 +96,6 @@ def test_every_contender_has_its_spread_and_optimism(confirmed: Confirmed) -> No
     [
         (0.87, 0.85, Verdict.BEATS, "beats mam_adapter on the test split: accuracy +0.0200 in the mean"),
         (0.85, 0.87, Verdict.LOSES, "loses to mam_adapter on the test split: accuracy -0.0200 in the mean"),
-        (0.85, 0.85, Verdict.TIES, "ties with mam_adapter on the test split: accuracy +0.0000 in the mean"),
         (
             0.8505,
             0.85,
@@ -114,7 +113,6 @@ def test_a_sentence_says_plainly_how_it_stands_with_mam(
     assert by_label["mam_adapter"].verdict is verdict
     sentences = verdict_sentences(result)
     assert sentences[0].startswith(f"The discovered variant (trial 2) {said} (95% interval ")
-    assert ("so no difference is shown" in sentences[0]) == (verdict is Verdict.TIES)
     assert "beats lora_qv" in sentences[1]
     assert "loses to full_finetuning" in sentences[2]
     # every run of one above every run of the other: 2 of 252 splits, and three comparisons
@@ -201,11 +199,25 @@ def test_too_few_seeds_are_told_in_advance(seeds: int, baselines: int, said: str
     assert power_note(seeds, baselines) == said
 
 
+def test_equal_runs_are_said_to_be_alike_without_numbers(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
+    alike = f"and mam_adapter scored alike with each of {SEEDS} seeds on the test split."
+    assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"
+
+
+def test_a_tie_with_a_difference_says_that_none_is_shown(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
+    tie = replace(result.comparisons[0], difference=0.001, low=-0.001, high=0.003)
+    said = verdict_sentences(replace(result, comparisons=(tie,)))[0]
+    assert "ties with mam_adapter on the test split: accuracy +0.0010 in the mean" in said
+    assert "so no difference is shown" in said
+
+
 def test_a_confirmation_is_a_table_and_sentences(confirmed: Confirmed) -> None:
     result = confirmed(DISCOVERED, 0.9, 0.8, against=("mam_adapter",))
     table = result.table()
-    assert table.column("label") == tuple(one.label for one in result.contenders)
-    assert table.column("test_mean") == pytest.approx((0.9, 0.8))
-    assert table.column("seeds") == (SEEDS, SEEDS)
-    assert str(result) == "\n".join([str(table), *verdict_sentences(result)])
+    assert table["label"].tolist() == [one.label for one in result.contenders]
+    assert table["test_mean"].tolist() == pytest.approx([0.9, 0.8])
+    assert table["seeds"].tolist() == [SEEDS, SEEDS]
+    assert str(result) == "\n".join([table.to_string(index=False), *verdict_sentences(result)])
     assert result._repr_html_().startswith(table._repr_html_())

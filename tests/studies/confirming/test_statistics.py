@@ -100,6 +100,15 @@ def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have() ->
     assert paired_interval([0.8, 0.9], [0.7, 0.6]) == pytest.approx((0.1, 0.3), abs=1e-12)
 
 
+def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resamples() -> None:
+    differences = [0.0, 0.1, 0.2, 0.3, 3.0]
+    means = np.array([np.mean(drawn) for drawn in product(differences, repeat=5)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert (low, high) == pytest.approx((0.08, 1.88))
+    # reflected about the mean it would be (-0.44, 1.36), and corrected for its bias (0.10, 2.42)
+    assert paired_interval(differences, [0.0] * 5) == pytest.approx((low, high), abs=1e-9)
+
+
 def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs() -> None:
     first, second = scores(400, difference=0.01, shared=0.5)
     differences = np.subtract(first, second)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from studies.drafting.sizing import FEWEST_STEPS, FEWEST_TRIALS, MOST_TRIALS, sized
+from studies.drafting.draft import FEWEST_STEPS, FEWEST_TRIALS, MOST_TRIALS, sized
 from studies.foresight.forecast import Workload, forecast
 from studies.foresight.speed import Speed
 

@@ -129,11 +129,8 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
             "trials": 1,
             "training": training | {"batch_size": 8, "precision": "fp32", "warmup_fraction": 0},
             "pruning": {"first_rung_steps": training["steps"] // 2},
-            "search": {
-                "published": [method],
-                "learning_rates": {form: [rate, rate] for form in ("lowrank", "prompt", "diag")},
-                "learning_rates_of": "weights",
-            },
+            "space": {"learning_rates": {form: [rate, rate] for form in ("lowrank", "prompt", "diag")}},
+            "search": {"published": [method]},
             "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
         }
         (folder / "study.yaml").write_text(yaml.safe_dump(study))

@@ -11,9 +11,9 @@ from support.trivial_runner import TrivialFactory
 from studies.errors import StudiesError
 from studies.exports.mending import Mended, mend
 from studies.launching.launch import launch
-from studies.store.files import lost_weights
+from studies.records import ArtefactRecord
+from studies.store.invariants import lost_weights
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord
 from studies.verifying import verify
 
 TRIALS = 8

@@ -9,10 +9,11 @@ from optuna.trial import FrozenTrial
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
+from search_space.codec import configuration_to_json
 from studies.launching.launch import launch
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, TrialRecord, TrialState
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
@@ -28,7 +29,7 @@ def specification(folder: Path, sampler: str) -> Specification:
             "trials": 20,
             "training": {"steps": 16},
             "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "draws": "decisions", "published": ["mam_adapter", "lora_qv"]},
+            "search": {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]},
             "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
         }
     )
@@ -105,7 +106,7 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     assert theirs.user_attrs["description"] == ours.description
     assert theirs.user_attrs["method"] == ours.method
     assert theirs.user_attrs["stored_parameters"] == ours.stored_parameters
-    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(ours.configuration))
+    assert theirs.user_attrs["configuration"] == json.loads(json.dumps(configuration_to_json(ours.configuration)))
     assert theirs.user_attrs["reason"] == ours.reason
 
 
@@ -120,7 +121,7 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     with Ledger.open(url) as ledger:
         study = ledger.study("trivial")
         shape = shape_of(config_of(study.backbone))
-        options = Specification.from_json(study.specification).search
+        options = Specification.from_json(study.specification).space_options
         proposer = Proposer(
             SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
         )

@@ -9,7 +9,7 @@ import pytest
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
-from studies.fleet.backend import FleetOptions, asked_threads, options_of, pack_size
+from studies.fleet.backend import asked_threads, pack_size
 from studies.launching.launch import launch
 from studies.specification.sections import Fleet
 from trial_runner.requests import PackRunner
@@ -43,8 +43,8 @@ def test_the_most_threads_are_what_the_user_says(
 
 def test_a_pack_is_of_each_shard() -> None:
     plan: Any = "nobody looks at it where the number of trials is given"
-    assert pack_size(FleetOptions(pack=3), plan, 1) == (3, None)
-    assert pack_size(options_of(Fleet(pack=3, shards=4)), plan, 1) == (12, None)
+    assert pack_size(Fleet(pack=3), plan, 1) == (3, None)
+    assert pack_size(Fleet(pack=3, shards=4), plan, 1) == (12, None)
 
 
 @pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])

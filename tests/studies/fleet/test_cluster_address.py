@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions
 from studies.fleet.tune import _environment, cluster_address
+from studies.specification.sections import Fleet
 
 
 @pytest.mark.parametrize("address", ["", "local"])
@@ -41,9 +41,7 @@ def test_an_address_for_machines_outside_the_cluster_is_refused(monkeypatch, add
 
 
 def settings(folder: Path, address: str | None) -> dict[str, str]:
-    order: Any = SimpleNamespace(
-        cores=4, options=FleetOptions(workers=2), asked_threads=None, address=address, folder=folder
-    )
+    order: Any = SimpleNamespace(cores=4, options=Fleet(workers=2), asked_threads=None, address=address, folder=folder)
     return _environment(order)
 
 

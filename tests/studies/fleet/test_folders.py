@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.fleet.folders import launch_folder
+from studies.fleet.driver_process import launch_folder
 from trial_runner.tasks.data.opening import opened_rows
 
 

@@ -26,7 +26,7 @@ HUNGRY = (
 def nodes(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
     """Those of the cluster; tests add to them."""
     found: list[Node] = []
-    monkeypatch.setattr("studies.fleet.nodes.Nodes.staying", property(lambda self: tuple(found)))
+    monkeypatch.setattr("studies.fleet.places.Nodes.staying", property(lambda self: tuple(found)))
     return found
 
 

@@ -12,9 +12,9 @@ from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from studies.errors import LaunchError
 from studies.launching.launch import launch
+from studies.records import TrialRecord, TrialState
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 
 TESTS = Path(__file__).parents[2]
 TRIALS = 8

@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from studies.fleet import interrupts
-from studies.fleet.interrupts import Interrupts
+from studies.fleet import backend
+from studies.fleet.backend import Interrupts
 
 
 def send(number: signal.Signals) -> None:
@@ -29,7 +29,7 @@ def test_the_first_signal_is_noted_with_the_time_that_it_leaves(number, reason, 
 
 
 def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
-    monkeypatch.setattr(interrupts, "_ONE_BREATH_SECONDS", 1e6)
+    monkeypatch.setattr(backend, "_ONE_BREATH_SECONDS", 1e6)
     with Interrupts() as noted:
         send(signal.SIGTERM)
         send(signal.SIGTERM)
@@ -37,7 +37,7 @@ def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
 
 
 def test_a_second_wish_stops_at_once(monkeypatch):
-    monkeypatch.setattr(interrupts, "_ONE_BREATH_SECONDS", 0.0)
+    monkeypatch.setattr(backend, "_ONE_BREATH_SECONDS", 0.0)
     with Interrupts():
         send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):

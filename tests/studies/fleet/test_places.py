@@ -3,8 +3,8 @@
 import pytest
 
 from studies.errors import LaunchError
-from studies.fleet.backend import FleetOptions
 from studies.fleet.places import Node, Share, share_of
+from studies.specification.sections import Fleet
 
 KINDS = frozenset({"H200"})
 
@@ -14,7 +14,7 @@ def node(cpus: int, gpus: int = 0, kinds: frozenset[str] = frozenset()) -> Node:
 
 
 def share(nodes: list[Node], *, is_own: bool = False, **options: object) -> Share:
-    return share_of(nodes, FleetOptions(**options), is_own=is_own)  # type: ignore[arg-type]
+    return share_of(nodes, Fleet(**options), is_own=is_own)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from studies.errors import LaunchError
 from studies.fleet import probing
 from studies.fleet.places import Node
-from studies.fleet.probe import look_here
-from studies.fleet.probing import ClusterFacts, NodeFacts, cluster_facts
+from studies.fleet.probing import ClusterFacts, NodeFacts, cluster_facts, look_here
 from studies.fleet.trial_files import FolderMark
 from studies.foresight.machine import Machine, on_cluster
 from studies.specification.sections import Fleet

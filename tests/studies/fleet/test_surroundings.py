@@ -3,7 +3,7 @@
 import pytest
 
 from studies.fleet import tune_worker
-from studies.fleet.surroundings import differences, hub_settings
+from studies.fleet.probing import differences, hub_settings
 from studies.fleet.tune_worker import Home
 
 

@@ -11,12 +11,12 @@ from support.trivial_runner import TrivialRunner
 
 from studies.errors import LaunchError
 from studies.fleet import tune
-from studies.fleet.driver_messages import Ended, Started
+from studies.fleet.driver_process import Ended, Started
 from studies.launching.launch import launch
 from studies.launching.running import LaunchResult
+from studies.records import TrialRecord
 from studies.specification import specification_from_mapping
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord
 from trial_runner.errors import BackboneError
 from trial_runner.requests import PackRunner, TrialRequest
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from support import rotation
 from dashboards.terminal.plans import PlanView
 from studies.errors import SpecificationError
 from studies.foresight import plan as planning
-from studies.foresight.plan import Wanted, gpus_of, plan
+from studies.foresight.plan import GPUS, Wanted, gpus_of, plan
 from studies.specification import Specification, specification_from_mapping
-from trial_runner.packs.work import GPUS
+from trial_runner.packs import memory
 
 SMALL = replace(GPUS[0], memory_bytes=620_000_000)
 
@@ -48,12 +49,19 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
     checkpointing: bool, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = study_of(tmp_path, config)
+    own, counts = memory.SampledBlocks.only, []
+
+    def only(sampled: memory.SampledBlocks, count: int) -> AbstractContextManager[None]:
+        counts.append(count)
+        return own(sampled, count)
+
+    monkeypatch.setattr(memory.SampledBlocks, "only", only)
     few = planning._measured(study, (checkpointing, None))
-    monkeypatch.setattr(planning, "_DEEP", 10)
+    monkeypatch.setattr(memory, "_DEEP", 10)
     whole = planning._measured(study, (checkpointing, None))
-    for name in ("held_bytes", "step_bytes"):
+    assert counts == [2, 4, 2, 4], "of one trial and of two; the whole plan cuts nothing"
+    for name in ("held_bytes", "step_bytes", "evaluation_bytes"):
         assert getattr(few.two, name) == pytest.approx(getattr(whole.two, name), rel=0.05), name
-    assert few.two.step.flops == pytest.approx(whole.two.step.flops, rel=0.05)
 
 
 def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
@@ -61,7 +69,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
 ) -> None:
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     study = study_of(tmp_path, config, batch_size=600, micro_batch=600)
-    found = plan(study, (SMALL, GPUS[-1]), Wanted(price=2.0))
+    found = plan(study, (SMALL, GPUS[-1]), Wanted())
     small, large = found.devices
     assert (small.fits, large.fits) == (False, True)
     assert (small.checkpointing, large.checkpointing) == (True, False)
@@ -71,7 +79,6 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     assert f"training.batch_size: {small.batch_size} fits" in advice
     assert "it fits H200" in advice
     assert found.advice(large) == ()
-    assert large.cost(2.0) == pytest.approx(2 * large.forecast.most_seconds / 3600)
     assert large.used_bytes < large.gpu.memory_bytes
     fitting = study_of(tmp_path, config, batch_size=small.batch_size)
     assert plan(fitting, (SMALL,), Wanted(slots=1)).devices[0].fits
@@ -90,7 +97,7 @@ def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_p
     config: dict[str, Any], tmp_path: Path
 ) -> None:
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
-    wanted = Wanted(slots=2, price=2.0)
+    wanted = Wanted(slots=2)
     whole = plan(study_of(tmp_path, config), (GPUS[-1],), wanted)
     shared = plan(study_of(tmp_path, config, fleet={"shards": 4, "pack": 2}), (GPUS[-1],), wanted)
     blocks, every = sum(whole.weights.blocks_bytes), whole.weights.all_bytes
@@ -100,9 +107,6 @@ def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_p
     assert shared.weights.gathered_bytes == 2 * blocks * 3 // 4
     (alone,), (each,) = whole.devices, shared.devices
     assert each.used_bytes - alone.used_bytes == shared.weights.held_bytes - every
-    assert each.steps_per_second == pytest.approx(4 * alone.steps_per_second)
-    assert each.forecast.most_seconds == pytest.approx(alone.forecast.most_seconds / 4)
-    assert each.cost(2.0) == pytest.approx(alone.cost(2.0))
     assert "4 x 2" in str(PlanView(shared))
     assert "Each of 4 GPUs has" in str(PlanView(shared))
 

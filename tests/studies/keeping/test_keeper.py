@@ -11,19 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.best_share import BestShare
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
-from studies.keeping.keeper import AHEAD_PER, MAX_CRASHES, StudyKeeper
-from studies.keeping.losses import MAX_LOSSES
+from studies.keeping.keeper import MAX_CRASHES, StudyKeeper
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
+from studies.keeping.roster import MAX_LOSSES
+from studies.keeping.trial_queue import AHEAD_PER
+from studies.records import ArtefactRecord, EventKind, TrialState
 from studies.search.opening import Opening
 from studies.search.rungs import Protected, Rule, RungPlan
 from studies.store.database import Database
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import ArtefactRecord, EventKind, TrialState
 from studies.verifying import replay_violations
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
@@ -185,7 +187,9 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
 
 
 def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
-    keeper = keep(new_plan(opening=Opening(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2)))
+    keeper = keep(
+        new_plan(opening=Opening(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2, rule=BestShare()))
+    )
     published, good = take(keeper, 2)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
 

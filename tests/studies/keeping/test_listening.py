@@ -2,15 +2,15 @@
 
 import pytest
 
-from studies.keeping import listening
-from studies.keeping.listening import ListeningClock
+from studies.keeping import progress
+from studies.keeping.progress import ListeningClock
 
 
 @pytest.fixture
 def pass_time(monkeypatch):
     """Lets so many seconds go by."""
     now = [100.0]
-    monkeypatch.setattr(listening.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
 
     def add(seconds):
         now[0] += seconds

@@ -4,10 +4,10 @@ import pytest
 
 from studies.errors import LaunchError
 from studies.keeping.keeper import MAX_CRASHES
-from studies.keeping.losses import MAX_LOSSES
 from studies.keeping.plan import StudyPlan
+from studies.keeping.roster import MAX_LOSSES
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 
 class KnownMachines:

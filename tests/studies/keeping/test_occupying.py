@@ -120,8 +120,10 @@ def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobod
     assert said.err.splitlines()[-1].startswith(refused)
 
 
-@pytest.mark.parametrize(("said", "wanted"), [("join", "join"), ("end", "end"), ("leave", "refuse")])
-def test_on_a_terminal_the_user_is_asked(study: Study, monkeypatch: pytest.MonkeyPatch, said: str, wanted: str) -> None:
+@pytest.mark.parametrize(("said", "wanted"), [("end", True), ("leave", False)])
+def test_on_a_terminal_the_user_is_asked(
+    study: Study, monkeypatch: pytest.MonkeyPatch, said: str, wanted: bool
+) -> None:
     from deltaspace.commands import options
 
     assert study.launch().finished
@@ -129,12 +131,12 @@ def test_on_a_terminal_the_user_is_asked(study: Study, monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.prompt", lambda text, **_: said if asked.append(text) is None else "")
-    assert options.asked_if_running("trivial", study.url, None) == "refuse"
+    assert not options.takes_over("trivial", study.url, given=False)
     assert not asked
     with closing(sqlite3.connect(study.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
-    assert options.asked_if_running("trivial", study.url, None) == wanted
-    assert asked == ["'trivial' is run by my-desk. Join that launch, end it and go on here, or leave it alone?"]
-    assert options.asked_if_running("trivial", study.url, "end") == "end"
-    assert options.asked_if_running("another", study.url, None) == "refuse"
+    assert options.takes_over("trivial", study.url, given=False) is wanted
+    assert asked == ["'trivial' is run by my-desk. End that launch and go on here, or leave it alone?"]
+    assert options.takes_over("trivial", study.url, given=True)
+    assert not options.takes_over("another", study.url, given=False)
     assert len(asked) == 1

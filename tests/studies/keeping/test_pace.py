@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from studies.keeping.pace import Pace
-from studies.keeping.progress import TimeLeft
+from studies.keeping.progress import Pace, TimeLeft
 
 
 def test_nothing_is_said_before_steps_were_made() -> None:

@@ -7,10 +7,10 @@ import pytest
 from studies.keeping.messages import Decision, Lease, Report
 from studies.keeping.plan import StudyPlan
 from studies.keeping.replicates import Round, finalists_of, replicate_count, rounds
+from studies.records import TrialRecord, TrialState
 from studies.search.opening import Opening
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from studies.verifying import replay_violations
 from trial_runner.requests import Reading
 
@@ -104,31 +104,28 @@ def test_replicates_are_their_originals_with_other_seeds(searched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("methods", "with_rival", "expected"),
+    ("methods", "expected"),
     [
-        ((None, None, None, "lora_qv", "bitfit"), True, [0, 1, 3]),
-        ((None, None, None, "lora_qv", "bitfit"), False, [0, 1]),
-        ((None, "lora_qv", None, "bitfit"), True, [0, 1]),
-        (("lora_qv", "bitfit", None), True, [0, 1]),
-        ((None, None, None), True, [0, 1]),
-        ((None,), True, [0]),
-        ((), True, []),
+        ((None, None, None, "lora_qv", "bitfit"), [0, 1, 3]),
+        ((None, "lora_qv", None, "bitfit"), [0, 1]),
+        (("lora_qv", "bitfit", None), [0, 1]),
+        ((None, None, None), [0, 1]),
+        ((None,), [0]),
+        ((), []),
     ],
 )
 def test_the_best_published_method_is_among_finalists(
-    searched, methods: tuple[str | None, ...], with_rival: bool, expected: list[int]
+    searched, methods: tuple[str | None, ...], expected: list[int]
 ) -> None:
     plan, *_ = searched()
     trial = recorded(plan)[0]
     ranked = [replace(trial, number=number, method=method) for number, method in enumerate(methods)]
-    found = finalists_of(Round(begins_at=9, trials=6, finalists=2), ranked, with_rival=with_rival)
+    found = finalists_of(Round(begins_at=9, trials=6, finalists=2), ranked)
     assert [trial.number for trial in found] == expected
 
 
 def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep) -> None:
-    plan = new_plan(
-        target_trials=14, replicates=6, replicates_rival=True, opening=Opening(published=("lora_qv", "mam_adapter"))
-    )
+    plan = new_plan(target_trials=14, replicates=6, opening=Opening(published=("lora_qv", "mam_adapter")))
     keeper = keep(plan)
     leases = keeper.exchange("w/1", [], 8).leases
     scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]

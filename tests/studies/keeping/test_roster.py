@@ -1,17 +1,16 @@
 """Who is lent which of the waiting trials."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from search_space.backbones import shape_of
-from search_space.codec import configuration_to_json
+from search_space.configuration import Configuration
 from search_space.counting.budget import solve
 from search_space.published import published_method
 from studies.keeping.roster import OpenTrial, Roster
-from studies.store.records import NewTrial
+from studies.records import NewTrial
 
 METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")
 
@@ -28,11 +27,11 @@ def roster(tiny_backbone: Any) -> Roster:
         configuration = solve(
             method.configuration(shape), shape, attention_share=method.attention_share, parameters=400 + 100 * number
         )
-        roster.trials[number] = OpenTrial(trial=trial(number, configuration_to_json(configuration)), attempt=1)
+        roster.trials[number] = OpenTrial(trial=trial(number, configuration), attempt=1)
     return roster
 
 
-def trial(number: int, configuration: Mapping[str, object]) -> NewTrial:
+def trial(number: int, configuration: Configuration) -> NewTrial:
     return NewTrial(
         number=number,
         origin="proposed",

@@ -8,7 +8,7 @@ import pytest
 from studies.keeping.progress import LAST, TOP
 from studies.keeping.roster import OpenTrial
 from studies.keeping.tally import PRIOR_TRIALS, Tally
-from studies.store.records import NewTrial, Outcome, TrialState
+from studies.records import NewTrial, Outcome, TrialState
 
 
 def trial(number: int, *, step: int = 200, method: str | None = None, again: int | None = None) -> OpenTrial:

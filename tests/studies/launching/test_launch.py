@@ -18,10 +18,10 @@ from studies.keeping.plan import StudyPlan
 from studies.keeping.progress import Progress
 from studies.launching.beginning import new_study
 from studies.launching.launch import launch
+from studies.records import TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord, TrialState
 from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 
@@ -91,7 +91,7 @@ def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     result = launch(study, storage_url=storage_url, factory=TrivialFactory())
     assert (result.finished, result.reason) == (True, "finished: all 14 trials have ended")
     trials = trials_of(storage_url)
-    published = study.search.published_points
+    published = study.space_options.published_points
     assert [trial.method for trial in trials] == [*published, *[None] * (14 - len(published))]
     # the task head alone goes on, and so do the three that were best at the first rung when they came to it
     assert sum(trial.state is TrialState.COMPLETE for trial in trials[: len(published)]) >= 4

@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,11 @@ from support.trivial_runner import TrivialFactory
 from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
 from studies.launching.launch import launch
 from studies.queries.summaries import study_summary
+from studies.records import TrialRecord
 from studies.search.lessons import Lessons
 from studies.specification import Specification, specification_from_mapping
 from studies.specification.recorded import recorded_specification
 from studies.store.ledger import Ledger
-from studies.store.records import TrialRecord
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 LEARNING = {"learn_from": "auto"}
@@ -64,7 +63,7 @@ def database(earlier: Path, tmp_path: Path) -> Path:
 def read(file: Path, name: str) -> tuple[list[TrialRecord], Lessons | None]:
     with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
         study = ledger.study(name)
-        return ledger.trials(study.id), recorded_specification(study).search.lessons
+        return ledger.trials(study.id), recorded_specification(study).lessons
 
 
 def tried(file: Path, name: str) -> list[str]:
@@ -128,23 +127,14 @@ def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: P
     assert tried(database, "later") == tried(whole, "later")
 
 
-def test_continuing_it_needs_no_word_but_another_word_is_another_study(database: Path, tmp_path: Path) -> None:
+def test_another_word_is_another_study(database: Path, tmp_path: Path) -> None:
     begin(database, specification(tmp_path, "later", 2, **LEARNING))
-    begin(database, specification(tmp_path, "later", 3))
+    begin(database, specification(tmp_path, "later", 3, **LEARNING))
     assert len(tried(database, "later")) == 3
     with pytest.raises(StudyChangedError, match=r'search\.learn_from: "auto" -> "none"'):
         begin(database, specification(tmp_path, "later", 4, learn_from="none"))
     with pytest.raises(StudyChangedError, match=r'search.learn_from: "none" -> \["later"\]'):
         begin(database, specification(tmp_path, "earlier", 30, learn_from=["later"]))
-
-
-def test_a_study_file_that_holds_what_was_learned_needs_no_source(database: Path, tmp_path: Path) -> None:
-    begin(database, specification(tmp_path, "later", 12, **LEARNING))
-    with Ledger.open(f"sqlite:///{database}", read_only=True) as ledger:
-        stored = ledger.study("later").specification
-    assert isinstance(stored["search"], Mapping)
-    begin(tmp_path / "other.db", specification_from_mapping(stored))
-    assert tried(tmp_path / "other.db", "later") == tried(database, "later")
 
 
 def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study
     more = {"trials": 6}
     assert launch(study("encoder.layer.{layer}"), storage_url=url, factory=TrivialFactory()).finished
     with Ledger.open(url, read_only=True) as ledger:
-        begun = recorded_specification(ledger.study("trivial")).search.made_table
+        begun = recorded_specification(ledger.study("trivial")).made_table
     assert begun is not None
     other = study("encoder.blocks.{layer}").model_copy(update=more)
     for go_on in (
@@ -85,4 +85,4 @@ def test_a_family_s_own_table_is_not_noted(tmp_path: Path, study: Make) -> None:
     plain = study("encoder.layer.{layer}").model_copy(update={"backbone": BackboneSource(name=str(ROBERTA.parent))})
     assert launch(plain, storage_url=url, factory=TrivialFactory()).finished
     with Ledger.open(url, read_only=True) as ledger:
-        assert recorded_specification(ledger.study("trivial")).search.made_table is None
+        assert recorded_specification(ledger.study("trivial")).made_table is None

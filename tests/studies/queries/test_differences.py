@@ -6,7 +6,7 @@ import pytest
 from support.planted_ledger import EXAMPLES, Planted
 
 from studies.errors import UnknownTrialError
-from studies.queries.differences import paired_difference
+from studies.queries.readings import paired_difference
 
 
 def test_two_trials_are_compared_where_both_were_measured(tmp_path: Path) -> None:

@@ -3,18 +3,22 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.planted_ledger import Planted
+from support.planted_ledger import PUBLISHED, Planted
 
+from studies.queries import estimates
 from studies.queries.estimates import FEWEST, Estimate
 from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranking_of
 from studies.queries.summaries import study_summaries, study_summary
 from studies.queries.verdict import verdict
-from studies.store.records import TrialState
+from studies.records import TrialState
+from studies.search.factored.belief import Believer
+from studies.search.factored.standard import KNEE, Warp
 
 LUCKY = 34
 """The worst of all in truth."""
@@ -55,21 +59,11 @@ def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted])
     assert summary.best.number == best.number
 
 
-def test_a_list_of_studies_has_the_best_scores_and_fits_no_model(
-    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_studies_has_the_best_trial_of_the_leaderboard(plant: Callable[..., Planted]) -> None:
     planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
-    planted.replicate(LUCKY, 0.99)  # counts for its original, and is none of the trials that are compared
-
-    def fitted(*_: object, **__: object) -> None:
-        raise AssertionError("a model was fitted")
-
-    monkeypatch.setattr("studies.queries.estimates.Believer", fitted)
     (summary,) = study_summaries(planted.ledger)
     assert summary.best is not None
-    assert summary.best.number == LUCKY
-    with pytest.raises(AssertionError, match="a model was fitted"):
-        study_summary(planted.ledger, "planted")
+    assert summary.best.number == leaderboard(planted.ledger, "planted").rows[0].number != LUCKY
 
 
 def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(
@@ -117,6 +111,45 @@ def test_the_lead_is_the_difference_of_the_two_best_estimates(plant: Callable[..
     assert 0 < lead.difference.deviation < apart
 
 
+def far_below(plant: Callable[..., Planted]) -> tuple[Planted, dict[int, float]]:
+    """A study with the task head alone and prefix tuning far below all others, and what these two truly score."""
+    options = {"noise": 0.01, "published": (*PUBLISHED, "head_only", "prefix_tuning")}
+    truth, low = plant(40, **options), {2: 0.30, 3: 0.12}
+    planted = plant(40, **options, luck={number: -below for number, below in low.items()})
+    return planted, {number: truth.truth(number) - below for number, below in low.items()}
+
+
+def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_difference(
+    plant: Callable[..., Planted],
+) -> None:
+    planted, low = far_below(plant)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    scores = {trial.number: trial.score for trial in ranking.trials}
+    for number, true in low.items():
+        estimate = ranking.estimates.of[number]
+        assert scores[number] == pytest.approx(true)
+        assert estimate.low < true < estimate.high
+        assert 0 < estimate.deviation < 0.03
+    over = ranking.estimates.over_head
+    assert over is not None
+    truly = planted.truth(over.discovered) - low[over.published]
+    assert over.difference.low < truly < over.difference.high
+    assert over.difference.deviation < 0.03
+
+
+def test_estimates_would_be_wrong_if_scores_were_cut(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.ones_like)
+    monkeypatch.setattr(estimates, "Believer", partial(Believer, warp=cut))
+    planted, low = far_below(plant)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    for number, true in low.items():
+        assert ranking.estimates.of[number].low > true + 0.02
+
+
 def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Planted]) -> None:
     planted = plant(40)
     better = leaderboard(planted.ledger, "planted")
@@ -161,8 +194,8 @@ def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant: Cal
     ]
     none_left = replace(ranking, trials=tuple(cut), estimates=None)
     found = sum(trial.method is None for trial in cut)
-    ended = f"no discovery is complete. 0 of {found} discoveries ran to the end."
-    assert verdict(none_left, "accuracy").endswith(ended)
+    ended = f"0 of {found} discoveries ran to the end; {found} were pruned."
+    assert f"no discovery is complete. {ended}" in verdict(none_left, "accuracy")
     assert verdict(replace(none_left, trials=tuple(cut[-1:])), "accuracy") == ""
 
 

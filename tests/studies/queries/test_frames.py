@@ -1,31 +1,54 @@
-"""Frames of pandas: which columns are categories, and which stay what they are."""
+"""Frames: columns typed by their values, words as categories, and what JSON can hold of them."""
 
-from typing import Any
+import json
+from datetime import UTC, datetime
 
-from studies.queries.frames import frame
-from studies.queries.table import Table
-from studies.store.records import TrialState
+import pandas
+import pytest
 
+from studies.queries.frames import entries_of, frame, frame_of
+from studies.records import TrialState
 
-def kinds(columns: tuple[str, ...], *rows: tuple[object, ...]) -> list[str]:
-    return [str(kind) for kind in frame(Table(columns=columns, rows=rows)).dtypes]
-
-
-def test_words_are_categories_in_their_order_and_others_follow_by_the_alphabet() -> None:
-    found: Any = frame(Table(columns=("state", "ffn_heads"), rows=(("pruned", "z"), ("complete", None), (None, "b"))))
-    assert list(found["state"].cat.categories) == [state.value for state in TrialState]
-    assert list(found["ffn_heads"].cat.categories) == ["single", "key_value_heads", "query_heads", "b", "z"]
-    assert found["state"].isna().sum() == found["ffn_heads"].isna().sum() == 1
+STAMP = "2026-01-02T03:04:05.000006+00:00"
 
 
-def test_a_side_without_words_is_a_category_and_numbers_of_that_name_are_numbers() -> None:
-    assert kinds(("attention_form", "scale", "form"), (None, 4.0, 3)) == ["category", "float64", "Int64"]
+def test_columns_are_typed_by_their_values() -> None:
+    made = frame_of(
+        ("n", "x", "is", "text", "at", "told", "big"),
+        [(1, 0.5, True, "a", datetime(2026, 1, 2, tzinfo=UTC), STAMP, 2**70), (None,) * 7],
+    )
+    kinds = {name: str(made[name].dtype) for name in made.columns}
+    assert kinds["n"] == "Int64"
+    assert kinds["x"] == "float64"
+    assert kinds["is"] == "boolean"
+    assert kinds["text"] == "string"
+    assert kinds["at"].endswith("UTC]")
+    assert kinds["told"].endswith("UTC]")
+    assert made["big"][0] == 2**70
 
 
-def test_columns_of_the_same_name_stay_as_they_are() -> None:
-    assert kinds(("state", "state"), ("pruned", "complete")) == ["string", "string"]
+def test_states_are_categories_in_their_order_and_what_is_not_known_follows() -> None:
+    made = frame([{"state": TrialState.PRUNED, "attention_form": "mine"}, {"state": "odd", "attention_form": None}])
+    assert [*made["state"].cat.categories] == [*(state.value for state in TrialState), "odd"]
+    assert [*made["attention_form"].cat.categories] == ["mine"]
 
 
-def test_a_frame_knows_whether_it_was_cut() -> None:
-    assert frame(Table(columns=("n",), rows=((1,),), is_cut=True)).attrs == {"is_cut": True}
-    assert frame(Table(columns=("n",), rows=())).attrs == {"is_cut": False}
+def test_a_name_that_stands_twice_keeps_both_columns() -> None:
+    made = frame_of(("state", "state"), [("a", 1)])
+    assert [*made.columns] == ["state", "state"]
+    assert made.iloc[0].tolist() == ["a", 1]
+
+
+def test_without_rows_there_are_columns() -> None:
+    assert [*frame([], columns=("a", "state")).columns] == ["a", "state"]
+
+
+@pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
+def test_cells_are_what_json_holds(value: object) -> None:
+    (entry,) = entries_of(frame_of(("a", "b"), [(value, float("nan"))]))
+    assert json.loads(json.dumps(entry, allow_nan=False)) == {"a": value, "b": None}
+
+
+def test_times_are_told_as_iso_8601() -> None:
+    (entry,) = entries_of(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
+    assert entry == {"at": "2026-01-02T00:00:00+00:00"}

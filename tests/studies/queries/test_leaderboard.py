@@ -8,8 +8,8 @@ from studies.errors import StudiesError, UnknownStudyError
 from studies.queries.leaderboard import leaderboard
 from studies.queries.readings import scored_by, trial_page
 from studies.queries.summaries import study_summaries, study_summary
+from studies.records import TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 
 
 @pytest.fixture

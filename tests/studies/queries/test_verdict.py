@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from studies.queries.estimates import Estimate, Estimates, Lead
 from studies.queries.ranking import Ranking, ranking_of
 from studies.queries.verdict import verdict
+from studies.records import ExampleCounts, TrialState
 from studies.store.ledger import Ledger
-from studies.store.records import ExampleCounts, TrialState
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 
@@ -73,8 +74,12 @@ def lead(mean: float, deviation: float = 0.01) -> Lead:
     return Lead(discovered=1, published=0, difference=Estimate(mean=mean, deviation=deviation))
 
 
+def _not_asked(which: object) -> Any:
+    pytest.fail("not asked")
+
+
 def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
-    return Estimates(of={}, lead=over_published, over_head=over_head, joint=lambda numbers: pytest.fail("not asked"))
+    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_not_asked, posterior=_not_asked)
 
 
 def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:
@@ -136,4 +141,7 @@ def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
     found = next(one for one in few.trials if one.method is None)
     pruned = replace(found, number=9, state=TrialState.PRUNED, score=None, reason="rung 0 (25 steps): no good")
     assert "1 of 1 discoveries ran to the end." in told(few)
-    assert "1 of 3 discoveries ran to the end." in told(few, trials=(*few.trials, pruned, replace(pruned, number=10)))
+    failed = replace(pruned, number=11, state=TrialState.FAILED)
+    said = told(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
+    assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in said
+    assert "Beside them 2 trials of published methods have ended." in said

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import text
 
-from studies.store.ledger import Ledger
-from studies.store.records import (
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms import SoftmaxMemory
+from search_space.gates import ConvexGate
+from studies.records import (
     ArtefactRecord,
     NewStudy,
     NewTrial,
@@ -15,6 +19,19 @@ from studies.store.records import (
     ReadingRecord,
     SiteDimensions,
     TrialState,
+)
+from studies.store.ledger import Ledger
+
+PREFIX = Configuration(
+    edits=(
+        Edit(
+            site=Site.ATTENTION,
+            write=Port.HEAD,
+            read=Port.Q,
+            form=SoftmaxMemory(width=12, heads=Heads.KEY_VALUE),
+            gate=ConvexGate(),
+        ),
+    )
 )
 
 
@@ -56,7 +73,7 @@ class Values:
             "method": None,
             "fingerprint": f"fingerprint-{number}",
             "description": "prefix of 12 at the heads",
-            "configuration": {"schema_version": 1, "edits": [{"form": "softmax_memory", "scale": 0.1}]},
+            "configuration": PREFIX,
             "proposal": {"structure": "a", "learning_rate": 0.1 + 0.2},
             "seed": 2**62 + number,
             "attention": prefix,

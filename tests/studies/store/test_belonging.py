@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from studies.store.belonging import MARKER, identity, is_own_file, is_there
+from studies.store.files import MARKER, identity, is_own_file, is_there
 from studies.store.ledger import Ledger
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from studies.records import TrialState
 from studies.store import clock
 from studies.store.clock import WrittenTime
-from studies.store.records import TrialState
 
 
 class SetBack(datetime):

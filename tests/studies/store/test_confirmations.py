@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from studies.errors import ConfirmationError, StudiesError
-from studies.store.records import ConfirmationRecord, Contender, StudyKind, TrialState
+from studies.records import ConfirmationRecord, Contender, StudyKind, TrialState
 
 CONFIRMATION = ConfirmationRecord(
     study="sst2",

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from studies.errors import FencedError, StorageError
+from studies.records import TrialState
 from studies.store import database
 from studies.store.ledger import Ledger
-from studies.store.records import TrialState
 from studies.store.settling import Entry
 
 pytestmark = pytest.mark.postgres

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from studies.store import files, invariants
-from studies.store.belonging import MARKER, identity
+from studies.store.files import MARKER, identity
 from studies.store.invariants import violations
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from studies.errors import FencedError, StorageError, StudiesError, UnknownStudyError
+from studies.records import Tally, TrialState
 from studies.store import keeping
 from studies.store.ledger import Ledger
-from studies.store.records import Tally, TrialState
 
 IN_AN_HOUR = timedelta(hours=1)
 

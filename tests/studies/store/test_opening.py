@@ -11,7 +11,7 @@ from support.ordinary_user import as_ordinary_user
 from studies.errors import StorageError
 from studies.queries.sql import run_query
 from studies.store import engine
-from studies.store.address import StorageAddress
+from studies.store.engine import StorageAddress
 from studies.store.ledger import Ledger
 
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from studies.errors import StorageError
-from studies.store import engine, holders
+from studies.store import database, engine
+from studies.store.database import Patience
 from studies.store.ledger import Ledger
-from studies.store.patience import Patience
 
 
 @pytest.fixture(autouse=True)
@@ -100,14 +100,14 @@ def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
         f"4: POSIX  ADVISORY  WRITE 4712 08:01:{inode + 1} 0 EOF",
         "5: OFDLCK nonsense",
     ]
-    monkeypatch.setattr(holders, "_LOCKS", tmp_path / "locks")
-    assert holders._who_locks(file) == ""
+    monkeypatch.setattr(database, "_LOCKS", tmp_path / "locks")
+    assert database._who_locks(file) == ""
     (tmp_path / "locks").write_text("\n".join(locks[:4]))
-    named = holders._who_locks(file)
+    named = database._who_locks(file)
     assert named.startswith(f"process {os.getpid()}")
     assert "471" not in named
     (tmp_path / "locks").write_text(locks[4])
-    assert holders._who_locks(file) == ""
+    assert database._who_locks(file) == ""
 
 
 @pytest.mark.postgres

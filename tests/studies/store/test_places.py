@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.store.places import found_file, found_folder, written_file, written_folder
+from studies.store.files import found_file, found_folder, written_file, written_folder
 
 
 @pytest.mark.parametrize(

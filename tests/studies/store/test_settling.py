@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from studies.errors import StorageError, StudiesError
-from studies.store.records import ExampleCounts, ExampleRecord, Outcome, Settlement, TrialState
+from studies.records import ExampleCounts, ExampleRecord, Outcome, Settlement, TrialState
 from trial_runner.example_losses import ExampleLosses
 
 ACCEPTED = Settlement(accepted=True)

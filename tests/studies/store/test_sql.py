@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from studies.errors import QueryError, StorageError
-from studies.queries.sql import Limits, run_query
-from studies.queries.table import Table
+from studies.queries.sql import Limits, QueryResult, run_query
+from studies.store.database import superuser
 from studies.store.ledger import Ledger
-from studies.store.roles import superuser
 
 WRITES = {
     "delete": "DELETE FROM trials",
@@ -52,14 +51,14 @@ def refusal(url, sql):
 
 def test_a_query_answers_with_columns_and_rows(two_trials, storage_url):
     sql = "SELECT number, state, score AS s, reason, attention_form FROM trials ORDER BY number"
-    assert run_query(storage_url, sql) == Table(
+    assert run_query(storage_url, sql) == QueryResult(
         columns=("number", "state", "s", "reason", "attention_form"),
         rows=((0, "running", None, None, "softmax_memory"), (1, "complete", 0.75, None, "softmax_memory")),
     )
 
 
 def test_a_query_without_rows_still_has_its_columns(two_trials, storage_url):
-    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == Table(columns=("number",), rows=())
+    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == QueryResult(columns=("number",), rows=())
 
 
 def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, storage_url):
@@ -77,7 +76,7 @@ def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, sto
 
 def test_json_columns_come_as_text(two_trials, storage_url):
     [(configuration,)] = run_query(storage_url, "SELECT configuration FROM trials WHERE number = 0").rows
-    assert json.loads(configuration)["schema_version"] == 1
+    assert json.loads(configuration)["schema_version"] == 2
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
     assert "colour" in refusal(storage_url, "SELECT colour FROM trials")
     assert refusal(storage_url, "SELECT FROM WHERE").startswith("the database refuses the query: ")
     message = refusal(storage_url, "SELECT * FROM experiments")
-    tables = "artefacts, attempts, calls, confirmations, deltaspace_schema, events, examples, readings, studies, trials"
+    tables = "artefacts, attempts, confirmations, deltaspace_version, events, examples, readings, studies, trials"
     views = "leaderboard, configurations, curves, budget_use, confirmation_results, fronts"
     assert message.endswith(f"Its views: {views}. Its tables: {tables}.")
 
@@ -131,7 +130,7 @@ FIVE = "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS five"
 @pytest.mark.parametrize("rows", [0, 3, 5, 6, None])
 def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url, sql, rows):
     answer = run_query(storage_url, sql, Limits(rows=rows))
-    assert answer.column(answer.columns[0]) == (1, 2, 3, 4, 5)[:rows]
+    assert tuple(row[0] for row in answer.rows) == (1, 2, 3, 4, 5)[:rows]
     assert answer.is_cut == (rows in (0, 3))
 
 
@@ -143,7 +142,7 @@ def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
 def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
     sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
     answer = run_query(storage_url, sql, Limits(rows=1))
-    assert (len(answer), answer.is_cut) == (1, True)
+    assert (len(answer.rows), answer.is_cut) == (1, True)
 
 
 @pytest.mark.parametrize("sql", WRITES.values(), ids=WRITES)
@@ -295,3 +294,12 @@ def test_a_file_that_is_no_database_is_reported(tmp_path):
     file.write_text("no database" * 1000)
     with pytest.raises(StorageError, match="must be an SQLite database"):
         run_query(f"sqlite:///{file}", "SELECT 1")
+
+
+def test_values_and_answers_of_too_many_bytes_are_refused(sample_storage: str) -> None:
+    with pytest.raises(QueryError, match="too big"):
+        run_query(sample_storage, "SELECT zeroblob(1000000000)")
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) SELECT printf('%0100d', i) FROM n"
+    assert len(run_query(sample_storage, many, Limits(size_bytes=10_000)).rows) == 100
+    with pytest.raises(QueryError, match=r"may take 9,999 bytes; this one has more"):
+        run_query(sample_storage, many, Limits(size_bytes=9_999))

@@ -58,12 +58,6 @@ REFUSED = {
     "study with trials deleted": "DELETE FROM studies",
     "study name twice": "INSERT INTO studies SELECT 99, name, specification, backbone, backbone_parameters, "
     "budget_parameters, metric, seed, epoch, created_at, kind, parent_id, folder, holder, held_until FROM studies",
-    "call without a number": "INSERT INTO calls (study_id, caller, number, call, asked_at, answered) "
-    "SELECT id, 'a', 0, '', created_at, 0 FROM studies",
-    "answer to what was not asked": "INSERT INTO calls (study_id, caller, number, call, asked_at, answered, answer) "
-    "SELECT id, 'a', 1, '', created_at, 2, '' FROM studies",
-    "answered with nothing": "INSERT INTO calls (study_id, caller, number, call, asked_at, answered) "
-    "SELECT id, 'a', 1, '', created_at, 1 FROM studies",
     "unknown kind of study": "UPDATE studies SET kind = 'other'",
     "confirmation of nothing": "UPDATE studies SET kind = 'confirmation'",
     "search with a parent": "UPDATE studies SET parent_id = id",

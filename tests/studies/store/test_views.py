@@ -7,18 +7,18 @@ import pytest
 from support.factored_search import whole_space
 from support.fixed_ledger import fixed_ledger
 
-from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.errors import SearchSpaceError
 from search_space.published import METHODS
 from search_space.space.random_draw import RandomTrial
 from studies.confirming.results import confirmation_results
+from studies.queries.frames import entries_of
 from studies.queries.leaderboard import leaderboard
 from studies.queries.ranking import ranked
 from studies.queries.readings import readings_table
 from studies.queries.sql import run_query
+from studies.records import ConfirmationRecord, Contender, StudyKind, TrialState
 from studies.search.fronts import front
 from studies.store.ledger import Ledger
-from studies.store.records import ConfirmationRecord, Contender, StudyKind, TrialState
 from studies.store.views import VIEWS
 
 STUDIES = ("middle", "finished", "finished-confirm")
@@ -107,10 +107,7 @@ def all_kinds():
 
 def test_every_edit_of_every_configuration_has_its_dimensions(kept, values, storage_url):
     known = all_kinds()
-    trials = [
-        replace(values.trial(number), configuration=configuration_to_json(configuration))
-        for number, configuration in enumerate(known)
-    ]
+    trials = [replace(values.trial(number), configuration=configuration) for number, configuration in enumerate(known)]
     kept.ledger.add_trials(kept.id, kept.epoch, trials)
     expected = [{"trial": number} | edit for number, one in enumerate(known) for edit in edits_of(one)]
     columns = ", ".join(expected[0])
@@ -118,20 +115,9 @@ def test_every_edit_of_every_configuration_has_its_dimensions(kept, values, stor
     assert max(edit["edit"] for edit in expected) > 2
 
 
-def test_configurations_of_the_first_schema_are_read_too(kept, values, storage_url):
-    [prefix] = [one for one in all_kinds()[60:] if [edit.form.name for edit in one.edits] == ["softmax_memory"]][:1]
-    stored = configuration_to_json(prefix)
-    for edit in stored["edits"]:
-        del edit["layers"], edit["form"]["robust"]
-    stored["schema_version"] = 1
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, configuration=stored)])
-    expected = edits_of(configuration_from_json(stored))
-    assert rows(storage_url, f"SELECT {', '.join(expected[0])} FROM configurations") == expected
-
-
 def test_curves_are_the_readings_with_their_time_summed_up(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM curves WHERE study = 'middle' ORDER BY trial, step")
-    expected = readings_table(fixed.readings(fixed.study("middle").id)).to_dicts()
+    expected = entries_of(readings_table(fixed.readings(fixed.study("middle").id)))
     same = ("trial", "step", "rung", "score", "train_loss", "validation_loss")
     assert [{name: row[name] for name in same} for row in found] == [
         {name: row[name] for name in same} for row in expected

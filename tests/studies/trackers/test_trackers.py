@@ -12,8 +12,8 @@ from support.trivial_runner import TrivialFactory
 from studies.errors import LaunchError
 from studies.launching.launch import launch
 from studies.observing import named_observer
+from studies.records import ReadingRecord, TrialRecord
 from studies.store.ledger import Ledger
-from studies.store.records import ReadingRecord, TrialRecord
 from studies.trackers import TRACKERS
 from studies.trackers import facts as tracker_facts
 

@@ -12,7 +12,7 @@ from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Constant, Diagonal, Form, LowRank, Prompt, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, Multiply, Prepend
-from trial_runner.attachment.disentangled import entangle
+from trial_runner.attachment.forwards import restore
 from trial_runner.contract.promises import build, moved
 from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
@@ -132,6 +132,6 @@ def test_what_was_put_on_is_taken_off(rig: Rig, tiny_backbone: Callable[..., Pat
     assert all("forward" in vars(module) for module in modules)
     other.attachment.detach()
     assert not any("forward" in vars(module) for module in modules)
-    entangle(modules[0])  # twice is once
+    restore(modules[0])  # twice is once
     with torch.no_grad():
         assert torch.equal(other.outputs(), other.plain)

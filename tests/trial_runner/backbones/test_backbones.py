@@ -27,7 +27,7 @@ from trial_runner.errors import BackboneError
 
 torch.set_num_threads(1)
 
-ENCODERS = ("roberta", "bert", "distilbert", "electra", "modernbert", "eurobert", "deberta-v2")
+ENCODERS = ("roberta", "bert", "distilbert", "electra", "modernbert", "eurobert", "deberta-v2", "mpnet")
 LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DECODER: AutoModelForSeq2SeqLM}
 
 

@@ -14,6 +14,7 @@ from search_space.gates import Add, Gate, InducerGate
 from trial_runner.deltas import build_form
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.vera import VeraMatrices
 
 SHAPE = BackboneShape(
     family="made_up",
@@ -144,3 +145,17 @@ def test_draws_depend_on_the_generator_alone(form: Form) -> None:
     assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
     assert not all(torch.equal(one, two) for one, two in zip(first, other, strict=True))
     assert all(parameter.dtype is torch.float64 for parameter in first)
+
+
+@pytest.mark.parametrize(("rank", "in_width", "out_width"), [(4, 768, 3072), (256, 128, 96)])
+def test_the_matrices_of_vera_are_uniform_within_the_bounds_of_their_own_inputs(
+    rank: int, in_width: int, out_width: int
+) -> None:
+    drawn = VeraMatrices(in_width, rank, out_width, seed=3)
+    for matrix, inputs in ((drawn.a, in_width), (drawn.b, rank)):
+        bound = math.sqrt(6 / inputs)
+        largest = float(matrix.abs().max())
+        assert 0.99 * bound < largest <= bound
+        # six standard errors of the deviation of a uniform draw
+        expected, error = bound / math.sqrt(3), bound / math.sqrt(3) * math.sqrt(0.2 / matrix.numel())
+        assert float(matrix.double().square().mean().sqrt()) == pytest.approx(expected, abs=6 * error)

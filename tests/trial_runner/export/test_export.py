@@ -1,6 +1,7 @@
 """A trial is exported, loaded on a fresh backbone, and computes what it computed in training."""
 
 import contextlib
+import gc
 import json
 import os
 import subprocess
@@ -292,15 +293,36 @@ def test_a_folder_that_is_no_whole_export_is_refused(
         load_delta(fresh_model(rig), folder)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_weights_of_half_precision_are_refused_with_what_to_do(rig: Rig, tmp_path: Path, dtype: torch.dtype) -> None:
-    """As transformers loads them where they are stored so."""
+@pytest.mark.parametrize("file", ["delta.json", "delta.safetensors"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_an_export_of_pipes_or_devices_is_refused_unread(rig: Rig, tmp_path: Path, file: str, kind: str) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    (folder / file).unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / file)
+    else:
+        (folder / file).symlink_to("/dev/zero")
+    with pytest.raises(ExportError, match="it must be a regular file"):
+        load_delta(fresh_model(rig), folder)
+
+
+def test_an_export_that_names_no_backbone_is_refused_in_one_line(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    facts = json.loads((folder / "delta.json").read_text())
+    facts["backbone"]["name"] = ""
+    (folder / "delta.json").write_text(json.dumps(facts))
+    with pytest.raises(ExportError, match="must name its backbone"):
+        open_delta(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_weights_of_another_precision_are_refused_with_what_to_do(rig: Rig, tmp_path: Path, dtype: torch.dtype) -> None:
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     model = fresh_model(rig).to(dtype)
     with pytest.raises(ExportError) as refused:
         load_delta(model, folder)
     name = str(dtype).removeprefix("torch.")
-    assert f"has some in {name}. Load it with dtype=torch.float32." in str(refused.value)
+    assert f"has some in {name}. Load it with dtype=torch.float64." in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -312,6 +334,31 @@ def test_a_model_takes_one_delta_at_a_time(rig: Rig, tmp_path: Path) -> None:
         load_delta(model, folder)
     loaded.detach()
     load_delta(model, folder).detach()
+
+
+def test_a_float64_model_is_refused_a_delta_that_was_trained_in_float32(
+    tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    rig = rig_in_training(tiny_backbone("roberta"), precision="float32")
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    with pytest.raises(ExportError, match=r"has some in float64\. Load it with dtype=torch\.float32"):
+        load_delta(fresh_model(rig).double(), folder)
+
+
+def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig: Rig, tmp_path: Path) -> None:
+    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+    model, tokens = fresh_model(rig), torch.from_numpy(TEXTS.input_ids)
+    frozen = model(input_ids=tokens).last_hidden_state
+    kept = load_delta(model, folder)
+    expected = model(input_ids=tokens).last_hidden_state
+    kept.detach()
+    load_delta(model, folder)
+    gc.collect()
+    assert torch.equal(model(input_ids=tokens).last_hidden_state, expected)
+    assert not torch.equal(expected, frozen)
+    model.deltaspace_delta.detach()
+    assert torch.equal(model(input_ids=tokens).last_hidden_state, frozen)
+    assert not hasattr(model, "deltaspace_delta")
 
 
 def test_what_is_there_already_is_never_overwritten(tmp_path: Path) -> None:

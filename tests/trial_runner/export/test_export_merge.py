@@ -242,6 +242,8 @@ def test_a_merged_classification_is_one_of_transformers_that_asks_before_it_runs
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert tokenizer.is_fast
     assert (tokenizer.padding_side, tokenizer.model_max_length) == ("right", 24)
+    stored = json.loads((folder / "tokenizer.json").read_text())["truncation"]
+    assert (stored["max_length"], stored["direction"]) == (24, "Right")
     assert "deltaspace" not in (folder / "config.json").read_text()
 
 

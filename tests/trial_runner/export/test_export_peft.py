@@ -120,7 +120,9 @@ def loaded(folder: Path) -> Any:
     config = json.loads((folder / "adapter_config.json").read_text())
     auto = getattr(peft, AUTO[config["task_type"]])
     backbone = config["base_model_name_or_path"]
-    attention = exact_attention(next((name for name in ("gemma2", "deberta-v2") if name in backbone), "any other"))
+    attention = exact_attention(
+        next((name for name in ("gemma2", "deberta-v2", "mpnet") if name in backbone), "any other")
+    )
     options = {"dtype": torch.float64, "attn_implementation": attention, "experts_implementation": "eager"}
     if config["task_type"] == "TOKEN_CLS":
         options["num_labels"] = len(LABELS)

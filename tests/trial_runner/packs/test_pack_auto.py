@@ -140,7 +140,7 @@ def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_w
     requests.append(request_for(published_method("ia3").configuration(shape), len(widths), steps=2))
     together = {}
     for bound in (0, 1 << 40):
-        monkeypatch.setattr("trial_runner.packs.pack._WIDE_BYTES", bound)
+        monkeypatch.setattr("trial_runner.packs.lane._WIDE_BYTES", bound)
         pack = runner.open_pack(len(requests))
         for request in requests:
             pack.admit(request)

@@ -1,7 +1,7 @@
-"""Classification of a text or a pair of texts, as a kind of task."""
+"""Classes of texts or pairs of texts as a kind of task, and what regression has in common with it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
@@ -16,38 +16,36 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-def check_columns(task: Task) -> None:
-    """Refuse columns of texts and labels that are not different ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """See `trial_runner.tasks.kind.TaskKind`.
 
-    Raises:
-        TaskError: If they are not.
+    Attributes:
+        usual_metric: What is maximised unless the task says otherwise.
+        made_ready_by: Its preparation.
     """
-    text, label = text_columns(task), label_column(task)
-    if len({*text, label}) != len(text) + 1:
-        raise TaskError(
-            f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class Classification:
-    """See `trial_runner.tasks.kind.TaskKind`."""
-
-    name = "classification"
-    column_keys = ("text", "label", "labels")
-    other_keys = ()
-    needed = ("text", "label")
-    prompt = None
-    encoder = None
+    name: str
+    usual_metric: str
+    column_keys: tuple[str, ...]
+    made_ready_by: type[ClassificationPreparation]
+    other_keys: ClassVar[tuple[str, ...]] = ()
+    needed: ClassVar[tuple[str, ...]] = ("text", "label")
+    prompt: ClassVar[None] = None
+    encoder: ClassVar[None] = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """See `TaskKind`."""
-        return metrics_of(self.name, "accuracy")
+        return metrics_of(self.name, self.usual_metric)
 
     def check(self, task: Task) -> None:
-        """See `TaskKind`."""
-        check_columns(task)
+        """Refuse columns of texts and labels that are not different ones."""
+        text, label = text_columns(task), label_column(task)
+        if len({*text, label}) != len(text) + 1:
+            raise TaskError(
+                f"a task must have one or two text columns beside its label column; got {', '.join(text)} and {label}."
+            )
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""
@@ -62,7 +60,12 @@ class Classification:
     ) -> ClassificationPreparation:
         """See `TaskKind`."""
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
-        return ClassificationPreparation(task, tokenizer)
+        return self.made_ready_by(task, tokenizer)
 
 
-CLASSIFICATION = Classification()
+CLASSIFICATION = Labelled(
+    name="classification",
+    usual_metric="accuracy",
+    column_keys=("text", "label", "labels"),
+    made_ready_by=ClassificationPreparation,
+)

@@ -52,9 +52,14 @@ class Split(Takeable):
         """Number of examples."""
         return len(self.labels)
 
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each example, ``(B,)``."""
+        return np.diff(self.offsets)
+
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
         """The examples of the given indices, in their order."""
-        lengths = np.diff(self.offsets)[rows]
+        lengths = self.lengths[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return replace(

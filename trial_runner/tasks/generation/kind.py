@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
@@ -28,7 +28,7 @@ from trial_runner.tasks.generation.raw import (
 )
 from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
-from trial_runner.tasks.kind import Cut, check_length, place_facts
+from trial_runner.tasks.kind import Cut, Encoder, check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import SPLITS, Task
@@ -84,9 +84,7 @@ class Generation:
 
     def check(self, task: Task) -> None:
         """See `TaskKind`."""
-        least, most = task.decoding.min_new_tokens, task.most_new_tokens
-        if least > most:
-            raise TaskError(f"min_new_tokens must be from 0 to max_new_tokens ({most}); got {least}.")
+        check_new_tokens(task)
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""
@@ -107,16 +105,102 @@ class Generation:
         """See `TaskKind`."""
         encoder = self.encoder(task, tokenizer, stack)
         _check_lengths(task, stack, position_limit_tokens)
-        return _Preparation(self, task, encoder)
+        return _Preparation(task, encoder, self.metrics, self)
 
 
 @dataclass(frozen=True, slots=True)
-class _Preparation:
+class TextPreparation:
+    """What preparations of texts that are written share; see `trial_runner.tasks.kind.Preparation`.
+
+    Attributes:
+        usual_metrics: What is measured unless the task says it.
+        row_names: Which attributes of a split are rows of tokens.
+        array_names: Which are arrays.
+    """
+
+    task: Task
+    encoder: Encoder
+    usual_metrics: tuple[str, ...]
+    row_names: ClassVar[tuple[str, ...]]
+    array_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def identity(self) -> str:
+        """See `Preparation`."""
+        return self.encoder.identity
+
+    def new_split(self, **held: Any) -> WrittenSplit:
+        """A split of what a cache has kept of it."""
+        raise NotImplementedError
+
+    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
+        """See `Preparation`."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, split in prepared.splits.items():
+            for what in self.row_names:
+                rows: TokenRows = getattr(split, what)
+                arrays |= {f"{name}.{what}.ids": rows.ids, f"{name}.{what}.offsets": rows.offsets}
+            arrays |= {f"{name}.{what}": getattr(split, what) for what in self.array_names}
+            arrays |= {f"{name}.references": as_texts(split.references), f"{name}.groups": as_texts(split.groups)}
+        return self.facts_of(prepared.notes, prepared.cuts), arrays
+
+    def facts_of(self, notes: Sequence[str], cuts: Sequence[Cut]) -> Facts:
+        """What a cache keeps beside the tokens."""
+        return {
+            "name": self.task.title,
+            "notes": notes,
+            "start": self.encoder.start_token_id,
+            "eos": self.encoder.eos_token_id,
+            "cuts": [asdict(cut) for cut in cuts],
+        }
+
+    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
+        """See `Preparation`."""
+
+        def rows_of(name: str) -> TokenRows:
+            return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
+
+        splits = {
+            split: self.new_split(
+                references=tuple(tuple(each) for each in from_texts(arrays[f"{split}.references"])),
+                groups=tuple(from_texts(arrays[f"{split}.groups"])),
+                **{what: rows_of(f"{split}.{what}") for what in self.row_names},
+                **{what: arrays[f"{split}.{what}"] for what in self.array_names},
+            )
+            for split in SPLITS
+        }
+        return self.made(fingerprint, facts, splits)
+
+    def made(self, fingerprint: str, facts: Facts, splits: Mapping[str, WrittenSplit]) -> PreparedTextTask:
+        """Tokens, and what the task says of measuring and generating, which no cache keeps."""
+        task = self.task
+        return PreparedTextTask(
+            name=facts["name"],
+            task_kind=task.kind,
+            stack=self.encoder.stack,
+            metric=task.metric,
+            metrics=task.metrics or self.usual_metrics,
+            early_metric=task.early_metric,
+            decoding=task.decoding,
+            max_new_tokens=task.most_new_tokens,
+            label_smoothing=task.label_smoothing,
+            start_token_id=facts["start"],
+            eos_token_id=facts["eos"],
+            splits=splits,
+            notes=tuple(facts["notes"]),
+            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
+            answer_after=task.answer_after,
+            fingerprint=fingerprint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Preparation(TextPreparation):
     """See `trial_runner.tasks.kind.Preparation`."""
 
-    kind: Generation
-    task: Task
     encoder: TextEncoder
+    kind: Generation
+    row_names = ("sources", "targets")
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -130,11 +214,6 @@ class _Preparation:
             "max_target_tokens": task.max_target_tokens,
         }
         return {**place_facts(task), **own}
-
-    @property
-    def identity(self) -> str:
-        """See `Preparation`."""
-        return self.encoder.identity
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawTextSplit:
         """See `Preparation`."""
@@ -153,87 +232,22 @@ class _Preparation:
         for name, split in chosen.splits.items():
             splits[name], of_split = self.encoder.encode(split, name)
             cuts += of_split
-        start, eos = self.encoder.start_token_id, self.encoder.eos_token_id
-        notes = [*chosen.notes, *map(str, cuts)]
-        facts: Facts = {
-            "name": self.task.title,
-            "notes": notes,
-            "start": start,
-            "eos": eos,
-            "cuts": [asdict(cut) for cut in cuts],
-        }
-        return self._prepared(fingerprint, facts, splits)
+        return self.made(fingerprint, self.facts_of([*chosen.notes, *map(str, cuts)], cuts), splits)
 
-    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
-        """See `Preparation`."""
-        start, eos = prepared.start_token_id, prepared.eos_token_id
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for split, examples in prepared.splits.items():
-            if not isinstance(examples, TextSplit):
-                raise TypeError(f"{split} must be of sources and targets; got {type(examples).__name__}.")
-            for side, rows in (("sources", examples.sources), ("targets", examples.targets)):
-                arrays[f"{split}.{side}.ids"] = rows.ids
-                arrays[f"{split}.{side}.offsets"] = rows.offsets
-            arrays[f"{split}.references"] = as_texts(examples.references)
-            arrays[f"{split}.groups"] = as_texts(examples.groups)
-        facts = {"name": prepared.name, "notes": prepared.notes, "start": start, "eos": eos}
-        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
-
-    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
-        """See `Preparation`."""
-        splits = {
-            split: TextSplit(
-                stack=self.encoder.stack,
-                sources=rows_of(arrays, f"{split}.sources"),
-                targets=rows_of(arrays, f"{split}.targets"),
-                references=tuple(tuple(each) for each in from_texts(arrays[f"{split}.references"])),
-                groups=tuple(from_texts(arrays[f"{split}.groups"])),
-            )
-            for split in SPLITS
-        }
-        return self._prepared(fingerprint, facts, splits)
-
-    def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, TextSplit]) -> PreparedTextTask:
-        return text_task(self.task, self.kind.metrics, self.encoder.stack, fingerprint, facts, splits)
+    def new_split(self, **held: Any) -> TextSplit:
+        """See `TextPreparation`."""
+        return TextSplit(stack=self.encoder.stack, **held)
 
 
-def text_task(
-    task: Task,
-    metrics: tuple[str, ...],
-    stack: StackKind,
-    fingerprint: str,
-    facts: Facts,
-    splits: Mapping[str, WrittenSplit],
-) -> PreparedTextTask:
-    """Tokens, and what the task says of measuring and generating, which no cache keeps.
+def check_new_tokens(task: Task) -> None:
+    """Refuse a fewest number of new tokens above the most.
 
-    Args:
-        metrics: What is measured unless the task says it.
-        facts: What a cache keeps beside the tokens.
+    Raises:
+        TaskError: If it is.
     """
-    return PreparedTextTask(
-        name=facts["name"],
-        task_kind=task.kind,
-        stack=stack,
-        metric=task.metric,
-        metrics=task.metrics or metrics,
-        early_metric=task.early_metric,
-        decoding=task.decoding,
-        max_new_tokens=task.most_new_tokens,
-        label_smoothing=task.label_smoothing,
-        start_token_id=facts["start"],
-        eos_token_id=facts["eos"],
-        splits=splits,
-        notes=tuple(facts["notes"]),
-        cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
-        answer_after=task.answer_after,
-        fingerprint=fingerprint,
-    )
-
-
-def rows_of(arrays: Arrays, name: str) -> TokenRows:
-    """Rows of tokens that a cache has kept."""
-    return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
+    least, most = task.decoding.min_new_tokens, task.most_new_tokens
+    if least > most:
+        raise TaskError(f"min_new_tokens must be from 0 to max_new_tokens ({most}); got {least}.")
 
 
 def _check_lengths(task: Task, stack: StackKind, limit: int | None) -> None:

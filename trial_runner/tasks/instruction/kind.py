@@ -1,16 +1,13 @@
 """Instruction tuning as a kind of task: dialogues whose answers are learned, or plain texts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
 from trial_runner.tasks.data.rows import RawTask
-from trial_runner.tasks.generation.kind import rows_of, text_task
+from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.chats import (
     CHAT_KEYS,
@@ -27,8 +24,7 @@ from trial_runner.tasks.kind import check_length, place_facts
 from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.metrics import METRICS
 from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
-from trial_runner.tasks.task import SPLITS, Task
-from trial_runner.tasks.token_rows import TokenRows
+from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -67,9 +63,7 @@ class Instruction:
             raise TaskError("must name source and target both; got one of them.")
         if task.text is not None:
             _check_plain(task)
-        least, most = task.decoding.min_new_tokens, task.most_new_tokens
-        if least > most:
-            raise TaskError(f"min_new_tokens must be from 0 to max_new_tokens ({most}); got {least}.")
+        check_new_tokens(task)
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """See `TaskKind`."""
@@ -98,7 +92,10 @@ class Instruction:
         if task.text is None:
             both = task.max_tokens + task.most_new_tokens
             check_length("max_tokens and max_new_tokens together", both, position_limit_tokens)
-        return _Preparation(task, encoder)
+        known = self.metrics
+        if task.text is not None:
+            known = tuple(name for name in known if not METRICS[name].needs_generation)
+        return _Preparation(task, encoder, known)
 
 
 def _check_plain(task: Task) -> None:
@@ -119,11 +116,12 @@ def _check_plain(task: Task) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Preparation:
+class _Preparation(TextPreparation):
     """See `trial_runner.tasks.kind.Preparation`."""
 
-    task: Task
     encoder: ChatEncoder
+    row_names = ("rows", "sources")
+    array_names = ("learned",)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -137,11 +135,6 @@ class _Preparation:
             "template_options": dict(task.template_options),
         }
         return {**place_facts(task), **own}
-
-    @property
-    def identity(self) -> str:
-        """See `Preparation`."""
-        return self.encoder.identity
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawChats:
         """See `Preparation`."""
@@ -163,51 +156,11 @@ class _Preparation:
             if unused:
                 why = f"no answer begins within {self.task.max_tokens} tokens"
                 notes.append(f"{name}: {unused} of {len(split)} dialogues are not used, because {why}")
-        facts: Facts = {
-            "name": self.task.title,
-            "notes": [*notes, *map(str, cuts)],
-            "start": None,
-            "eos": self.encoder.eos_token_id,
-            "cuts": [asdict(cut) for cut in cuts],
-        }
-        return self._prepared(fingerprint, facts, splits)
+        return self.made(fingerprint, self.facts_of([*notes, *map(str, cuts)], cuts), splits)
 
-    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
-        """See `Preparation`."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, split in prepared.splits.items():
-            if not isinstance(split, ChatSplit):
-                raise TypeError(f"{name} must be of dialogues; got {type(split).__name__}.")
-            arrays |= _arrays(name, "rows", split.rows) | _arrays(name, "sources", split.sources)
-            arrays[f"{name}.learned"] = split.learned
-            arrays[f"{name}.references"] = as_texts(split.references)
-            arrays[f"{name}.groups"] = as_texts(split.groups)
-        facts = {"name": prepared.name, "notes": prepared.notes, "start": None, "eos": prepared.eos_token_id}
-        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
-
-    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
-        """See `Preparation`."""
-        splits = {
-            name: ChatSplit(
-                rows=rows_of(arrays, f"{name}.rows"),
-                learned=arrays[f"{name}.learned"],
-                sources=rows_of(arrays, f"{name}.sources"),
-                references=tuple(tuple(each) for each in from_texts(arrays[f"{name}.references"])),
-                groups=tuple(from_texts(arrays[f"{name}.groups"])),
-            )
-            for name in SPLITS
-        }
-        return self._prepared(fingerprint, facts, splits)
-
-    def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, ChatSplit]) -> PreparedTextTask:
-        known = INSTRUCTION.metrics
-        if self.task.text is not None:
-            known = tuple(name for name in known if not METRICS[name].needs_generation)
-        return text_task(self.task, known, self.encoder.stack, fingerprint, facts, splits)
-
-
-def _arrays(split: str, what: str, rows: TokenRows) -> dict[str, npt.NDArray[Any]]:
-    return {f"{split}.{what}.ids": rows.ids, f"{split}.{what}.offsets": rows.offsets}
+    def new_split(self, **held: Any) -> ChatSplit:
+        """See `TextPreparation`."""
+        return ChatSplit(**held)
 
 
 def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:

@@ -19,6 +19,12 @@ export async function show(page) {
   const draw = async (trials) => {
     const [first, second] = chosen(trials);
     fields(form, trials, first, second);
+    const unknown = [first, second].findIndex((number) => Number.isNaN(number));
+    if (unknown >= 0) {
+      shown = "";
+      fill(body, h("p", {}, `There is no trial ${read(["first", "second"][unknown])}; the study has 0 to ${trials.rows.length - 1}. Choose another.`));
+      return;
+    }
     if (first === null || second === null) {
       fill(body, h("p", { class: "quiet" }, "Two trials are needed."));
       return;
@@ -47,13 +53,13 @@ function chosen(trials) {
   const found = ranked.find((one) => one.method === null) ?? ranked[0];
   const published = ranked.find((one) => one.method !== null) ?? ranked[1];
   const otherwise = marked.length === 2 ? marked : [found?.number ?? null, published?.number ?? null];
-  return given.map((number, place) => number ?? otherwise[place]);
+  return given.map((number, place) => number ?? (read(["first", "second"][place]) ? NaN : otherwise[place]));
 }
 
 function fields(form, trials, first, second) {
   const field = (name, title, value) => {
     const input = h("input", { type: "number", name, min: 0, max: trials.rows.length - 1, onchange: (event) => write({ [name]: event.target.value }, { isNew: true }) });
-    input.value = value ?? "";
+    input.value = Number.isNaN(value) ? "" : (value ?? "");
     return h("label", {}, title, input);
   };
   if (form.contains(document.activeElement) && document.activeElement.tagName === "INPUT" && form.dataset.two === `${first}/${second}`) return;
@@ -71,7 +77,7 @@ function content([first, second], trials, base, difference) {
   const text = (value) => (value instanceof Node ? value.textContent : String(value));
   const known = (found) => trials.estimates.get(found.number);
   return [
-    difference ? h("p", { class: "verdict" }, `On the same ${count(difference.examples)} validation examples trial ${first.number} is ${difference.mean >= 0 ? "better" : "worse"} by ${Math.abs(difference.mean).toFixed(4)} ± ${(1.96 * (difference.standard_error ?? 0)).toFixed(4)} (95%), one seed each.`) : null,
+    difference ? h("p", { class: "verdict" }, `On the same ${count(difference.examples)} validation examples trial ${first.number} is ${difference.mean >= 0 ? "better" : "worse"} by ${Math.abs(difference.mean).toFixed(4)} ± ${(1.96 * (difference.standard_error ?? 0)).toFixed(4)} (95%). This compares these two runs; the estimates below say what either would score if it were trained again.`) : null,
     h(
       "div",
       { class: "table" },

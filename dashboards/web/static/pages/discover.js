@@ -6,7 +6,6 @@ import { Plot } from "../plots.js";
 import { pickedBar, trialLink, watched } from "../parts.js";
 import { Table } from "../table.js";
 
-const LAST = ["value", "low", "high", "n", "is_resolved", "sentence"];
 
 export async function show(page) {
   const { place, base, api, problem } = page;
@@ -14,7 +13,7 @@ export async function show(page) {
   const sections = new Map(views.map(({ name, title }) => [name, section(name, title)]));
   fill(
     place,
-    h("p", { class: "quiet" }, "From the posterior of the search's model, never from averages of the trials, which the sampler has biased. Intervals hold with 90%; faint is what is not resolved."),
+    h("p", { class: "quiet" }, "From the model of the search, never from averages of the trials, which the sampler has biased. Estimates are those of the leaderboard; intervals hold with 95%."),
     pickedBar(base),
     h("nav", { "aria-label": "Views", class: "views" }, views.map(({ name, title }) => h("a", { href: `#${name}` }, title))),
     [...sections.values()].map((one) => one.element),
@@ -49,16 +48,15 @@ function drawSection(one, found, base) {
     fill(one.body, h("p", { class: "quiet" }, told(found.problem)));
     return;
   }
-  const { question, sentences, note, columns, rows } = found.answer;
+  const { question, sentences, note, columns, rows, texts } = found.answer;
   fill(one.title, told(question));
-  const entries = rows.map((row) => Object.fromEntries(columns.map((name, place) => [name, row[place]])));
-  const own = columns.filter((name) => !LAST.includes(name));
+  const entries = rows.map((row, line) => ({ ...Object.fromEntries(columns.map((name, place) => [name, row[place]])), texts: texts[line] }));
   const said = sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence)));
   if (entries.length === 0) {
     fill(one.body, said, h("p", { class: "quiet hint" }, told(note)));
     return;
   }
-  one.table = tableOf(one.view, question, own, entries, base);
+  one.table = tableOf(one.view, question, columns, entries, base);
   const data = { columns, rows };
   const figures = found.answer.figures.map((figure) => {
     const height = figure.layout.height ?? 420;
@@ -70,19 +68,15 @@ function drawSection(one, found, base) {
   fill(one.body, said, h("div", { class: "grid figures" }, figures), h("p", { class: "quiet hint" }, told(note)), h("details", { class: "board" }, h("summary", {}, `The numbers: ${count(entries.length)} rows`), one.table.show(entries)));
 }
 
-const number = (value) => (value === null ? "–" : typeof value !== "number" ? told(value) : Number.isInteger(value) ? count(value) : Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(4) : value.toExponential(1));
-
-function tableOf(view, question, own, entries, base) {
-  const columns = own.map((name) => {
-    const isNumber = entries.some((row) => typeof row[name] === "number");
-    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : typeof row[name] === "boolean" ? (row[name] ? "yes" : "no") : isNumber ? number(row[name]) : told(row[name] === null ? "–" : row[name]));
-    return { name, title: words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" };
+function tableOf(view, question, names, entries, base) {
+  const hasInterval = names.includes("low") && names.includes("high");
+  const columns = names.flatMap((name, place) => {
+    if (hasInterval && name === "high") return [];
+    const isInterval = hasInterval && name === "low";
+    const isNumber = isInterval || entries.some((row) => typeof row[name] === "number");
+    const text = (row) => (isInterval ? `${row.texts[place]} to ${row.texts[names.indexOf("high")]}` : row.texts[place]);
+    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : told(text(row)));
+    return [{ name, title: isInterval ? "95%" : words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" }];
   });
-  columns.push(
-    { name: "value", title: "value", isNumber: true, value: (row) => row.value, cell: (row) => h("span", { class: row.is_resolved ? "found" : "quiet" }, number(row.value)) },
-    { name: "interval", title: "90%", isNumber: true, value: (row) => row.low, cell: (row) => `${number(row.low)} to ${number(row.high)}` },
-    { name: "n", title: "n", isNumber: true, value: (row) => row.n, cell: (row) => count(row.n), hint: "trials with a reading that have what is compared" },
-    { name: "resolved", title: "resolved", value: (row) => row.is_resolved, cell: (row) => (row.is_resolved ? "yes" : "no") },
-  );
-  return new Table(columns, { caption: question, name: view, number: own.includes("trial") ? (row) => row.trial : null });
+  return new Table(columns, { caption: question, name: view, number: names.includes("trial") ? (row) => row.trial : null });
 }

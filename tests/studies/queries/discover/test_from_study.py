@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.planted_ledger import Planted
 
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.queries.discover import discovered, knowledge_of
-from studies.store.records import StudyRecord
+from studies.queries.estimates import RecordedViews, estimates_of
+from studies.records import StudyRecord
 
 
 @pytest.fixture
@@ -40,8 +42,20 @@ def test_too_few_trials_are_said_in_a_line(tmp_path: Path) -> None:
 
 def test_a_view_that_is_not_there_is_named(planted: Planted) -> None:
     knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
-    with pytest.raises(StudiesError, match="got 'V9'"):
-        discovered(knowledge, ["V9"])
-    (answer,) = discovered(knowledge, ["V8"])
-    assert discovered(knowledge, ["V8"]) == [answer]
-    assert len(answer.table()) == len(answer.rows) > 40
+    with pytest.raises(StudiesError, match="got 'rules'"):
+        discovered(knowledge, ["rules"])
+    (card,) = discovered(knowledge, ["sizes"])
+    assert discovered(knowledge, ["sizes"]) == [card]
+
+
+def test_trials_are_expected_to_score_what_the_leaderboard_says(planted: Planted) -> None:
+    study = planted.ledger.study("planted")
+    trials = planted.ledger.trials(study.id)
+    estimates = estimates_of(planted.ledger, study, trials)
+    assert estimates is not None
+    knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
+    numbers = [one.number for one in knowledge.complete]
+    recorded = RecordedViews(study, trials)
+    found = knowledge.expected([recorded.view_of(one) for one in knowledge.complete])
+    for ours, theirs in zip(found, estimates.joint(numbers), strict=True):
+        assert np.allclose(ours, theirs, atol=1e-12)

@@ -1,6 +1,7 @@
 """Expected improvement, of the best and of the hypervolume, against their integrals, near and far."""
 
 import math
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +29,29 @@ def test_the_logarithm_is_finite_and_rises_where_the_improvement_itself_is_nough
     found = log_expected_improvement(means, np.ones_like(means), 50.0)
     assert np.isfinite(found).all()
     assert (np.diff(found) > 0).all()
+
+
+def mills(x: float) -> Decimal:
+    """(1 - Phi(x)) / phi(x) to 30 digits: Laplace's continued fraction."""
+    found = Decimal(0)
+    for term in range(4000, 0, -1):
+        found = term / (Decimal(x) + found)
+    return 1 / (Decimal(x) + found)
+
+
+@pytest.mark.parametrize("z", [-1.5, -3.0, -8.0, -37.0, -40.0, -1e3, -9.9e3, -1.01e4, -1e6])
+def test_far_below_the_best_it_is_the_logarithm_to_many_digits(z):
+    with localcontext() as context:
+        context.prec = 40
+        share = 1 + Decimal(z) * mills(-z)
+        expected = -(Decimal(z) ** 2) / 2 + share.ln() - Decimal(2 * math.pi).ln() / 2
+        deviation = Decimal("0.25").ln()
+        (found,) = log_expected_improvement(np.array([z * 0.25]), np.array([0.25]), 0.0)
+        # the quadratic part is exact in floats: what is left is the tail
+        tail = float(expected + Decimal(z) ** 2 / 2)
+        assert found == pytest.approx(float(expected + deviation), rel=1e-14, abs=1e-7)
+    if z > -1e3:
+        assert found + z * z / 2 - math.log(0.25) == pytest.approx(tail, abs=1e-9)
 
 
 def test_its_two_branches_meet():

@@ -8,11 +8,11 @@ import pytest
 from support.factored_search import observed
 
 from search_space.space.random_draw import RandomTrial
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.factored.from_ledger import common_luck, observations, share_error
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.proposer import Proposal
-from studies.store.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 

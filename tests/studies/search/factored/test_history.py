@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from studies.records import TrialState
 from studies.search.factored.belief import Believer, checkpoint
 from studies.search.factored.history import LARGEST, LARGEST_LOSSES, Heard, Listener, thinned, with_losses
 from studies.search.factored.observation import Measured
-from studies.search.factored.standard import LOWEST, standardised
-from studies.store.records import TrialState
+from studies.search.factored.standard import KNEE, LOGARITHMIC, standardised
 
 
 def same(one: Heard, other: Heard) -> bool:
@@ -99,9 +99,29 @@ def test_a_spread_that_is_known_is_the_unit_of_its_rung_alone():
     np.testing.assert_allclose(found.errors[5:], 0.01 / 0.5, rtol=1e-12)
 
 
-def test_a_collapsed_trial_is_no_worse_than_the_lowest():
-    scores = np.array([0.4, 0.41, 0.42, 0.43, -50.0])
-    assert standardised(scores, np.zeros(5), np.zeros(5)).scores.min() == LOWEST
+def test_a_score_far_below_the_others_is_warped_with_its_noise_and_the_others_are_not():
+    scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
+    found = standardised(scores, np.full(6, 0.01), np.zeros(6))
+    middle, spread = found.full.middle, found.full.spread
+    np.testing.assert_array_equal(found.scores[:5], (scores[:5] - middle) / spread)
+    np.testing.assert_array_equal(found.errors[:5], 0.01 / spread)
+    np.testing.assert_array_equal(found.slopes[:5], 1.0)
+    below = KNEE - (-5.0 - middle) / spread
+    assert found.scores[5] == pytest.approx(KNEE - 0.5 * np.log1p(below / 5), rel=1e-12)
+    assert found.slopes[5] == pytest.approx(0.5 / (5 + below), rel=1e-12)
+    assert found.errors[5] == pytest.approx(0.01 / spread * found.slopes[5], rel=1e-12)
+
+
+def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
+    scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
+    warped = LOGARITHMIC.forward(scores)
+    assert (np.diff(warped) > 0).all()
+    np.testing.assert_allclose(LOGARITHMIC.back(warped), scores, rtol=1e-9)
+    np.testing.assert_array_equal(warped[scores >= KNEE], scores[scores >= KNEE])
+    steep = np.abs(scores - KNEE) > 1e-3
+    step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
+    differences = LOGARITHMIC.forward(scores[steep] + step) - LOGARITHMIC.forward(scores[steep] - step)
+    np.testing.assert_allclose(LOGARITHMIC.slope(scores[steep]), differences / (2 * step), rtol=1e-4)
 
 
 def test_no_spread_is_below_the_noise():

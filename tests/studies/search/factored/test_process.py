@@ -36,6 +36,7 @@ def heard_twice(scores: Readings) -> Readings:
         rungs=scores.rungs[rows],
         scores=scores.scores[rows] + luck * are_losses,
         errors=scores.errors[rows],
+        slopes=np.where(np.arange(len(rows)) % 3, 1.0, 0.4),
         are_losses=are_losses,
     )
 
@@ -49,6 +50,7 @@ def readings_of(trials, genome, known) -> Readings:
         rungs=np.log2([one.fraction for _, one in pairs]),
         scores=(scores - scores.mean()) / scores.std(),
         errors=np.full(len(pairs), 0.3),
+        slopes=np.ones(len(pairs)),
         are_losses=np.zeros(len(pairs), dtype=np.bool_),
     )
 
@@ -72,12 +74,13 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     alike, of_rungs = covariance(readings.points, readings.points, apart, lossy[:, None] == lossy[None, :])
     noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
     is_same_trial = readings.trials[:, None] == readings.trials[None, :]
-    noisy += values["trial"] ** 2 * np.outer(gain, gain) * is_same_trial
+    noise = gain * readings.slopes
+    noisy += values["trial"] ** 2 * np.outer(noise, noise) * is_same_trial
     noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (apart == 0)
     luck = np.outer(readings.errors * np.where(lossy, values["loss.luck"], 1.0), readings.errors)
     luck *= np.where(lossy, values["loss.luck"], 1.0)[None, :]
     noisy += luck * is_same_trial * (apart == 0)
-    noisy += np.diag(np.where(lossy, values["loss.nugget"], values["nugget"]) ** 2 + 1e-8)
+    noisy += np.diag((readings.slopes * np.where(lossy, values["loss.nugget"], values["nugget"])) ** 2 + 1e-8)
     apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
     alike, of_rungs = covariance(readings.points, asked, apart, lossy[:, None] == of_scores[None, :])
     shared = alike * gain[:, None] + of_rungs
@@ -98,6 +101,7 @@ def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
         rungs=nothing,
         scores=nothing,
         errors=nothing,
+        slopes=nothing,
         are_losses=np.zeros(0, dtype=np.bool_),
     )
     means, deviations = Process(none, known, VALUES).predict(asked)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 from support.factored_search import ERROR
 
 from search_space.space.space import SearchSpace
+from studies.records import TrialState
 from studies.search.factored.belief import Believer
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Measured, Observation
@@ -17,7 +18,6 @@ from studies.search.factored.prospects import FEWEST, Prospects
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.sizing import Sizing
 from studies.search.objectives import Objective, SizeGoal
-from studies.store.records import TrialState
 
 History = Callable[..., list[Observation]]
 

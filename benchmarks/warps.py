@@ -1,0 +1,347 @@
+"""How far outliers are followed, and what they cost: warps of the surrogate's scores on real trials.
+
+    python benchmarks/warps.py sqlite:///STUDIES.db …              all studies there, those of one task together
+    python benchmarks/warps.py --draws 20 sqlite:///STUDIES.db
+    python benchmarks/warps.py --table FOLDER                      trials.csv, readings.csv and fresh_seeds_test.csv
+
+Of all complete trials of a task some are drawn, outliers among them, and the scores of the others are predicted. The
+table has negative log densities of readings on the scale of the scores, in nats a trial (lower is better), of all held
+out trials and of those that are no outliers, with differences to the first line, draw by draw, and the standard error
+of their mean. Outliers are more than four spreads below the median. The last columns are of outliers that the surrogate
+knows: the mean distance of estimate and reading, and the share of readings in the 95% interval of the estimate. With a
+table of trials some of which were trained with fresh seeds, estimates given all trials are compared with the means of
+those.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from scipy.special import logsumexp
+
+from search_space.codec import configuration_from_json
+from search_space.edit import Edit
+from search_space.space.options import LEARNING_RATES
+from studies.queries.estimates import RecordedViews, history_of, recorded_error
+from studies.records import StudyKind, StudyRecord, TrialState
+from studies.search.evidence import Z_95
+from studies.search.factored.belief import Belief, Believer
+from studies.search.factored.distances import Array
+from studies.search.factored.from_ledger import share_error
+from studies.search.factored.observation import Measured, Observation
+from studies.search.factored.standard import KNEE, LOGARITHMIC, Warp, logarithmic
+from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
+from studies.store.ledger import Ledger
+
+SHARE = 0.6
+"""Of the trials of a task, which the surrogate knows."""
+
+_GRID = np.linspace(-8, 8, 4001)
+_TO_DEVIATION = 1.4826
+_EXAMPLES, _STEPS, _BUDGET = 750, 200, 27_271
+"""Of the table."""
+
+_RATES = ("attention_learning_rate", "ffn_learning_rate")
+_ONE_TASK = ("task", "backbone", "training", "metric")
+
+
+def _below(scores: Array) -> Array:
+    return np.maximum(KNEE - scores, 0.0)
+
+
+CUT = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.ones_like)
+"""The baseline: scores below the knee count as the knee."""
+
+NONE = Warp(forward=lambda z: z, back=lambda w: w, slope=np.ones_like)
+ROOT = Warp(
+    forward=lambda z: np.where(z < KNEE, KNEE + 1 - np.sqrt(1 + 2 * _below(z)), z),
+    back=lambda w: np.where(w < KNEE, KNEE - ((1 + _below(w)) ** 2 - 1) / 2, w),
+    slope=lambda z: 1 / np.sqrt(1 + 2 * _below(z)),
+)
+LINEAR = Warp(
+    forward=lambda z: np.where(z < KNEE, KNEE - 0.1 * _below(z), z),
+    back=lambda w: np.where(w < KNEE, KNEE - 10 * _below(w), w),
+    slope=lambda z: np.where(z < KNEE, 0.1, 1.0),
+)
+STEEP = logarithmic(1.0, 1.0)
+"""As steep below the knee as above it."""
+
+EVEN = Warp(forward=LOGARITHMIC.forward, back=LOGARITHMIC.back, slope=np.ones_like)
+"""Noise is as large on the warped scale as above the knee, as if seeds of bad trials differed by more."""
+
+WARPS = {
+    "cut": CUT,
+    "cut, mixture": CUT,
+    "no warp": NONE,
+    "wider noise": NONE,
+    "tenth": LINEAR,
+    "root": ROOT,
+    "logarithm, steep": STEEP,
+    "logarithm, even": EVEN,
+    "logarithm": LOGARITHMIC,
+}
+"""By name; the first one is the baseline. With a mixture a trial is an outlier with the share of those known, which lie
+exponentially below the knee; what is known of an outlier is its own reading. Wider noise has the excess as deviation.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The complete trials of a task and what the surrogate sees of them, by the same numbers."""
+
+    trials: tuple[Observation, ...]
+    views: dict[int, View]
+
+    def view_of(self, observation: Observation) -> View:
+        """What the surrogate sees of a trial."""
+        return self.views[observation.number]
+
+
+def main() -> None:
+    """Print a line for every task and warp."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("storages", nargs="*", metavar="STORAGE")
+    parser.add_argument("--table", type=Path, metavar="FOLDER", help="of trials on docstrings as .csv")
+    parser.add_argument("--draws", type=int, default=12, help="of the trials that are known (default 12)")
+    arguments = parser.parse_args()
+    tasks = known_of(arguments.storages)
+    if arguments.table is not None:
+        tasks[json.dumps({"task": {"name": "docstrings"}})] = known = table_of(arguments.table)
+        for line in fresh_lines(known, arguments.table):
+            print(line, flush=True)
+    if not tasks:
+        sys.exit("there must be a study with complete trials; got none. Name the storage of one.")
+    for line in lines_of(tasks, arguments.draws):
+        print(line, flush=True)
+
+
+def known_of(storages: Sequence[str]) -> dict[str, Known]:
+    """The complete trials of every task of some storages, each configuration and seed once; by a name of the task."""
+    trials: dict[str, list[Observation]] = defaultdict(list)
+    views: dict[str, dict[int, View]] = defaultdict(dict)
+    seen: set[tuple[str, str, int]] = set()
+    for storage in storages:
+        with Ledger.open(storage, read_only=True) as ledger:
+            for study in ledger.studies():
+                task = _task(study)
+                for seed, observation, view in _trials(ledger, study):
+                    if (task, observation.fingerprint, seed) not in seen:
+                        seen.add((task, observation.fingerprint, seed))
+                        views[task][len(trials[task])] = view
+                        trials[task].append(replace(observation, number=len(trials[task])))
+    return {task: Known(trials=tuple(of_task), views=views[task]) for task, of_task in trials.items()}
+
+
+def _task(study: StudyRecord) -> str:
+    same = {key: study.specification.get(key) for key in _ONE_TASK} | {"budget": study.budget_parameters}
+    return json.dumps(same, sort_keys=True, default=str)
+
+
+def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observation, View]]:
+    """Seeds, observations and views of the complete trials of a search."""
+    trials = ledger.trials(study.id)
+    complete = [one for one in trials if one.state is TrialState.COMPLETE and one.replicate_of is None]
+    if study.kind is not StudyKind.SEARCH or not complete:
+        return
+    seen = RecordedViews(study, trials)
+    history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
+    by_number = {one.number: one for one in history}
+    for trial in complete:
+        observation = by_number[trial.number]
+        if observation.readings:
+            yield trial.seed, observation, seen.view_of(observation)
+
+
+def table_of(folder: Path) -> Known:
+    """The trials of a table."""
+    readings: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    error_of = share_error(_EXAMPLES)
+    for row in _rows(folder / "readings.csv"):
+        score, fraction = float(row["score"]), int(row["step"]) / _STEPS
+        measured = Measured(
+            fraction=fraction,
+            score=score,
+            standard_error=error_of(score, fraction),
+            loss=float(row["validation_loss"]),
+        )
+        readings[row["ledger"], row["trial_id"]].append(measured)
+    trials, views = [], {}
+    for row in _rows(folder / "trials.csv"):
+        configuration = configuration_from_json(json.loads(row["configuration"]))
+        attention, ffn = (float(row[key]) if row[key] else None for key in _RATES)
+        views[len(trials)] = View(
+            _side(configuration.attention, attention, float(row["attention_share"]) * int(row["stored_parameters"])),
+            _side(configuration.ffn, ffn, (1 - float(row["attention_share"])) * int(row["stored_parameters"])),
+        )
+        trials.append(
+            Observation(
+                number=len(trials),
+                configuration=configuration,
+                attention_learning_rate=attention,
+                ffn_learning_rate=ffn,
+                fingerprint=f"{row['ledger']}:{row['number']}",
+                method=row["method"] or None,
+                readings=tuple(readings[row["ledger"], row["id"]]),
+            )
+        )
+    return Known(trials=tuple(trials), views=views)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _side(edits: Sequence[Edit], rate: float | None, stored: float) -> TrainedSide | None:
+    if not edits or rate is None:
+        return None
+    place = relative_rate(rate, *LEARNING_RATES[edits[0].form.name])
+    return TrainedSide(SideStructure.of(edits), place, relative_size(round(stored), _BUDGET))
+
+
+def fresh_lines(known: Known, folder: Path) -> Iterator[str]:
+    """Mean absolute errors of estimates, in points, against fresh seeds on the same examples."""
+    seeds: dict[str, list[float]] = defaultdict(list)
+    for row in _rows(folder / "fresh_seeds_test.csv"):
+        seeds[row["name"].replace(".db", "").removeprefix("pub:")].append(float(row["val"]))
+    best = {one.method: one for one in sorted(known.trials, key=lambda one: one.readings[-1].score)}
+    named = {one.fingerprint: one for one in known.trials} | {name: one for name, one in best.items() if name}
+    asked = [known.view_of(named[name]) for name in seeds]
+    true = np.array([np.mean(scores) for scores in seeds.values()])
+    found = {warp: Believer(known, warp=WARPS[warp]).belief(known.trials).means(asked) for warp in ("cut", "logarithm")}
+    errors = {warp: 100 * np.abs(means - true) for warp, means in found.items()}
+    apart = errors["logarithm"] - errors["cut"]
+    yield (
+        f"{len(true)} configurations with fresh seeds, mean absolute error of estimates in points: "
+        + ", ".join(f"{warp} {error.mean():.2f}" for warp, error in errors.items())
+        + f", difference {apart.mean():+.2f} ± {apart.std(ddof=1) / math.sqrt(len(apart)):.2f}"
+    )
+
+
+def lines_of(tasks: dict[str, Known], draws: int) -> Iterator[str]:
+    """The table."""
+    heads = f"{'all':>8} {'difference':>17} {'no outliers':>12} {'difference':>15} {'distance':>9} {'inside':>7}"
+    yield f"{'task':<20} {'trials':>6} {'outliers':>8} {'warp':<16} {heads}"
+    for name, known in tasks.items():
+        found = {warp: measured(known, draws, warp) for warp in WARPS}
+        first, count = next(iter(found.values())), int(_are_outliers(known.trials).sum())
+        for warp, rows in found.items():
+            middle, apart = np.nanmean(rows, axis=0), rows - first
+            error = apart.std(axis=0) / math.sqrt(draws)
+            gain = apart.mean(axis=0)
+            yield (
+                f"{_short(name):<20} {len(known.trials):>6} {count:>8} {warp:<16} {middle[0]:>8.3f}"
+                f" {gain[0]:>+8.3f} ± {error[0]:<6.3f} {middle[1]:>12.3f} {gain[1]:>+7.3f} ± {error[1]:.3f}"
+                f" {middle[2]:>9.4f} {middle[3]:>7.0%}"
+            )
+
+
+def measured(known: Known, draws: int, warp: str) -> Array:
+    """Densities of all held out trials and of those that are no outliers, and how known outliers are estimated."""
+    rows = []
+    far = _are_outliers(known.trials)
+    for number in range(draws):
+        draw = random.Random(f"{number}")
+        # outliers are few: they are drawn by themselves
+        chosen = [
+            one
+            for is_far in (False, True)
+            for some in [[one for one, found in zip(known.trials, far, strict=True) if found == is_far]]
+            for one in draw.sample(some, max(1, round(SHARE * len(some))) if some else 0)
+        ]
+        chosen.sort(key=lambda one: one.number)
+        numbers = {one.number for one in chosen}
+        others = [one for one in known.trials if one.number not in numbers]
+        told = _with_wider_noise(chosen) if warp == "wider noise" else chosen
+        belief = Believer(known, warp=WARPS[warp]).belief(told)
+        share = (far[sorted(numbers)].sum() + 0.5) / (len(numbers) + 1) if "mixture" in warp else 0.0
+        densities = np.array([_density(belief, known.view_of(one), one, share) for one in others])
+        rows.append(
+            (
+                densities.mean(),
+                densities[[not far[one.number] for one in others]].mean(),
+                *_estimates(belief, known, [one for one in chosen if far[one.number]], is_own="mixture" in warp),
+            )
+        )
+    return np.array(rows)
+
+
+def _density(belief: Belief, view: View, trial: Observation, share: float) -> float:
+    """Negative log density of the last score of a trial that is not known."""
+    last, values = trial.readings[-1], belief.process.values
+    (mean,), (deviation,) = belief.process.predict(belief.points([view]))
+    noise = math.hypot(belief.scale.spread * math.hypot(values["trial"], values["nugget"]), last.standard_error)
+    scores = belief.scale.middle + belief.scale.spread * belief.warp.back(mean + deviation * _GRID)
+    logs = -0.5 * _GRID**2 - 0.5 * ((last.score - scores) / noise) ** 2 - math.log(2 * math.pi * noise)
+    density = float(logsumexp(logs)) + math.log(_GRID[1] - _GRID[0])
+    if share:
+        spread = belief.scale.spread
+        below = belief.scale.middle + KNEE * spread - last.score
+        tail = -below / (10 * spread) - math.log(10 * spread) if below > 0 else -math.inf
+        density = float(np.logaddexp(math.log1p(-share) + density, math.log(share) + tail))
+    return -density
+
+
+def _estimates(belief: Belief, known: Known, far: Sequence[Observation], *, is_own: bool) -> tuple[float, float]:
+    """Mean distance of estimates and readings of known outliers, and the share of readings within the intervals."""
+    if not far:
+        return math.nan, math.nan
+    means, deviations = belief.predict([known.view_of(one) for one in far])
+    scores = np.array([one.readings[-1].score for one in far])
+    errors = np.array([one.readings[-1].standard_error for one in far])
+    values = belief.process.values
+    noise = belief.scale.spread * math.hypot(values["trial"], values["nugget"])
+    if is_own:
+        means, deviations = scores, np.hypot(errors, noise)
+    apart = np.abs(means - scores)
+    return float(apart.mean()), float((apart <= Z_95 * np.sqrt(deviations**2 + errors**2 + noise**2)).mean())
+
+
+def _with_wider_noise(trials: Sequence[Observation]) -> list[Observation]:
+    by_fraction = defaultdict(list)
+    for trial in trials:
+        for one in trial.readings:
+            by_fraction[one.fraction].append(one.score)
+    return [
+        replace(
+            trial,
+            readings=tuple(
+                replace(
+                    one, standard_error=math.hypot(one.standard_error, _excess(one.score, by_fraction[one.fraction]))
+                )
+                for one in trial.readings
+            ),
+        )
+        for trial in trials
+    ]
+
+
+def _excess(score: float, scores: Sequence[float]) -> float:
+    middle = float(np.median(scores))
+    spread = _TO_DEVIATION * float(np.median(np.abs(np.array(scores) - middle)))
+    return max(middle + KNEE * spread - score, 0.0)
+
+
+def _are_outliers(trials: Sequence[Observation]) -> np.ndarray:
+    scores = [one.readings[-1].score for one in trials]
+    return np.array([_excess(score, scores) > 0 for score in scores])
+
+
+def _short(name: str) -> str:
+    task = json.loads(name)["task"]
+    return str(task.get("name") or str(task.get("folder") or task.get("hub") or "task").rsplit("/", 1)[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The figures of a card: one function an analysis."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dashboards.colours import colour_of
+from dashboards.figures.figure import (
+    BLUE,
+    DISCOVERED,
+    GREY,
+    PUBLISHED,
+    UNRESOLVED,
+    VERMILION,
+    Figure,
+    axis,
+    error_bars,
+    plain,
+    resolved_marker,
+    rows_layout,
+    zero_line,
+)
+from studies.queries.card import Card
+from studies.queries.frames import entries_of
+from studies.queries.ranking import DISCOVERED as BY_SEARCH
+
+_MOST_ROWS = 20
+
+Entries = Sequence[Mapping[str, Any]]
+
+
+def figures_of(card: Card) -> tuple[Figure, ...]:
+    """The figures of a card; none where it has no data."""
+    return () if card.data.empty or card.name not in _FIGURES else _FIGURES[card.name](card)
+
+
+def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequence[bool]) -> Mapping[str, Any]:
+    """Points with their intervals, the first row on top."""
+    values = [row[value] for row in rows]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": values,
+        "y": [-place for place in range(len(rows))],
+        "error_x": error_bars(values, [(row["low"], row["high"]) for row in rows]),
+        "marker": resolved_marker(are_clear),
+        "text": [
+            plain(f"{label}: {row[value]:.4g} ({row['low']:.4g} to {row['high']:.4g})")
+            for label, row in zip(labels, rows, strict=True)
+        ],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _matters(card: Card) -> tuple[Figure, ...]:
+    rows = entries_of(card.data)[:_MOST_ROWS]
+    labels = [str(row["choice"]) for row in rows]
+    layout = rows_layout(labels, "share of the variance of scores, 95% interval")
+    layout["xaxis"].update(tickformat=".0%", rangemode="tozero")
+    return (
+        Figure(
+            name=card.name,
+            title=card.question,
+            says=" ".join(card.sentences),
+            data=[_intervals(rows, labels, "share", [bool(row["matters"]) for row in rows])],
+            layout=layout,
+        ),
+    )
+
+
+def _winner(card: Card) -> tuple[Figure, ...]:
+    rows = entries_of(card.data)
+    return _waterfall(rows, card.metric), _worths(rows, card.metric)
+
+
+def _waterfall(rows: Entries, metric: str) -> Figure:
+    before = [row["reached"] - row["gain"] for row in rows]
+    labels = ["the published method", *(f"{row['step']}. {row['change']}" for row in rows)]
+    line = {"color": GREY, "width": 1, "dash": "dot"}
+    links = [
+        {"type": "line", "x0": reached, "x1": reached, "y0": -place, "y1": -place - 1, "line": line}
+        for place, reached in enumerate([before[0], *(row["reached"] for row in rows[:-1])])
+    ]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "base": before,
+        "x": [row["gain"] for row in rows],
+        "y": [-row["step"] for row in rows],
+        "width": 0.3,
+        "marker": {"color": [BLUE if row["gain"] >= 0 else VERMILION for row in rows]},
+        "text": [f"{row['gain']:+.4f}" for row in rows],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "customdata": [plain(row["change"]) for row in rows],
+        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
+    }
+    ends = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [before[0], rows[-1]["reached"]],
+        "y": [0, -rows[-1]["step"]],
+        "marker": {"color": GREY, "size": 10, "symbol": "diamond"},
+        "hovertemplate": "%{x:.4f}<extra></extra>",
+    }
+    reached = [*before, *(row["reached"] for row in rows)]
+    room = 0.18 * (max(reached) - min(reached) or 0.01)
+    layout = rows_layout(labels, f"expected {metric}", shapes=links)
+    layout["xaxis"]["range"] = [min(reached) - room, max(reached) + room]
+    return Figure(
+        name="winner-path",
+        title="From the published method to the trial, one difference after another",
+        says=f"A waterfall of {len(rows)} steps from {before[0]:.4f} to {rows[-1]['reached']:.4f} expected {metric}.",
+        data=[bars, ends],
+        layout=layout,
+    )
+
+
+def _worths(rows: Entries, metric: str) -> Figure:
+    ordered = sorted(rows, key=lambda row: -row["worth"])
+    labels = [str(row["change"]) for row in ordered]
+    are_clear = [row["low"] > 0 or row["high"] < 0 for row in ordered]
+    return Figure(
+        name="winner-values",
+        title="What each difference is worth: Shapley values with 95% intervals",
+        says=f"{len(rows)} values; {sum(are_clear)} intervals do not hold zero.",
+        data=[_intervals(ordered, labels, "worth", are_clear)],
+        layout=rows_layout(labels, f"{metric}, over all legal orders", shapes=[zero_line()]),
+    )
+
+
+def _rates(card: Card) -> tuple[Figure, ...]:
+    """One figure a side, one curve a form."""
+    entries = entries_of(card.points)
+    found = []
+    for side in dict.fromkeys(str(one["at"]) for one in entries):
+        traces: list[Mapping[str, Any]] = []
+        own = [one for one in entries if one["at"] == side]
+        for form in dict.fromkeys(str(one["form"]) for one in own):
+            traces += _curve([one for one in own if one["form"] == form], form, colour_of(form))
+        where = {"attention": "attention", "ffn": "the FFN"}.get(side, side)
+        found.append(
+            Figure(
+                name=f"rates-{side}",
+                title=f"Learning rates at {where}; a star is the best of its form",
+                says=f"Expected {card.metric} against the peak learning rate at {where}, by form.",
+                data=traces,
+                layout={
+                    "xaxis": axis("peak learning rate (logarithmic)", type="log", exponentformat="power"),
+                    "yaxis": axis(f"expected {card.metric}, 95% band"),
+                    "height": 420,
+                },
+            )
+        )
+    return tuple(found)
+
+
+def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]:
+    there, shown = [one["rate"] for one in some], plain(name)
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    hidden = {"type": "scatter", "mode": "lines", "x": there, "showlegend": False, "hoverinfo": "skip"}
+    low = {**hidden, "y": [one["low"] for one in some], "line": {"width": 0}, "legendgroup": shown}
+    high = {
+        **low,
+        "y": [one["high"] for one in some],
+        "fill": "tonexty",
+        "fillcolor": f"rgba({red}, {green}, {blue}, 0.12)",
+    }
+    line = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": shown,
+        "legendgroup": shown,
+        "x": there,
+        "y": [one["score"] for one in some],
+        "line": {"color": colour, "width": 2},
+        "marker": {
+            "color": colour,
+            "symbol": ["star" if one["is_best"] else "circle" for one in some],
+            "size": [12 if one["is_best"] else 4 for one in some],
+        },
+        "hovertemplate": f"{shown}: %{{y:.4f}}<extra></extra>",
+    }
+    return [low, high, line]
+
+
+def _sizes(card: Card) -> tuple[Figure, ...]:
+    """Complete trials by what they store, and the best of all that are no larger."""
+    front, rows = entries_of(card.data), entries_of(card.points)
+    steps = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "best of all no larger",
+        "x": [max(1, row["parameters"]) for row in front],
+        "y": [row["estimate"] for row in front],
+        "line": {"shape": "hv", "color": GREY, "width": 2},
+        "hovertemplate": "at most %{x:,} parameters: %{y:.4f}<extra></extra>",
+    }
+    own = [row for row in rows if row["method"] == BY_SEARCH]
+    others = [row for row in rows if row["method"] != BY_SEARCH]
+    traces = [
+        steps,
+        _trials(own, "discovered", DISCOVERED, "circle"),
+        _trials(others, "published", PUBLISHED, "diamond"),
+    ]
+    return (
+        Figure(
+            name=card.name,
+            title=card.question,
+            says=f"{len(rows)} complete trials by stored parameters. {' '.join(card.sentences)}",
+            data=[trace for trace in traces if trace["x"]],
+            layout={
+                "xaxis": axis("stored parameters (logarithmic)", type="log", dtick=1 if _spans(rows) else None),
+                "yaxis": axis(f"estimate of {card.metric}, 95% interval"),
+                "height": 440,
+            },
+        ),
+    )
+
+
+def _spans(rows: Entries) -> bool:
+    """Whether sizes differ by more than a factor of ten."""
+    sizes = [max(1, row["parameters"]) for row in rows]
+    return math.log10(max(sizes) / min(sizes)) > 1
+
+
+def _trials(rows: Entries, name: str, colour: str, symbol: str) -> Mapping[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [max(1, row["parameters"]) for row in rows],
+        "y": [row["estimate"] for row in rows],
+        "error_y": {
+            "type": "data",
+            "array": [row["high"] - row["estimate"] for row in rows],
+            "thickness": 0.7,
+            "width": 0,
+            "color": UNRESOLVED,
+        },
+        "marker": {"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1, "color": "#ffffff"}},
+        "customdata": [row["trial"] for row in rows],
+        "text": [plain(f"trial {row['trial']} {row['method']}, {row['parameters']:,} parameters") for row in rows],
+        "hovertemplate": "%{text}<br>%{y:.4f}<extra></extra>",
+    }
+
+
+_FIGURES: Mapping[str, Callable[[Card], tuple[Figure, ...]]] = {
+    "matters": _matters,
+    "winner": _winner,
+    "rates": _rates,
+    "sizes": _sizes,
+}

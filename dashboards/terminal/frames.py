@@ -1,0 +1,111 @@
+"""Frames of pandas as text: aligned columns for people, CSV, TSV and Markdown for programs."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from dashboards.terminal.layout import plain_table
+from dashboards.terminal.text import escape, value_text
+from studies.queries.frames import entries_of
+
+if TYPE_CHECKING:
+    import pandas
+
+_SHARES = ("share", "of_budget", "budget_fraction")
+_SIGNED = ("gain", "worth")
+_PROBABILITIES = ("as_good",)
+_RATES = ("best_rate", "from", "to")
+_ENDS = ("low", "high")
+
+
+def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
+    """A cell of a frame as people read it, by the name of its column; ends of intervals are as what they are of."""
+    if name in _ENDS:
+        name = next((other for other in (*_SHARES[:1], *_SIGNED[1:]) if other in others), name)
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
+    if name in _SHARES:
+        return f"{value:.0%}"
+    if name in _RATES:
+        return f"{value:.1e}"
+    if name in _SIGNED:
+        return f"{value:+.4f}"
+    return f"{value:.2f}" if name in _PROBABILITIES else f"{value:.4f}" if 1e-3 <= abs(value) < 10 else f"{value:.4g}"
+
+
+def frame_table(frame: "pandas.DataFrame") -> Table:
+    """The rows of a card; the ends of an interval stand as one column."""
+    entries = entries_of(frame)
+    has_interval = set(_ENDS) <= set(frame.columns)
+    columns = [name for name in frame.columns if not (has_interval and name == "high")]
+    table = plain_table()
+    for name in columns:
+        is_text = any(isinstance(entry[name], str) for entry in entries)
+        head = "95%" if has_interval and name == "low" else name.replace("_", " ")
+        table.add_column(escape(head), justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
+    for entry in entries:
+        texts = {name: cell_text(name, value, entry) for name, value in entry.items()}
+        if has_interval:
+            texts["low"] = f"{texts['low']} to {texts['high']}"
+        table.add_row(*(Text(texts[name]) for name in columns))
+    return table
+
+
+def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Any rows, such as those of a query."""
+    table = plain_table()
+    for column, is_number in zip(columns, _are_numeric(columns, rows), strict=True):
+        table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(Text(value_text(value)) for value in row))
+    return table
+
+
+def rows_text(columns: Sequence[str], rows: Sequence[Sequence[object]], form: str) -> str:
+    """Rows as ``table`` (aligned columns), ``markdown``, ``csv`` or ``tsv``."""
+    if form in ("csv", "tsv"):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n", delimiter="," if form == "csv" else "\t")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        return text.getvalue()
+    cells = [[_on_one_line(value_text(value)) for value in row] for row in rows]
+    are_numeric = _are_numeric(columns, rows)
+    if form == "markdown":
+        marks = ["---:" if right else "---" for right in are_numeric]
+        lines = [[cell.replace("|", "\\|") for cell in row] for row in (columns, marks, *cells)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    return "".join(
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, are_numeric, strict=True)
+        ).rstrip()
+        + "\n"
+        for row in (columns, *cells)
+    )
+
+
+def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
+    """Of every column, whether it holds numbers and nothing else."""
+    given = [[row[place] for row in rows if row[place] is not None] for place in range(len(columns))]
+    return [bool(values) and all(map(_is_number, values)) for values in given]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _on_one_line(text: str) -> str:
+    """Without line breaks, and without what a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,112 @@
+"""Every parameter of a search space, by name: the table that a study is given before any proposal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from search_space.backbones.shape import BackboneShape
+from search_space.edit import Edit
+from search_space.forms import FORMS
+from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.space.asking import Choice, FloatRange, Parameter
+from search_space.space.layer_choice import BITS, bit_names, group_choices
+from search_space.space.options import SpaceOptions
+from search_space.space.points import ATTENTION, FFN
+from search_space.space.product import Pair, Point
+from search_space.space.questions import Questions
+
+HEAD_RATE = "learning_rate.head"
+"""The name of the question at what rate the task head is trained, where that is searched."""
+
+METHOD = "method"
+"""User attribute of a trial that is a published method or point: its name."""
+
+SIZE = "size"
+"""The name of the question how much of the budget is used."""
+
+
+def parameters_of_space(
+    questions: Mapping[str, Questions],
+    placements: Mapping[str, Sequence[str]],
+    layers: Sequence[str],
+    options: SpaceOptions,
+) -> dict[str, Parameter]:
+    """The table of a space.
+
+    Args:
+        questions: By part of the model.
+        placements: The parts of each.
+        layers: The kinds of layer choices that the backbone has.
+        options: What is searched.
+    """
+    table: dict[str, Parameter] = _choice("placement", tuple(placements))
+    for asked in questions.values():
+        table |= asked.parameters(options)
+    sized = {part for part, asked in questions.items() if any(map(_is_sized, asked.tree.points))}
+    if any(FFN in (both := sized & {*parts}) and len(both) > 1 for parts in placements.values()):
+        table["attention_share"] = _range(options.attention_share, log=False)
+    for side in sides(part for part, asked in questions.items() if asked.can_split):
+        table[split_of(side)] = _range(options.split, log=False)
+    for side in sides(questions):
+        table |= _of_layers(side, layers)
+    if options.sizes[0] < options.sizes[1]:
+        table[SIZE] = _range(options.sizes)
+    table |= {f"learning_rate.{form}": _range(ends) for form, ends in options.learning_rates.items()}
+    if options.head_learning_rates is not None:
+        table[HEAD_RATE] = _range(options.head_learning_rates)
+    return table
+
+
+def _of_layers(side: str, layers: Sequence[str]) -> dict[str, Parameter]:
+    table = _choice(f"{side}.layers", layers)
+    if SpindleGroups.name in layers:
+        table |= _choice(f"{side}.groups", group_choices(layers))
+    if LayerRange.name in layers:
+        table |= dict.fromkeys((f"{side}.first_layer", f"{side}.layer_share"), FloatRange(low=0.0, high=1.0))
+    if LayerPattern.name in layers:
+        table |= {name: Choice(choices=BITS) for name in bit_names(side)}
+    return table
+
+
+def _choice(name: str, choices: Sequence[str]) -> dict[str, Parameter]:
+    """A question, unless there is one answer."""
+    return {name: Choice(choices=tuple(choices))} if len(choices) > 1 else {}
+
+
+def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
+    """Rates of forms that came later, and that are neither searched nor in a published method of the study."""
+    named = {*options.attention_forms, *options.ffn_forms}
+    for point in options.published_points:
+        if point.method.validity(shape) is None:
+            named |= {edit.form.name for edit in point.method.structure(shape).edits}
+    return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later and name not in named}
+
+
+def side_of(part: str) -> str:
+    """The side of the model that a part is of."""
+    return FFN if part == FFN else ATTENTION
+
+
+def sides(parts: Iterable[str]) -> tuple[str, ...]:
+    """Those of some parts, each once."""
+    return tuple(dict.fromkeys(side_of(part) for part in parts))
+
+
+def split_of(side: str) -> str:
+    """The name of the question how a side is split."""
+    return f"{side}_split"
+
+
+def split_edits(side: str, chosen: Mapping[str, Point | Pair], layers: Layers) -> tuple[Edit, ...]:
+    """The first edits of a side that is split: both they and the others have something to size."""
+    of_side = [point for part, point in chosen.items() if side_of(part) == side]
+    seconds = [point.second for point in of_side if isinstance(point, Pair)]
+    firsts = [point.first if isinstance(point, Pair) else point for point in of_side]
+    is_split = any(map(_is_sized, firsts)) and any(map(_is_sized, seconds))
+    return tuple(edit for point in firsts for edit in point.at_layers(layers)) if is_split else ()
+
+
+def _range(ends: tuple[float, float], *, log: bool = True) -> FloatRange:
+    return FloatRange(low=ends[0], high=ends[1], log=log)
+
+
+def _is_sized(point: Point) -> bool:
+    return any(edit.sized_form is not None for edit in point.edits)

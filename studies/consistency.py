@@ -1,0 +1,339 @@
+"""What a study records and what follows from something else that it records: where the two differ, a line says so."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from search_space.space.space import HEAD_RATE, Candidate
+from studies.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    ConfirmationRecord,
+    Contender,
+    EventKind,
+    EventRecord,
+    ExampleRecord,
+    NewTrial,
+    ReadingRecord,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
+from studies.search.seeds import seeded_fingerprint
+from studies.specification import Specification
+from studies.store.ledger import Ledger
+from trial_runner.tasks.measuring import PROXY_LOSS, score_of
+
+_LOSS = "validation_loss"
+_LOSS_TOLERANCE = 0.01
+"""Relative: losses of examples are half floats, their mean is exact to a thousandth."""
+
+_LARGEST_MEAN = 1e4
+"""A loss that a half float cannot hold may be among those of a larger mean."""
+
+_LAUNCH_KEYS = ("name", "trials", "fleet")
+"""Of a study file: what may differ between a study and its confirmation."""
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """All that is recorded of a study; attempts and readings by number of the trial."""
+
+    study: StudyRecord
+    trials: Sequence[TrialRecord]
+    attempts: Mapping[int, Sequence[AttemptRecord]]
+    readings: Mapping[int, Sequence[ReadingRecord]]
+    examples: Sequence[ExampleRecord]
+    artefacts: Sequence[ArtefactRecord]
+    events: Sequence[EventRecord]
+
+    @classmethod
+    def of(cls, ledger: Ledger, study: StudyRecord) -> Self:
+        """What a ledger holds of a study."""
+        attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
+        for attempt in ledger.attempts(study.id):
+            attempts[attempt.trial].append(attempt)
+        return cls(
+            study=study,
+            trials=ledger.trials(study.id),
+            attempts=attempts,
+            readings=ledger.readings_by_trial(study.id),
+            examples=ledger.examples(study.id),
+            artefacts=ledger.artefacts(study.id),
+            events=ledger.events(study.id),
+        )
+
+
+def differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
+    """Differences between the records of a study, one line each.
+
+    Args:
+        steps: Of a whole trial.
+        rung_steps: At which trials are compared, ascending.
+    """
+    yield from _keepers(records)
+    yield from _examples(records)
+    for trial in records.trials:
+        for problem in _of_trial(trial, records, steps, rung_steps):
+            yield f"trial {trial.number}: {problem}"
+
+
+def _of_trial(trial: TrialRecord, records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
+    readings, attempts = records.readings.get(trial.number, ()), records.attempts.get(trial.number, ())
+    yield from _progress(trial, readings, steps, rung_steps)
+    for reading in readings:
+        yield from _score(reading, records.study.metric)
+    yield from _times(records.study.created_at, trial, attempts, readings)
+    yield from _losses(trial, attempts, records.events)
+    yield from _files(trial, [one for one in records.artefacts if one.trial == trial.number], records.study)
+
+
+def _progress(
+    trial: TrialRecord, readings: Sequence[ReadingRecord], steps: int, rung_steps: Sequence[int]
+) -> Iterator[str]:
+    """Every rung was read on the way, a complete trial to its end; a pruned one ends at the rung that it names."""
+    read = {reading.step for reading in readings}
+    missing = [step for step in rung_steps if step <= max(read, default=0) and step not in read]
+    if missing:
+        yield f"it must have a reading at every rung that it has passed; missing are steps {missing}"
+    if (trial.state is TrialState.COMPLETE) != (max(read, default=0) == steps):
+        yield f"a trial is complete exactly at step {steps}; it is {trial.state} at {max(read, default=0)}"
+    last = readings[-1] if readings else None
+    if trial.state is TrialState.PRUNED and (
+        last is None or last.rung is None or not str(trial.reason).startswith(f"rung {last.rung} ({last.step} steps): ")
+    ):
+        yield f"a pruned trial must end at the rung that its reason names; got {str(trial.reason)[:_SHOWN]!r}"
+
+
+def _score(reading: ReadingRecord, metric: str) -> Iterator[str]:
+    """The score is the metric of the study, or the loss that stands in for it."""
+    is_proxy = PROXY_LOSS in reading.metrics
+    measured = reading.metrics.get(PROXY_LOSS if is_proxy else metric)
+    if measured is None:
+        yield f"the metrics at step {reading.step} must hold {metric}; they hold {', '.join(reading.metrics)}"
+    elif not math.isclose(reading.score, -measured if is_proxy else score_of(metric, measured), rel_tol=1e-9):
+        yield f"the score at step {reading.step} must be that of its metrics, {measured}; got {reading.score}"
+
+
+def _times(
+    begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]
+) -> Iterator[str]:
+    """Nothing happens before what it needs."""
+    times = [begun_at, trial.created_at]
+    for attempt in attempts:
+        times.append(attempt.started_at)
+        if attempt.ended_at is not None:
+            times.append(attempt.ended_at)
+        if not attempt.lease_expires_at > attempt.started_at:
+            yield f"the lease of attempt {attempt.attempt} must end after it began; it does not"
+    if any(later < earlier for earlier, later in pairwise(times)):
+        yield "it must be recorded, and its attempts begin and end, one after the other; they do not"
+    spans = {attempt.attempt: attempt for attempt in attempts}
+    heard = [reading.heard_at for reading in readings if reading.heard_at is not None]
+    if any(later < earlier for earlier, later in pairwise(heard)):
+        yield "its readings must be heard of in the order of their steps; they are not"
+    for reading in readings:
+        span, at = spans.get(reading.attempt), reading.heard_at
+        if at is None or not reading.seconds >= 0:
+            yield f"the reading at step {reading.step} must have its time and its seconds; it has not"
+            continue
+        if span is None:
+            continue
+        if at < span.started_at or (span.ended_at is not None and at > span.ended_at):
+            yield f"the reading at step {reading.step} must be heard of during attempt {reading.attempt}; it was not"
+
+
+def _losses(trial: TrialRecord, attempts: Sequence[AttemptRecord], events: Sequence[EventRecord]) -> Iterator[str]:
+    """Every attempt that was lost has an event that names it, and no other has."""
+    lost = Counter(f"attempt {one.attempt} on {one.worker}" for one in attempts if one.ending == "lost")
+    said = Counter(
+        one.text.rpartition(": ")[0] if one.text.count(": ") == 1 else _lost_of(one.text, lost)
+        for one in events
+        if one.trial == trial.number and one.kind == EventKind.LOST.value
+    )
+    if lost != said:
+        yield f"its lost attempts must be those of the events, {sorted(said)}; got {sorted(lost)}"
+
+
+def _lost_of(text: str, lost: Iterable[str]) -> str:
+    return next((one for one in lost if text.startswith(f"{one}: ")), text)
+
+
+def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyRecord) -> Iterator[str]:
+    """A complete trial has its weights and nothing else, another no weights; all in folders of its attempts."""
+    weights = [one.step for one in files if one.kind == "delta"]
+    if weights != [trial.steps] * (trial.state is TrialState.COMPLETE):
+        yield f"a complete trial has the weights of its last step, another none; it is {trial.state}, got {weights}"
+    if trial.state.is_terminal and len(files) > len(weights):
+        yield "a trial that has ended must have no snapshot; it has"
+    for one in files:
+        place = Path(one.path).parent
+        if place.parent.name != f"trial-{trial.number}" or place.name not in _attempt_folders(trial):
+            yield f"its files must lie in the folders of its attempts; got {one.path}"
+
+
+def _attempt_folders(trial: TrialRecord) -> set[str]:
+    return {f"attempt-{number}" for number in range(1, trial.attempt + 1)}
+
+
+def _keepers(records: Records) -> Iterator[str]:
+    """Every epoch of the study has the event that began it; events are of trials that are there."""
+    begun = [one.text.partition(" is ")[0] for one in records.events if one.kind == EventKind.TAKEOVER.value]
+    if begun != [f"keeper {epoch}" for epoch in range(1, records.study.epoch + 1)]:
+        yield f"every epoch must have its event; the study is in epoch {records.study.epoch}, of events are {begun}"
+    known = {trial.number for trial in records.trials}
+    for event in records.events:
+        if event.trial is not None and event.trial not in known:
+            yield f"events must be of trials of the study; one is of trial {event.trial}: {event.text[:_SHOWN]}"
+        if event.kind not in {kind.value for kind in EventKind}:
+            yield f"an event must be of a known kind; got {event.kind[:_SHOWN]!r}"
+
+
+def _examples(records: Records) -> Iterator[str]:
+    """Readings of a step measure the same examples, and the loss is their mean."""
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    by_reading = {(one.trial, one.step): one for one in records.examples}
+    for one in records.examples:
+        counts[one.step][len(one.losses)] += 1
+    for number, readings in records.readings.items():
+        for reading in readings:
+            if reading.step not in counts:
+                continue
+            found = by_reading.get((number, reading.step))
+            usual = counts[reading.step].most_common(1)[0][0]
+            if found is None or len(found.losses) != usual:
+                yield f"trial {number}: the examples at step {reading.step} must be as many as those of others"
+            elif not _is_mean(found, reading):
+                yield f"trial {number}: the examples at step {reading.step} must be what its loss and score are of"
+
+
+def _is_mean(examples: ExampleRecord, reading: ReadingRecord) -> bool:
+    loss, mean = reading.metrics.get(_LOSS, math.nan), -float(np.mean(examples.negated_losses))
+    is_loss = (
+        not math.isfinite(loss) or not mean < 6e4 or math.isclose(loss, mean, rel_tol=_LOSS_TOLERANCE, abs_tol=1e-3)
+    )
+    if examples.correct is None:
+        return is_loss
+    return is_loss and math.isclose(reading.score, float(np.mean(examples.scores)), abs_tol=1e-6)
+
+
+def study_differences(study: StudyRecord, specification: Specification, parameters: int, budget: int) -> Iterator[str]:
+    """Differences between a study's columns and its study file and backbone.
+
+    Args:
+        parameters: Of the backbone.
+        budget: Parameters of the study file's budget on it.
+    """
+    pairs = {
+        "name": (study.name, specification.name),
+        "backbone": (study.backbone, specification.backbone.name),
+        "metric": (study.metric, specification.task.metric),
+        "seed": (study.seed, specification.seed),
+        "number of parameters of the backbone": (study.backbone_parameters, parameters),
+        "budget": (study.budget_parameters, budget),
+    }
+    for name, (found, expected) in pairs.items():
+        if found != expected:
+            yield f"the study's {name} must be that of its study file and backbone, {expected}; got {found}"
+
+
+def trial_differences(
+    trial: TrialRecord, candidate: Candidate, trials: Sequence[TrialRecord], shape: Any, study_seed: int
+) -> Iterator[str]:
+    """Differences between a trial of a search and what its proposal makes."""
+    expected = new_trial(
+        Proposal(number=trial.number, candidate=candidate),
+        shape,
+        study_seed=study_seed,
+        head_parameters=trials[0].head_parameters if trial.number else trials[-1].head_parameters,
+    )
+    if trial.replicate_of is not None:
+        made = seeded_fingerprint(expected.fingerprint, expected.seed)
+        expected = replace(expected, origin="replicate", replicate_of=trial.replicate_of, fingerprint=made)
+    # a description is words for people, which another release may choose otherwise
+    yield from _fields(trial, expected, "its proposal", skip=("fingerprint", "description"))
+
+
+def _fields(trial: NewTrial, expected: NewTrial, of: str, *, skip: Sequence[str] = ()) -> Iterator[str]:
+    for one in fields(NewTrial):
+        found, right = getattr(trial, one.name), getattr(expected, one.name)
+        if one.name not in skip and found != right:
+            shown = (str(value)[:_SHOWN] for value in (right, found))
+            yield f"trial {trial.number}: its {one.name} must be that of {of}, {'; got '.join(shown)}"
+
+
+def confirmation_differences(
+    records: Records, confirmation: ConfirmationRecord, parent: StudyRecord, originals: Sequence[TrialRecord]
+) -> Iterator[str]:
+    """Differences between a confirmation, its trials and the study that it confirms.
+
+    Args:
+        originals: All trials of the study.
+    """
+    study = records.study
+    for name in ("backbone", "backbone_parameters", "budget_parameters", "metric", "seed"):
+        if getattr(study, name) != getattr(parent, name):
+            yield f"the confirmation's {name} must be that of '{parent.name}'; got {getattr(study, name)}"
+    same = {key: value for key, value in parent.specification.items() if key not in _LAUNCH_KEYS}
+    if same != {key: value for key, value in study.specification.items() if key not in _LAUNCH_KEYS}:
+        yield f"the confirmation's study file must be that of '{parent.name}'; it is not"
+    planned = len(confirmation.contenders) * len(confirmation.seeds)
+    if study.specification.get("trials") != planned or len(records.trials) != planned:
+        yield f"a confirmation must have {planned} trials; got {len(records.trials)}"
+    used = {trial.seed for trial in originals}
+    if len({*confirmation.seeds} - used) != len(confirmation.seeds) or not confirmation.seeds:
+        yield f"the seeds of a confirmation must be fresh and different; got {list(confirmation.seeds)}"
+    yield from _asked(confirmation)
+    known = {trial.number: trial for trial in originals}
+    for place, contender in enumerate(confirmation.contenders):
+        trials = [records.trials[number] for number in confirmation.numbers_of(place) if number < len(records.trials)]
+        yield from _contender(contender, trials, confirmation.seeds, known)
+
+
+def _contender(
+    contender: Contender, trials: Sequence[TrialRecord], seeds: Sequence[int], originals: Mapping[int, TrialRecord]
+) -> Iterator[str]:
+    """A contender is a complete trial of the study, trained again with each seed; or one that all its trials repeat."""
+    original = None if contender.trial is None else originals.get(contender.trial)
+    if contender.trial is not None and (
+        original is None or (original.state, original.score) != (TrialState.COMPLETE, contender.validation_score)
+    ):
+        yield f"contender '{contender.label}' must be a complete trial with its score; got {contender.trial}"
+        return
+    names = {*contender.baselines} | ({original.method, f"trial {original.number}"} if original else set())
+    if contender.change is None and contender.label not in names:
+        yield f"contender '{contender.label}' must be called as what it is, {', '.join(map(str, names))}"
+    for trial, seed in zip(trials, seeds, strict=False):
+        template: NewTrial = original or trials[0]
+        expected = replace(
+            NewTrial(**{one.name: getattr(template, one.name) for one in fields(NewTrial)}),
+            number=trial.number,
+            seed=seed,
+            fingerprint=seeded_fingerprint(template.fingerprint.partition(":")[0], seed),
+            proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
+        )
+        yield from _fields(trial, expected, f"contender '{contender.label}'")
+
+
+def _asked(confirmation: ConfirmationRecord) -> Iterator[str]:
+    """Who is trained is who was asked for."""
+    tops = [one.is_top for one in confirmation.contenders]
+    if not confirmation.is_path and (sum(tops) > confirmation.top or tops != sorted(tops, reverse=True)):
+        yield f"the contenders must begin with at most {confirmation.top} of the best; got {tops}"
+    trained = {name for one in confirmation.contenders for name in one.baselines}
+    if not confirmation.is_path and trained | {*confirmation.left_out} != {*confirmation.against}:
+        yield f"the baselines must be those that were asked for, {list(confirmation.against)}; got {sorted(trained)}"
+    labels = Counter(one.label for one in confirmation.contenders)
+    if max(labels.values(), default=1) > 1:
+        yield f"contenders must have names of their own; got {sorted(labels)}"

@@ -1,0 +1,44 @@
+"""What a study, a trial and a reading are: frozen values, whatever holds them."""
+
+from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord, ReadingRecord
+from studies.records.study import (
+    ConfirmationRecord,
+    Contender,
+    EventKind,
+    EventRecord,
+    NewStudy,
+    StudyKind,
+    StudyRecord,
+)
+from studies.records.trial import (
+    AttemptRecord,
+    NewTrial,
+    Outcome,
+    Settlement,
+    SiteDimensions,
+    Tally,
+    TrialRecord,
+    TrialState,
+)
+
+__all__ = [
+    "ArtefactRecord",
+    "AttemptRecord",
+    "ConfirmationRecord",
+    "Contender",
+    "EventKind",
+    "EventRecord",
+    "ExampleCounts",
+    "ExampleRecord",
+    "NewStudy",
+    "NewTrial",
+    "Outcome",
+    "ReadingRecord",
+    "Settlement",
+    "SiteDimensions",
+    "StudyKind",
+    "StudyRecord",
+    "Tally",
+    "TrialRecord",
+    "TrialState",
+]

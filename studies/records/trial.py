@@ -1,0 +1,190 @@
+"""What a trial is, how it is executed, and how it ends."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from search_space.configuration import Configuration
+from search_space.words.dimensions import SideDimensions
+from studies.errors import StudiesError
+
+
+class TrialState(StrEnum):
+    """Where a trial stands. Complete, pruned and failed are terminal."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PRUNED = "pruned"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the trial can no longer change."""
+        return self in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDimensions(SideDimensions):
+    """The design dimensions of the edits at one kind of sublayer, and how fast they learn.
+
+    Attributes:
+        learning_rate: Peak learning rate of these edits.
+    """
+
+    learning_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTrial:
+    """A trial to be recorded before it is run.
+
+    Attributes:
+        number: 0, 1, 2, … in its study.
+        origin: ``"published"``, ``"proposed"``, or ``"replicate"`` of another trial, with another seed.
+        method: Name of the published method that was resized; None for proposals.
+        fingerprint: Of configuration and learning rates, of a replicate and in a confirmation also of the seed; unique
+            in the study.
+        description: One phrase for people.
+        proposal: Optuna parameter name to value, for the replay.
+        seed: Of the training.
+        attention: Dimensions at the attention sublayers; None without edits there.
+        ffn: Dimensions at the FFN sublayers; None without edits there.
+        attention_share: Share of the stored parameters at attention, in [0, 1].
+        stored_parameters: Trainable parameters that must be kept.
+        trained_parameters: Trainable parameters during training.
+        head_parameters: Parameters of the task head, outside the budget.
+        replicate_of: Number of the trial that it repeats; given exactly for replicates.
+        extra_flops: FLOPs per token that it adds at inference, see `search_space.counting.flops`; None of trials that
+            were recorded before that was kept.
+    """
+
+    number: int
+    origin: str
+    method: str | None
+    fingerprint: str
+    description: str
+    configuration: Configuration
+    proposal: Mapping[str, object]
+    seed: int
+    attention: SiteDimensions | None
+    ffn: SiteDimensions | None
+    attention_share: float
+    stored_parameters: int
+    trained_parameters: int
+    head_parameters: int
+    replicate_of: int | None = None
+    extra_flops: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord(NewTrial):
+    """A trial of the storage.
+
+    Attributes:
+        study_id: Key of its study.
+        state: Where it stands.
+        score: Final score; set exactly when complete.
+        steps: Optimiser steps of its newest reading; 0 without one.
+        last_score: Score of its newest reading.
+        reason: Why it was pruned or failed.
+        attempt: Number of its newest attempt; 0 when never leased.
+        created_at: UTC.
+        ended_at: UTC; set exactly when terminal.
+    """
+
+    study_id: int
+    state: TrialState
+    score: float | None
+    steps: int
+    last_score: float | None
+    reason: str | None
+    attempt: int
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One execution of a trial.
+
+    Attributes:
+        trial: Number of the trial.
+        attempt: 1, 2, 3, … in its trial.
+        worker: Who runs it.
+        lease_expires_at: When it is taken back unless renewed, UTC.
+        started_at: UTC.
+        ended_at: UTC; None while it runs.
+        ending: ``complete``, ``pruned``, ``failed`` or ``lost``; None while it runs.
+    """
+
+    trial: int
+    attempt: int
+    worker: str
+    lease_expires_at: datetime
+    started_at: datetime
+    ended_at: datetime | None
+    ending: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a trial ends.
+
+    Attributes:
+        state: ``complete``, ``pruned`` or ``failed``.
+        score: Final score, finite; given exactly when complete.
+        reason: Given exactly when pruned or failed.
+
+    Raises:
+        StudiesError: If state, score and reason do not fit together.
+    """
+
+    state: TrialState
+    score: float | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the three fit."""
+        if not self.state.is_terminal:
+            raise StudiesError(f"a trial ends complete, pruned or failed; got {self.state}.")
+        if (self.state is TrialState.COMPLETE) != (self.score is not None):
+            raise StudiesError(f"a score belongs to a complete trial and to no other; got {self.state}, {self.score}.")
+        if self.score is not None and not math.isfinite(self.score):
+            raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
+        if (self.state is TrialState.COMPLETE) != (self.reason is None):
+            raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of an attempt's report. True exactly when it was accepted.
+
+    Attributes:
+        accepted: False when the attempt is no longer the running one; then nothing was written.
+        dropped_paths: Files whose rows are gone for good; the caller deletes them now, after the commit.
+    """
+
+    accepted: bool
+    dropped_paths: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether it was accepted."""
+        return self.accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The trials of a study in a few numbers.
+
+    Attributes:
+        counts: How many are in each state, zeros included.
+        best: The highest final score; None before a trial is complete.
+        ended_at: When the last one ended; None before one has.
+    """
+
+    counts: Mapping[TrialState, int]
+    best: float | None
+    ended_at: datetime | None

@@ -1,0 +1,154 @@
+"""The handle of a trial, as it was when it was asked for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Never
+
+from search_space.configuration import Configuration
+from search_space.nearest import nearest
+from studies.queries.readings import TrialPage, readings_table
+from studies.records import TrialState
+from studies.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas
+
+    from studies.exports.exporting import Export, ExportKind
+    from trial_runner.requests import Reading
+
+_OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "score", "id": "number"}
+
+
+def absent(owner: object, name: str, others: Mapping[str, str]) -> AttributeError:
+    """What to say of an attribute that is not there: what others call by its name, or the nearest there is.
+
+    Args:
+        owner: That was asked.
+        name: That it lacks.
+        others: By a name that is common elsewhere, what is meant.
+    """
+    kind = type(owner)
+    if name in others:
+        hint = f" Use {others[name]}."
+    else:
+        hint = nearest(name, [one for one in dir(kind) if not one.startswith("_")])
+    return AttributeError(f"{kind.__name__!r} has no attribute {name!r}.{hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One trial of a study, as it was when it was asked for.
+
+    Example:
+        >>> best = deltaspace.open_study("docstrings").best
+        >>> best.number, best.score, best.stored_parameters
+        (17, 0.834, 17440)
+        >>> best.readings.plot("step", "score")
+        >>> best.export("winner")
+
+    Attributes:
+        page: All that is known of it: record, attempts, readings, files, events.
+        storage: URL of the database that holds it.
+    """
+
+    page: TrialPage
+    storage: str
+
+    @property
+    def study(self) -> str:
+        """Name of its study."""
+        return self.page.study.name
+
+    @property
+    def number(self) -> int:
+        """0, 1, 2, … in its study."""
+        return self.page.trial.number
+
+    @property
+    def state(self) -> TrialState:
+        """Queued, running, complete, pruned or failed; compares equal to these words."""
+        return self.page.trial.state
+
+    @property
+    def score(self) -> float | None:
+        """The study's metric on validation at the last step; None unless complete."""
+        return self.page.trial.score
+
+    @property
+    def method(self) -> str | None:
+        """The published method that it is; None for what the search proposed."""
+        return self.page.trial.method
+
+    @property
+    def description(self) -> str:
+        """What it is, in one phrase."""
+        return self.page.trial.description
+
+    @property
+    def configuration(self) -> Configuration:
+        """What is changed in the backbone, and where."""
+        return self.page.trial.configuration
+
+    @property
+    def learning_rates(self) -> Mapping[str, float]:
+        """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
+        sides = {"attention": self.page.trial.attention, "ffn": self.page.trial.ffn}
+        return {name: side.learning_rate for name, side in sides.items() if side is not None}
+
+    @property
+    def stored_parameters(self) -> int:
+        """Parameters that must be kept, which the budget binds; without the task head."""
+        return self.page.trial.stored_parameters
+
+    @property
+    def readings(self) -> "pandas.DataFrame":
+        """Its measurements by step, one column per metric; times in seconds."""
+        return readings_table(self.page.readings)
+
+    def export(
+        self,
+        folder: str | Path,
+        *,
+        kind: "ExportKind" = "deltaspace",
+        retrain: "bool | Callable[[Reading], None]" = False,
+    ) -> "Export":
+        """Write its trained weights, what they are, and a model card to a new folder.
+
+        Example:
+            >>> study.trial(17).export("adapter", kind="peft")
+
+        Args:
+            folder: Must not exist.
+            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain
+                weights).
+            retrain: Train it from scratch to its last step first; a function is told of each measurement.
+
+        Raises:
+            StudiesError: If nothing is left of the trial that could be exported.
+            RunnerError: If the folder is there already, or the trial cannot be written in this form.
+        """
+        from studies.exports.exporting import export_trial
+
+        tell = retrain if callable(retrain) else (lambda reading: None) if retrain else None
+        with Ledger.open(self.storage, read_only=True) as ledger:
+            return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
+
+    def __str__(self) -> str:
+        """What it is and how it went, on one line."""
+        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}"
+        origin = self.method or "discovered"
+        return (
+            f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "
+            f"{self.stored_parameters:,} parameters): {self.description}"
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>{readings_table(self.page.readings)._repr_html_()}"
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what is meant by a name that others use."""
+        raise absent(self, name, _OTHER_NAMES)
