@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
+from search_space.parameter_counts.counts import count
 from search_space.published import published_method
 from studies.errors import WishError
 from studies.records import TrialRecord, TrialState
-from studies.specification import Specification, specification_from_mapping
+from studies.study_file import Specification, specification_from_mapping
 
 FULL = "full_finetuning"
 METHODS = ("intrinsic_said", "intrinsic_did")

@@ -6,9 +6,9 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import escape, rate_text, share_text
-from studies.confirming.path import AblationResult, PathStep, path_notes, path_sentences
-from studies.confirming.results import ConfirmationResult, ContenderResult, notes, verdict_sentences
-from studies.confirming.verdicts import Comparison, Verdict
+from studies.confirmation.ablation_path import AblationResult, PathStep, path_notes, path_sentences
+from studies.confirmation.results import ConfirmationResult, ContenderResult, notes, verdict_sentences
+from studies.confirmation.verdicts import Comparison, ConfirmationVerdict
 
 _SENTENCE = "what it is"
 _TEXTS = ("configuration", _SENTENCE)
@@ -114,7 +114,11 @@ def _elsewhere(result: ConfirmationResult) -> Table:
 
 
 def _verdict(one: Comparison) -> str:
-    return f"{one.verdict.value} with {one.pairs} seeds" if one.verdict is Verdict.NOT_SHOWN else one.verdict.value
+    return (
+        f"{one.verdict.value} with {one.pairs} seeds"
+        if one.verdict is ConfirmationVerdict.NOT_SHOWN
+        else one.verdict.value
+    )
 
 
 def _figures(one: Comparison) -> tuple[str, ...]:

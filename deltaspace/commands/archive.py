@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.asking import ask, yes_option
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.prompt import ask, yes_option
+from deltaspace.commands.shell_arguments import study_names
 
 
 @click.command("archive", epilog=examples("deltaspace archive docstrings old/docstrings"))
@@ -22,8 +22,8 @@ def command(study: str, folder: Path, yes: bool, storage: str) -> int:
     FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
     --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
     """
-    from studies.housekeeping import ARCHIVE, archive_study
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import ARCHIVE, archive_study
 
     with Ledger.open(storage, create=False) as ledger:
         ledger.study(study)

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -20,8 +20,8 @@ def command(file: Path, storage: str) -> None:
     The backup is one consistent state, also while a launch writes and also of PostgreSQL. Files of trials are not
     copied; the backup knows where they lie. Do not continue both it and the database that it is of.
     """
-    from studies.housekeeping import back_up
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import back_up
 
     with Ledger.open(storage, read_only=True) as ledger:
         copied = back_up(ledger, file)

@@ -2,9 +2,9 @@
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, size_option, storage_option
+from deltaspace.commands.shell_arguments import study_names
 
 
 @click.command(

@@ -2,9 +2,9 @@
 
 import click
 
-from deltaspace.commands.completing import method_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import backbone_option, json_option, parse_settings, set_option
+from deltaspace.commands.shell_arguments import method_names
 
 
 @click.command(
@@ -30,7 +30,7 @@ def command(method: str, backbone: str, settings: tuple[str, ...], as_json: bool
 
     from dashboards.terminal.configurations import count_renderable, view_count
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import shape_of
+    from deltaspace.descriptions import shape_of
     from search_space.published import published_method
 
     published = published_method(method)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import (
     MOST_SEEDS,
     run_options,
     set_option,
     takes_over,
 )
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from studies.intrinsic import Dimension, Sweep
-    from studies.launching.running import LaunchResult
-    from studies.specification import Specification
+    from studies.launch.execution import LaunchResult
+    from studies.study_file import Specification
 
 
 _MOST_DIGITS, _MOST_SHOWN = 12, 60
@@ -112,10 +112,10 @@ def command(  # noqa: PLR0913 - one argument per option
     only prints the result.
     """
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import shape_of
+    from deltaspace.descriptions import shape_of
     from studies.intrinsic import Sweep, dimension_of, mean_dimension, sweep_of
-    from studies.specification import parse_override, specification_of
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.study_file import parse_override, specification_of
 
     overrides = dict(parse_override(setting) for setting in settings)
     specification = specification_of(study, overrides)
@@ -147,8 +147,8 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def _noise(metric: str, examples_measured: int | None) -> "Callable[[float], float]":
     """How far two scores may be apart by luck: by 95% confidence, where the score is a share of known examples."""
-    from studies.foresight.noise import is_share, smallest_difference
     from studies.intrinsic import usual_noise
+    from studies.resource_estimates.noise import is_share, smallest_difference
 
     if examples_measured is None or not is_share(metric):
         return usual_noise
@@ -157,8 +157,8 @@ def _noise(metric: str, examples_measured: int | None) -> "Callable[[float], flo
 
 def _launched(sweeps: "list[Specification]", storage: str, *, take_over: bool, quiet: bool) -> "list[LaunchResult]":
     """Run the studies one after another, up to the first that does not come to its end."""
-    from dashboards.terminal.watching import progress_view
-    from studies.launching.launch import launch
+    from dashboards.terminal.observers import progress_view
+    from studies.launch.launch import launch
 
     results: list[LaunchResult] = []
     for specification in sweeps:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_names
 
 
 @click.command(
@@ -87,7 +87,7 @@ def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
 
 def _path_of(storage: str, study: str) -> str:
     """Where the pages of a study are."""
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         return f"studies/{ledger.study(study).id}/"

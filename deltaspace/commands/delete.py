@@ -2,11 +2,11 @@
 
 import click
 
-from deltaspace.commands.asking import ask, yes_option
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.prompt import ask, yes_option
+from deltaspace.commands.shell_arguments import study_names
 
 
 @click.command("delete", epilog=examples("deltaspace delete docstrings", "deltaspace delete docstrings --yes"))
@@ -18,8 +18,8 @@ def command(study: str, yes: bool, storage: str) -> int:
 
     This cannot be taken back. A study that a launch runs is not deleted.
     """
-    from studies.housekeeping import delete_study, family
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import delete_study, family
 
     with Ledger.open(storage, create=False) as ledger:
         *others, _ = names = [one.name for one in family(ledger, study)]

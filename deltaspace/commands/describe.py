@@ -4,9 +4,9 @@ from typing import Literal
 
 import click
 
-from deltaspace.commands.completing import methods_and_studies
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import TRIAL, TrialNumber, json_option, parse_settings, set_option, storage_option
+from deltaspace.commands.shell_arguments import methods_and_studies
 
 
 @click.command(
@@ -41,7 +41,7 @@ def command(
     """
     from dashboards.terminal.configurations import configuration_renderable
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import describe
+    from deltaspace.descriptions import describe
 
     if number is None:
         view = describe(target, backbone, **parse_settings(settings))

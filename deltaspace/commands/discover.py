@@ -3,9 +3,9 @@
 import click
 from rich.markup import escape
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import MOST_SEED, against_option, json_option, storage_option
+from deltaspace.commands.shell_arguments import study_names
 from search_space.published.point import PublishedPoint
 
 _VIEWS = ("matters", "winner", "rates", "sizes")
@@ -43,9 +43,9 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from dashboards.terminal.discover import discovery_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.discover import discovered, knowledge_of, summary
-    from studies.specification.recorded import recorded_space
-    from studies.store.ledger import Ledger
+    from studies.analysis.discover import discovered, knowledge_of, summary
+    from studies.ledger.ledger import Ledger
+    from studies.study_file.recorded_specification import recorded_space
 
     with Ledger.open(storage, read_only=True) as ledger:
         knowledge = knowledge_of(ledger, study, recorded_space, seed=seed)

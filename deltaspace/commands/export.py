@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import json_option, size_option, storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_names
 
 if TYPE_CHECKING:
-    from studies.exports.exporting import Export, ExportKind
-    from studies.store.ledger import Ledger
+    from studies.exports.export import Export, ExportKind
+    from studies.ledger.ledger import Ledger
     from trial_runner.requests import Reading
 
 
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one argument per option
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """
     from deltaspace.commands.output import echo_json
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
     from studies.study import Study
 
     if form == "optuna":
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - one argument per option
     if private and push is None:
         raise click.UsageError("--private says how a repository is made; it needs --push NAME.")
     if push is not None:
-        from studies.exports.pushing import check_pushable
+        from studies.exports.hub_upload import check_pushable
 
         check_pushable(push)
     opened = Study.open(study, storage)

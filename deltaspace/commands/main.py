@@ -10,11 +10,11 @@ from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
 from deltaspace.commands.help import examples
-from deltaspace.commands.saying import say
+from deltaspace.commands.messages import say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
     "init": "Look at data and write a study file for it.",

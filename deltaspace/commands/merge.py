@@ -3,8 +3,8 @@
 import click
 
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -22,8 +22,8 @@ def command(other: str, storage: str) -> None:
     The other stays as it is, and the files of its studies where they are. A study that is here already is left out;
     one whose name is another's gets a name with a number.
     """
-    from studies.housekeeping import merge
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import merge
 
     Ledger.open(other, read_only=True).close()  # nothing is created here for one that is none
     with Ledger.open(storage) as ledger:

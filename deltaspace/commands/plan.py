@@ -2,9 +2,9 @@
 
 import click
 
-from deltaspace.commands.completing import study_files
 from deltaspace.commands.help import examples
 from deltaspace.commands.options import json_option, set_option
+from deltaspace.commands.shell_arguments import study_files
 
 
 @click.command(
@@ -36,9 +36,9 @@ def command(
     what to change is said.
     """
     from dashboards.terminal.plans import plan_renderable
-    from deltaspace.beginning import plan
     from deltaspace.commands.output import echo_json, show
-    from studies.specification import parse_override
+    from deltaspace.startup import plan
+    from studies.study_file import parse_override
 
     found = plan(
         study,

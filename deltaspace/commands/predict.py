@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import MOST_NUMBER, json_option
-from deltaspace.commands.saying import say
 
 
 @click.command(
@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913 - one argument per option
     overwritten, and the output is there whole or not at all.
     """
     from deltaspace.commands.output import echo_json
-    from studies.exports.predicting import PredictionOptions, predict
+    from studies.exports.inference import PredictionOptions, predict
 
     tenths = 0
 

@@ -2,10 +2,10 @@
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_names
 
 
 @click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))
@@ -18,8 +18,8 @@ def command(study: str, name: str, storage: str) -> None:
     Its folder is renamed with it. The study file that continues it needs the new name too. A study that a launch runs
     keeps its name.
     """
-    from studies.housekeeping import rename_study
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import rename_study
 
     with Ledger.open(storage, create=False) as ledger:
         renamed = rename_study(ledger, study, name)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import against_option, in_a_folder, storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_names
 from search_space.published.point import PublishedPoint
 
 
@@ -56,9 +56,9 @@ def command(  # noqa: PLR0913 - one argument per option
     from dashboards.reports.page import report_page
     from dashboards.reports.report import report_of
     from dashboards.reports.tables import write_tables
-    from studies.queries.discover import knowledge_of
-    from studies.specification.recorded import recorded_space
-    from studies.store.ledger import Ledger
+    from studies.analysis.discover import knowledge_of
+    from studies.ledger.ledger import Ledger
+    from studies.study_file.recorded_specification import recorded_space
     from trial_runner.files import whole_file
 
     with Ledger.open(storage, read_only=True) as ledger:

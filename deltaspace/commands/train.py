@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completing import method_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import json_option, set_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import method_names
 
 if TYPE_CHECKING:
-    from studies.exports.training import TrainingResult
+    from studies.exports.single_run import TrainingResult
     from trial_runner.requests import Reading
 
 _OVERRIDES = {
@@ -69,7 +69,7 @@ def command(
     """
     from deltaspace.commands.output import echo_json
     from deltaspace.training import train, trained_specification
-    from studies.specification import parse_override
+    from studies.study_file import parse_override
 
     overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completing import study_names
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import json_option, storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.shell_arguments import study_names
 
 if TYPE_CHECKING:
-    from studies.exports.mending import Mended
+    from studies.exports.repair import Mended
 
 
 @click.command(

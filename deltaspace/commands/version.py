@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from deltaspace.commands.help import examples
+from deltaspace.commands.messages import say
 from deltaspace.commands.options import json_option, storage_option
-from deltaspace.commands.saying import say
 
 _PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
 
@@ -54,7 +54,7 @@ def _machine() -> dict[str, str]:
     """The processor and the GPUs as torch sees them; it is imported here."""
     import torch
 
-    from studies.foresight.machine import gpus
+    from studies.resource_estimates.machine import gpus
 
     features = torch.backends.cpu.get_cpu_capability()
     return {
@@ -68,8 +68,8 @@ def _machine() -> dict[str, str]:
 def _storage(url: str) -> dict[str, str]:
     """The schema that this program writes, where the storage is, and whether it can be read."""
     from studies.errors import StudiesError
-    from studies.store.ledger import Ledger
-    from studies.store.migrations import NEWEST
+    from studies.ledger.ledger import Ledger
+    from studies.ledger.migrations import NEWEST
 
     try:
         with Ledger.open(url, read_only=True) as ledger:

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from studies.exports.source import Source
-from studies.specification.sections import task_from_json
+from studies.exports.source import ExportSource
+from studies.study_file.sections import task_from_json
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.export.origin import licence_of
 from trial_runner.huggingface import is_hub_name
 from trial_runner.tasks import TASK_KINDS
-from trial_runner.tasks.measuring import PROXY_LOSS
+from trial_runner.tasks.evaluation import PROXY_LOSS
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
@@ -27,7 +27,7 @@ _OWN_DATA = "own data"
 """What data of a folder are called; the name of a folder of work says nothing elsewhere."""
 
 
-def card_data(source: Source, kind: str) -> "ModelCardData":
+def card_data(source: ExportSource, kind: str) -> "ModelCardData":
     """The lines at the top of a card.
 
     Names that are no repositories of the hub are left out: it refuses cards that have them.
@@ -58,7 +58,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     )
 
 
-def _results(source: Source, dataset: str, kind: str) -> dict[str, Any]:
+def _results(source: ExportSource, dataset: str, kind: str) -> dict[str, Any]:
     """What was measured last, for the hub's table of results."""
     from huggingface_hub import EvalResult
 

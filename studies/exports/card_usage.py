@@ -8,7 +8,7 @@ from pathlib import Path
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.records import NewStudy
-from studies.specification.sections import task_from_json
+from studies.study_file.sections import task_from_json
 from trial_runner.backbones import EMBEDDED, BackboneSource, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS, Task
@@ -124,7 +124,7 @@ _PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class UsagePlace:
     """Where the files of an export and its backbone are, for who stands in the export's folder.
 
     Attributes:
@@ -141,7 +141,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class UsageExample:
     """How texts become tokens.
 
     Attributes:
@@ -183,7 +183,7 @@ class Writing:
     asked: str = ""
 
 
-def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ...]) -> str:
+def classifying(kind: str, place: UsagePlace, reading: UsageExample, labels: tuple[str, ...]) -> str:
     """The lines of Python that load the export of a classification and label two texts.
 
     Args:
@@ -219,7 +219,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     return _load(kind, place, imports, auto_class, options) + padded + use
 
 
-def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prompt: bool) -> str:
+def writing(kind: str, place: UsagePlace, reading: UsageExample, how: Writing, *, has_prompt: bool) -> str:
     """The lines of Python that load the export of a task whose answer is a text, and answer two texts.
 
     Args:
@@ -260,7 +260,7 @@ def _asked(task: Task) -> str:
     return cut + _CHATS.format(system=first) + _CHAT.format(options=told)
 
 
-def _load(kind: str, place: Place, imports: str, auto_class: str, options: str, *names: str) -> str:
+def _load(kind: str, place: UsagePlace, imports: str, auto_class: str, options: str, *names: str) -> str:
     revision = "" if place.revision is None else f", revision={python(place.revision)}"
     if place.backbone == _EMBEDDED and kind != "merged":
         imports += "from trial_runner.backbones import embedded_folder\n"
@@ -286,7 +286,7 @@ def python(value: object) -> str:
     return text if '"' in text else text.replace("'", '"')
 
 
-def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> Place:
+def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> UsagePlace:
     """Where an export finds its backbone.
 
     Args:
@@ -304,13 +304,13 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
     source = source_of(name)
     if name == EMBEDDED:
         place = python(BESIDE) if kind == "peft" else _EMBEDDED
-        return Place(backbone=place, revision=None, held=held)
+        return UsagePlace(backbone=place, revision=None, held=held)
     if Path(source).is_dir():
-        return Place(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)
-    return Place(backbone=python(source), revision=revision_of(name), held=held)
+        return UsagePlace(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)
+    return UsagePlace(backbone=python(source), revision=revision_of(name), held=held)
 
 
-def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:
+def reading_of(study: NewStudy, shape: BackboneShape) -> UsageExample:
     """How the trials of a study read texts.
 
     Args:
@@ -318,7 +318,7 @@ def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:
     """
     task = task_from_json(study.specification["task"])
     columns = len(TASK_KINDS[task.kind].read_columns(task))
-    return Reading(stack=shape.kind, columns=columns, max_tokens=task.max_tokens)
+    return UsageExample(stack=shape.kind, columns=columns, max_tokens=task.max_tokens)
 
 
 def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
@@ -327,7 +327,7 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     Args:
         study: Says what the task is.
     """
-    from trial_runner.objectives.writing import generation_config
+    from trial_runner.objectives.decoding import generation_config
 
     task = task_from_json(study.specification["task"])
     kind = TASK_KINDS[task.kind]

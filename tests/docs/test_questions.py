@@ -5,7 +5,7 @@ from pathlib import Path
 from support.fixed_ledger import fixed_ledger
 from support.pages import ROOT, blocks_of
 
-from studies.queries.sql import run_query
+from studies.analysis.sql import run_query
 
 PAGE = ROOT / "docs" / "how-to" / "ask-the-database.md"
 

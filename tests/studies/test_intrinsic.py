@@ -12,7 +12,7 @@ from search_space.configuration import Configuration
 from studies.errors import WishError
 from studies.intrinsic import DIMENSIONS, FULL, Dimension, Fall, Sweep, dimension_of, mean_dimension, sweep_of
 from studies.records import TrialRecord, TrialState
-from studies.specification import Specification, specification_from_mapping
+from studies.study_file import Specification, specification_from_mapping
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 ROBERTA = BACKBONES / "roberta_base"

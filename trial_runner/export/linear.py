@@ -1,4 +1,4 @@
-"""The linear layers that edits are merged into; which edits can be is `search_space.merging`'s matter.
+"""The linear layers that edits are merged into; which edits can be is `search_space.mergeability`'s matter.
 
 A linear layer computes ``z W + b``. An affine edit ``z -> z * d + (z P) Q + c`` of what the layer writes, of what it
 reads, or in parallel to it makes another linear layer of it. Shapes: as of `trial_runner.deltas.affine`.

@@ -1,11 +1,11 @@
 """What confirmations of a study say: fresh seeds on the test split."""
 
 from dashboards.figures.confirmations import confirmation_figure
-from dashboards.web.pages.page import Asked, Page
-from studies.confirming.results import confirmation_results, notes, verdict_sentences
+from dashboards.web.pages.page import Page, PageRequest
+from studies.confirmation.results import confirmation_results, notes, verdict_sentences
 
 
-def _confirmations(asked: Asked) -> object:
+def _confirmations(asked: PageRequest) -> object:
     """Those of a study; of a confirmation, those of the study that it confirms."""
     record = asked.study.record
     key = record.id if record.parent_id is None else record.parent_id
@@ -19,7 +19,7 @@ def _confirmations(asked: Asked) -> object:
     return {"pending": False, "problem": found.problem, "confirmations": found.value}
 
 
-def _results(asked: Asked, name: str) -> object:
+def _results(asked: PageRequest, name: str) -> object:
     return [
         {
             "result": result,

@@ -1,7 +1,7 @@
 """A box for SQL that only reads."""
 
 from dashboards.web.pages.page import Page
-from studies.queries.sql import Limits, run_query
+from studies.analysis.sql import Limits, run_query
 
 MOST_ROWS = 1000
 MOST_SECONDS = 10.0

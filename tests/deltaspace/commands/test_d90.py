@@ -11,13 +11,13 @@ import pytest
 import yaml
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
-import studies.launching.launch
+import studies.launch.launch
 from deltaspace.commands.d90 import _noise, command
 from deltaspace.commands.main import main
 from studies.intrinsic import DIMENSIONS, METHODS
-from studies.launching.running import LaunchResult
+from studies.launch.execution import LaunchResult
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 POINTS = ["full_finetuning", "intrinsic_said:dint=300", "intrinsic_said:dint=1000", "intrinsic_said:dint=3000"]
@@ -39,7 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Runs ``deltaspace d90`` on a study file, and returns exit code, stdout and stderr."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setattr(
-        studies.launching.launch, "launch", functools.partial(studies.launching.launch.launch, factory=Factory())
+        studies.launch.launch, "launch", functools.partial(studies.launch.launch.launch, factory=Factory())
     )
     path = tmp_path / "reviews.yaml"
     path.write_text(
@@ -177,12 +177,12 @@ def test_the_options_offer_what_sweeps_know() -> None:
 
 
 def test_an_interrupted_sweep_begins_no_other_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = studies.launching.launch.launch
+    complete = studies.launch.launch.launch
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
         return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
 
-    monkeypatch.setattr(studies.launching.launch, "launch", interrupted)
+    monkeypatch.setattr(studies.launch.launch, "launch", interrupted)
     code, out, _ = run("--tries", "2", "--json")
     assert code == 130
     found = json.loads(out)
