@@ -73,7 +73,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--batch", type=int, default=16, metavar="N", help="examples of a step (default 16)")
     add("--validation", type=int, default=1000, metavar="N", help="validation examples (default 1000)")
     add("--test", type=int, metavar="N", help="test examples, evenly spaced (default all)")
-    add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds of what is recommended (default 8)")
+    add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds, at least 2 (default 8)")
     add("--folder", type=Path, default=Path(__file__).parent / "rivals", help="of trials and databases")
     return parser.parse_args(words)
 
@@ -172,12 +172,11 @@ def _gap(one: Outcome, other: Outcome) -> float:
 def _row(cell: Cell, arm: str, one: Outcome) -> str:
     best, search = one.search.recommended, one.search
     expected = "" if search.expected is None else "{:.1f} ± {:.1f}".format(*(100 * each for each in search.expected))
-    deviation = f"{stdev(one.test):.1f}" if len(one.test) > 1 else ""
     finished = f"{sum(each.score is not None for each in search.trials)}/{len(search.trials)}"
-    steps = sum(each.steps for each in search.trials)
     score = f"{100 * best.score:.1f}" if best.score is not None else ""
-    what = f"{best.stored(cell.shape):,} | {finished} | {steps:,} | {best.words(cell.shape)}"
-    return f"| {cell.name} | {arm} | {score} | {expected} | {fmean(one.test):.1f} | {deviation} | {what} |"
+    steps, what = sum(each.steps for each in search.trials), best.words(cell.shape)
+    measured = f"{score} | {expected} | {fmean(one.test):.1f} | {stdev(one.test):.1f}"
+    return f"| {cell.name} | {arm} | {measured} | {best.stored(cell.shape):,} | {finished} | {steps:,} | {what} |"
 
 
 def _reached(found: Outcomes) -> Iterator[str]:
