@@ -31,7 +31,7 @@ from search_space.rules import RULES
 from search_space.words.ports import PORT_NAMES
 from studies import records
 from studies.specification import Specification
-from studies.store.tables import Base
+from studies.store.tables import METADATA
 from studies.store.views import VIEWS, View
 
 FOLDER = Path(__file__).parent / "reference"
@@ -236,7 +236,7 @@ def _documented(thing: object) -> str:
 def database() -> str:
     """The tables of the ledger."""
     parts = []
-    for each in Base.metadata.sorted_tables:
+    for each in METADATA.sorted_tables:
         keys = {column.name for column in each.primary_key}
         meanings = _meanings(each.name)
         rows = []
@@ -252,7 +252,7 @@ def database() -> str:
                     meanings.get(column.name, ""),
                 )
             )
-        doc = next((summary(one.class_) for one in Base.registry.mappers if one.local_table is each), "")
+        doc = each.info["about"].partition(". ")[0].rstrip(".") + "."
         parts.append(f"## `{each.name}`\n\n{doc}\n\n{table(('column', 'type', 'may be null', '', 'meaning'), rows)}")
     about = (
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "

@@ -15,6 +15,7 @@ from studies.consistency import (
     study_differences,
     trial_differences,
 )
+from studies.keeping.state import replay
 from studies.records import StudyKind, StudyRecord, TrialRecord
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
@@ -96,7 +97,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
         over_structures=True,
         course=Course(goal=specification.goal(study.budget_parameters)),
     )
-    proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
+    replay(proposer, ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer
 
 

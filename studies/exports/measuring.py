@@ -56,7 +56,7 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
     study = ledger.study(name)
     if not confirmation_result(ledger, name).is_finished:
         raise WishError(f"lm-eval measures confirmations that have ended; '{name}' has not. Call the command again.")
-    ledger.check_are_free([study])
+    ledger.check_is_free(study)
     measuring = Measuring(asked_as(study))
     trials = [trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])]
     known = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}

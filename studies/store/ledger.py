@@ -160,7 +160,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     rename = _write(keeping.rename)
     remove = _write(keeping.remove)
     move_folder = _write(keeping.move_folder)
-    check_are_free = _write(keeping.check_are_free)
+    check_is_free = _write(keeping.check_is_free)
 
     def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
         """Take studies in from another ledger; None takes all. One that is here already is left as it is.
