@@ -252,8 +252,8 @@ def database() -> str:
                     meanings.get(column.name, ""),
                 )
             )
-        doc = each.info["about"].partition(". ")[0].rstrip(".") + "."
-        parts.append(f"## `{each.name}`\n\n{doc}\n\n{table(('column', 'type', 'may be null', '', 'meaning'), rows)}")
+        columns = table(("column", "type", "may be null", "", "meaning"), rows)
+        parts.append(f"## `{each.name}`\n\n{each.info['about']}\n\n{columns}")
     about = (
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
         "[twenty questions](../how-to/ask-the-database.md)."

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from studies.errors import LaunchError
-from studies.keeping.messages import Decision, Report, Verdict
+from studies.keeping.messages import Decision, Report
 from studies.keeping.roster import OpenTrial, is_by_loss
 from studies.keeping.state import StudyState
 from studies.records import Outcome, ReadingRecord, Settlement, TrialState
@@ -24,7 +24,7 @@ class Results:
         self._state = state
         self._plan = state.plan
 
-    def settle(self, worker: str, reports: Sequence[Report]) -> tuple[Verdict, ...]:
+    def settle(self, worker: str, reports: Sequence[Report]) -> tuple[Decision, ...]:
         """Decide on the trials of reports, and record all of it in one transaction."""
         told: list[tuple[Report, OpenTrial | None, Entry | None]] = []
         ended: set[int] = set()
@@ -39,7 +39,7 @@ class Results:
         settlements = iter(
             self._state.ledger.settle_all(self._state.study.id, self._state.epoch, entries) if entries else ()
         )
-        verdicts: list[Verdict] = []
+        decisions: list[Decision] = []
         for report, held, entry in told:
             decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
             if held is None:
@@ -47,8 +47,8 @@ class Results:
                 self._delete_unnamed(report)
             elif entry is not None:
                 self._take_in(held, entry, next(settlements))
-            verdicts.append(Verdict(trial=report.trial, attempt=report.attempt, decision=decision))
-        return tuple(verdicts)
+            decisions.append(decision)
+        return tuple(decisions)
 
     def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
         """End a trial without a report."""

@@ -14,8 +14,9 @@ from typing import Self
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from studies.errors import StudyHeldError
+from studies.errors import DamagedError, StudyHeldError
 from studies.store.clock import WRITTEN_TIME
+from studies.store.rows import sound
 from studies.store.tables import STUDIES
 from trial_runner.processes import has_ended, machine_mark, start_of
 
@@ -114,7 +115,11 @@ class Hold:
 def holder(connection: Connection, study_id: int) -> Hold | None:
     """Who holds a study, alive or not."""
     row = connection.execute(_HOLD, {"of_study": study_id}).one_or_none()
-    return None if row is None or row.holder is None else Hold(holder=row.holder, until=row.held_until)
+    if row is None or row.holder is None:
+        return None
+    if sound(row, STUDIES).held_until is None:
+        raise DamagedError.of("until when a study is held", ValueError("nothing is there"))
+    return Hold(holder=row.holder, until=row.held_until)
 
 
 def held_error(name: str, hold: Hold) -> StudyHeldError:

@@ -85,7 +85,7 @@ def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Hel
         readings[reading.trial].append(reading)
     held = [
         _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
-        for trial in looking.trials(link, study_id)
+        for trial in looking.trials_as_they_are(link, study_id)
     ]
     return study, held, looking.artefacts(link, study_id)
 

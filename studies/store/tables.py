@@ -264,9 +264,7 @@ EXAMPLES = Table(
     Column("correct", LargeBinary),
     ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
     CheckConstraint("length(losses) > 0", name="losses"),
-    info={
-        "about": "What a reading measured of each example: the loss as a half float, and a bit that says if it was right."
-    },
+    info={"about": "What a reading measured of each example: its loss, half a float, and a bit where it was right."},
 )
 
 ARTEFACTS = Table(

@@ -105,6 +105,10 @@ def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[
     return {**asked, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
 
 
+SLOW = ("show of a confirmation", "discover", "report", "export")
+"""Readers that take seconds."""
+
+
 def _asked(line: list[str], url: str) -> Callable[[], object]:
     return lambda: main([*line, *([] if "--storage" in line else ["--storage", url])])
 
