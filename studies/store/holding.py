@@ -20,7 +20,7 @@ from studies.store.rows import sound
 from studies.store.tables import STUDIES
 from trial_runner.processes import has_ended, machine_mark, start_of
 
-_HOLD = select(STUDIES.c.holder, STUDIES.c.held_until).where(STUDIES.c.id == bindparam("of_study"))
+_HOLD = select(*(STUDIES.c[name] for name in ("holder", "held_until"))).where(STUDIES.c.id == bindparam("of_study"))
 _LOCK = select(STUDIES.c.id).where(STUDIES.c.id == bindparam("of_study")).with_for_update()
 _SET = (
     update(STUDIES)

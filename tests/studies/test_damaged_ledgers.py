@@ -32,10 +32,11 @@ def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str
     """What is wrong with how commands take a damage; nothing where the database itself refuses it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    if not one.plant(whole, folder / "odd.db"):
+    odd = whole.with_name("odd.db")  # beside the other, where it finds the files of the trials
+    if not one.plant(whole, odd):
         return []
     study = specification(whole.parent / "artefacts", "inline", 14, "tpe", "2")
-    asked = readers(f"sqlite:///{folder / 'odd.db'}", folder, study)
+    asked = readers(f"sqlite:///{odd}", folder, study)
     found = {name: problem_of(asked[name]) for name in commands or asked}
     return [f"{one.name}, {name}: {problem}" for name, problem in found.items() if problem]
 

@@ -58,6 +58,8 @@ class Damage:
 
     def plant(self, whole: Path, file: Path) -> bool:
         """Copy a ledger and damage the copy; False if the database itself refuses it."""
+        for end in ("-wal", "-shm"):
+            file.with_name(file.name + end).unlink(missing_ok=True)
         shutil.copy(whole, file)
         with closing(sqlite3.connect(file)) as link, link:
             link.execute("PRAGMA ignore_check_constraints = ON")
