@@ -58,7 +58,7 @@ class Damage:
 
     def plant(self, whole: Path, file: Path) -> bool:
         """Copy a ledger and damage the copy; False if the database itself refuses it."""
-        for end in ("-wal", "-shm"):
+        for end in ("", "-wal", "-shm"):  # a connection may still be open
             file.with_name(file.name + end).unlink(missing_ok=True)
         shutil.copy(whole, file)
         with closing(sqlite3.connect(file)) as link, link:
