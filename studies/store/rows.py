@@ -91,7 +91,7 @@ def sound(row: Row[Any], table: Table) -> Row[Any]:
 def _kinds(table: Table, name: str) -> tuple[type, ...]:
     """What may stand in a column, also in one of another table that a query adds."""
     if name == "configuration":
-        return (str,)
+        return (str, dict)  # read as text, see `TRIAL_COLUMNS`, and copied as it is
     if name not in table.c:
         return (int,) if name == "trial" else (str,)
     column = table.c[name]

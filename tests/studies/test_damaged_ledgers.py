@@ -14,7 +14,7 @@ from studies.confirming.request import ConfirmationRequest
 from studies.confirming.running import confirm
 from studies.launching.launch import launch
 
-DAMAGES_OF_A_RUN = 24
+DAMAGES_OF_A_RUN = 12
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole: Path, t
 
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])
-@pytest.mark.parametrize("command", ["verify", "launch"])
+@pytest.mark.parametrize("command", ["verify", "launch", "merge"])
 def test_a_proposal_that_no_space_makes_is_one_line(whole: Path, tmp_path: Path, kind: str, command: str) -> None:
     (one,) = (one for one in damages() if one.name == f"trials.proposal: {kind}")
     assert problems(one, whole, tmp_path / "odd", command) == []
