@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "show": "Show the leaderboard of a study.",
     "best": "Show the best trial of a study: the complete one that is expected to score most.",
     "trial": "Show one trial of a study.",
-    "discover": "Show what a study has taught: what matters, what is best of each kind, which rules hold.",
+    "discover": "Show what a study has taught, in a few sentences and short tables.",
     "query": "Ask the database with SQL, read-only.",
     "dashboard": "Show the studies of a storage in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
