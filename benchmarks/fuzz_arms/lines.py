@@ -11,7 +11,7 @@ from deltaspace.commands.main import COMMANDS, main
 from fuzz_arms.mutations import NASTY
 
 _SERVING = ("dashboard",)
-_TRAINING = ("launch", "train", "confirm", "ablate", "d90")
+_TRAINING = ("launch", "train", "confirm", "ablate")
 _WORDS = (
     "finished", "middle", "finished-confirm", "nobody", "7", "0", "-1", "best", "lora_qv", "mam_adapter", "lora_qv:r=4",
     "select 1", "select * from trials", "drop table trials", "with recursive a(n) as (select 1) select * from a", "",

@@ -38,7 +38,6 @@ COMMANDS: dict[str, str] = {
     "methods": "List the published methods and their four dimensions.",
     "count": "Count the parameters of a published method on a backbone.",
     "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
-    "d90": "Find the intrinsic dimension of a study's task.",
     "rename": "Give a study another name.",
     "delete": "Delete a study: its records, its confirmations, its files.",
     "archive": "Move a study to a new folder: its records, its confirmations, its files.",
