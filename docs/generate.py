@@ -48,6 +48,26 @@ _RECORDS = {
 }
 """What leaves the store of each table; its docstring says what the columns mean."""
 _SIDES = ("attention_", "ffn_")
+FIRST_KEYS = """A dozen keys are what most studies set; of the others the defaults are meant to be left:
+
+```yaml
+name: reviews
+backbone: FacebookAI/roberta-base   # embedded, a folder, or a name on the hub
+task:
+  folder: data/reviews              # holds train, validation and test
+  text: review
+  label: stars
+  metric: accuracy
+  max_tokens: 128
+budget: 0.5%                        # of the backbone's parameters, or a number
+trials: 60
+training:
+  steps: 400
+  batch_size: 32
+fleet:
+  workers: auto                     # one per GPU, else one per core
+  time_budget: 4h
+```"""
 _GENERATED = "*This page is generated from the program.*"
 
 
@@ -121,7 +141,7 @@ def study_file() -> str:
     """Every key of a study file."""
     sections = {name: value for name, _, value in defaults(Specification) if _is_section(value)}
     named = [(name, Specification.model_fields[name].annotation) for name in ("backbone", "task")]
-    parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'task'))}"]
+    parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'backbone', 'task'))}"]
     for name, section in (*named, *((name, type(value)) for name, value in sections.items())):
         parts.append(f"## `{name}`\n\n{summary(section)}\n\n{_keys(section)}")
     about = (
@@ -129,7 +149,7 @@ def study_file() -> str:
         "are reported together, each with its key. On the command line every key can be overridden: "
         "`--set training.steps=400`."
     )
-    return page("The study file", about, *parts)
+    return page("The study file", about, FIRST_KEYS, *parts)
 
 
 def _is_section(value: object) -> bool:
