@@ -2,17 +2,10 @@
 
 import click
 
-from deltaspace.commands.completing import study_names
+from deltaspace.commands.completion import study_names
 from deltaspace.commands.confirm import fleet_options, launched
-from deltaspace.commands.help import examples
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import (
-    MOST_SEEDS,
-    TrialNumber,
-    published_point,
-    run_options,
-)
-from deltaspace.commands.saying import say
+from deltaspace.commands.options import MOST_SEEDS, TrialNumber, examples, published_point, run_options, say
 from search_space.published.point import PublishedPoint
 
 

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.asking import ask, yes_option
-from deltaspace.commands.completing import study_names
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import ask, examples, say, storage_option, yes_option
 
 
 @click.command("archive", epilog=examples("deltaspace archive docstrings old/docstrings"))

@@ -5,17 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completing import study_names
-from deltaspace.commands.help import examples
+from deltaspace.commands.completion import study_names
 from deltaspace.commands.launch import exit_code
-from deltaspace.commands.options import (
-    MOST_SEEDS,
-    Function,
-    run_options,
-    size_option,
-    takes_over,
-)
-from deltaspace.commands.saying import say
+from deltaspace.commands.options import MOST_SEEDS, Function, examples, run_options, say, size_option, takes_over
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 

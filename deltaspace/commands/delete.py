@@ -2,11 +2,8 @@
 
 import click
 
-from deltaspace.commands.asking import ask, yes_option
-from deltaspace.commands.completing import study_names
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import ask, examples, say, storage_option, yes_option
 
 
 @click.command("delete", epilog=examples("deltaspace delete docstrings", "deltaspace delete docstrings --yes"))

@@ -6,15 +6,16 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
-from deltaspace.commands.completing import study_files
+from deltaspace.commands.completion import study_files
 from deltaspace.commands.dashboard import shown_beside
-from deltaspace.commands.help import examples
 from deltaspace.commands.options import (
+    examples,
+    notice,
     run_options,
+    say,
     set_option,
     takes_over,
 )
-from deltaspace.commands.saying import say
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
@@ -107,7 +108,7 @@ def command(  # noqa: PLR0913 - one argument per option
     resized to the same budget, stand beside what was discovered.
     """
     if not quiet:
-        say("reading the study and its data …", err=True)
+        notice("reading the study and its data …")
 
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.watching import progress_view

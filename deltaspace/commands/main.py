@@ -9,8 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
-from deltaspace.commands.help import examples
-from deltaspace.commands.saying import say
+from deltaspace.commands.options import examples, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
@@ -25,7 +24,7 @@ COMMANDS: dict[str, str] = {
     "show": "Show the leaderboard of a study.",
     "best": "Show the best trial of a study: the complete one that is expected to score most.",
     "trial": "Show one trial of a study.",
-    "discover": "Show what a study has taught: what matters, what is best of each kind, which rules hold.",
+    "discover": "Show what a study has taught, in a few sentences and short tables.",
     "query": "Ask the database with SQL, read-only.",
     "dashboard": "Show the studies of a storage in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",

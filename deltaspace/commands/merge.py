@@ -2,9 +2,7 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.options import examples, say, storage_option
 
 
 @click.command(

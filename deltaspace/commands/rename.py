@@ -2,10 +2,8 @@
 
 import click
 
-from deltaspace.commands.completing import study_names
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import examples, say, storage_option
 
 
 @click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))

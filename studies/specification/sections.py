@@ -217,9 +217,9 @@ class Fleet(Section):
         pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
         worker: What each has: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one where there
-            are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` as many as every
+            are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` what every
             worker can have; ``accelerator``, the kind of GPU as Ray names it (``ray status -v``), null for any;
-            ``shards``, GPUs that share one backbone too large for each alone, each with a number as ``pack`` of its own.
+            ``shards``, GPUs that share one backbone too large for each alone, each with its own number as ``pack``.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 

@@ -99,8 +99,8 @@ class Specification(Section):
             return self
         if fleet.pack == "auto":
             raise ValueError(
-                f"fleet.pack: must be a number where fleet.worker.shards is {worker.shards}, of the trials of each; got "
-                "auto. deltaspace plan says how many fit"
+                f"fleet.pack: must be a number where fleet.worker.shards is {worker.shards}, of the trials of each; "
+                "got auto. deltaspace plan says how many fit"
             )
         if quantization != "none":
             raise ValueError(

@@ -230,7 +230,8 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         ({"steps": 3}, "steps: unknown key; did you mean 'training.steps'?"),
         (
             {"fleet": {"zzz": 3}},
-            "fleet.zzz: unknown key; known here, the nearest first: backend, workers, pack, time_budget, worker, artefacts",
+            "fleet.zzz: unknown key; known here, the nearest first: backend, workers, pack, time_budget, worker, "
+            "artefacts",
         ),
         ({3: "x"}, "the file: keys must be text; got 3"),
     ],
