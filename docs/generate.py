@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import importlib
 import inspect
 import re
 import sys
@@ -22,7 +21,7 @@ import deltaspace
 import search_space.errors
 import studies.errors
 import trial_runner.errors
-from deltaspace.commands.main import COMMANDS
+from deltaspace.commands.main import COMMANDS, cli
 from search_space.backbones import FAMILIES, REFUSED
 from search_space.forms import FORMS
 from search_space.gates import GATES
@@ -170,7 +169,8 @@ def commands() -> str:
     """The help of every command."""
     parts = []
     for name in COMMANDS:
-        command = importlib.import_module(f"deltaspace.commands.{name}").command
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
         with click.Context(
             command, info_name=f"deltaspace {name}", max_content_width=100, terminal_width=100
         ) as context:

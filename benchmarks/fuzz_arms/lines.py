@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.fixed_ledger import fixed_ledger
 
-from deltaspace.commands.main import COMMANDS, main
+from deltaspace.commands.main import COMMANDS, cli, main
 from fuzz_arms.mutations import NASTY
 
 _SERVING = ("dashboard",)
@@ -47,7 +47,5 @@ class Lines:
 
 
 def _options(name: str) -> list[str]:
-    import importlib
-
-    command = importlib.import_module(f"deltaspace.commands.{name}").command
+    command = cli.get_command(None, name)
     return [option for one in command.params for option in one.opts if option.startswith("--") and option != "--output"]

@@ -11,10 +11,12 @@ from search_space.errors import SearchSpaceError, SettingError
 from studies.queries.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
+_EXIT_INTERRUPTED = 130
 _FORMATS = ("table", "markdown", "csv", "tsv", "json")
 
 if TYPE_CHECKING:
     from search_space.published.point import PublishedPoint
+    from studies.launching.running import LaunchResult
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -179,6 +181,36 @@ def run_options(function: Function) -> Function:
     end = "If another launch runs it, end that one. Without, it is asked for on a terminal, refused elsewhere."
     function = click.option("--quiet", is_flag=True, help="Show no progress.")(json_option(function))
     return storage_option(click.option("--take-over", is_flag=True, help=end)(function))
+
+
+def fleet_options(default: str, *, again: str, time: str) -> Callable[[Function], Function]:
+    """Who does the work, and for how long.
+
+    Args:
+        default: Where the values are from else.
+        again: What continues a study.
+        time: Where the time is from else.
+    """
+    options = {
+        "workers": ("N|auto", f"Worker processes; auto is one per GPU, else per core.  [default: {default}]"),
+        "pack": ("N|auto", f"Trials that a worker trains in one pass; auto is as many as fit.  [default: {default}]"),
+        "backend": ("ray|inline", f"inline is one worker in this process.  [default: {default}]"),
+        "time-budget": ("TIME", f"Stop after 90s, 5m or 1h30m; {again} again continues.  [default: {time}]"),
+    }
+
+    def decorate(function: Function) -> Function:
+        for name, (form, told) in reversed(options.items()):
+            function = click.option(f"--{name}", metavar=form, help=told)(function)
+        return function
+
+    return decorate
+
+
+def ended(result: "LaunchResult", advice: str) -> int:
+    """Say how a launch ended, and what to do; return the exit code: 130 for one that a signal ended, else 0."""
+    name = result.study.name
+    say(f"{name}: {result.reason}.{advice} See 'deltaspace show {name}'.", err=True)
+    return _EXIT_INTERRUPTED if result.is_interrupted else 0
 
 
 def takes_over(name: str, storage: str, *, given: bool) -> bool:
