@@ -29,7 +29,7 @@ from rival_arms.sweeps import autopeft, lora_sweep, published_sweep
 from rival_arms.training import OutOfTime
 from scipy.stats import t as student
 
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 
 LORA, FACTORED, SMALLEST = "LoRA sweep", "factored", "smallest"
 ARMS: dict[str, Callable[[Cell], Search]] = {
@@ -132,7 +132,7 @@ def _tested(cell: Cell, one: Tried, seed: int) -> float:
     plan = replace(
         one.request.plan, measured_split="test", evaluate_at_steps=(one.request.plan.steps,), rung_examples=None
     )
-    fresh = derived_seed("confirm", cell.task, seed, bits=31)
+    fresh = hashed_seed("confirm", cell.task, seed, bits=31)
     *_, last = cell.runner.readings(replace(one.request, trial=0, plan=plan, seed=fresh))
     return 100 * last.score
 

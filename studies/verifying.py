@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from optuna.trial import FixedTrial, FrozenTrial
+from optuna.trial import FixedTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
@@ -15,9 +15,10 @@ from studies.consistency import (
     study_differences,
     trial_differences,
 )
-from studies.records import StudyKind, StudyRecord, TrialRecord
-from studies.search.chronicle import Course
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.search.chronicle import Course, Known
 from studies.search.proposer import Proposer
+from studies.search.samplers import sampler_of
 from studies.search.seeds import seeded_fingerprint
 from studies.specification import Specification
 from studies.specification.recorded import BegunSpecification, recorded_space, recorded_specification
@@ -90,10 +91,9 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
     """A new proposer that was told what the ledger holds."""
     proposer = Proposer(
         space,
-        sampler=specification.search.sampler,
+        sampler=sampler_of(specification.search.sampler, specification.search.sampler_options),
         seed=study.seed,
         opening=specification.opening,
-        over_structures=True,
         course=Course(goal=specification.goal(study.budget_parameters)),
     )
     proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
@@ -101,26 +101,29 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
 
 
 def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
-    """Every difference between the history of a keeper's proposer, or of one that was `replayed`, and the ledger."""
-    trials, history = ledger.trials(study_id), proposer.history()
+    """Every difference between what a keeper's proposer knows, or one that was `replayed`, and the ledger."""
+    trials, known = ledger.trials(study_id), proposer.chronicle.known
     readings = ledger.readings_by_trial(study_id)
-    if len(trials) != len(history):
-        yield f"the ledger holds {len(trials)} trials, Optuna {len(history)}"
-    for trial, known in zip(trials, history, strict=False):
-        expected = proposer.expected(trial, readings.get(trial.number, ()))
-        if expected.state.is_finished() and not known.state.is_finished():
-            yield f"trial {trial.number}: the ledger has ended it, Optuna has not"
+    if len(trials) != len(known):
+        yield f"the ledger holds {len(trials)} trials, the search {len(known)}"
+    for trial, told in zip(trials, known, strict=False):
+        held = Known.of(trial, readings.get(trial.number, ()), proposer.goal)
+        if held.state.is_terminal and not told.state.is_terminal:
+            yield f"trial {trial.number}: the ledger has ended it, the search has not"
             continue
-        for what, ours, theirs in _facts(expected, known):
+        for what in ("state", "parameters", "values", "readings"):
+            ours, theirs = _fact(held, what), _fact(told, what)
             if ours != theirs:
-                yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in Optuna"
+                yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in the search"
 
 
-def _facts(expected: FrozenTrial, known: FrozenTrial) -> Iterator[tuple[str, object, object]]:
-    yield "state", expected.state.name, known.state.name
-    yield "parameters", expected.params, known.params
-    yield "distributions", expected.distributions, known.distributions
-    if expected.state.name != "FAIL":
-        # Optuna hears no more of a trial that it was told to forget
-        yield "score", expected.values, known.values
-        yield "readings", expected.intermediate_values, known.intermediate_values
+def _fact(known: Known, what: str) -> object:
+    """One of the facts of a trial, as both can know it."""
+    if what == "state":
+        return known.state.name if known.state.is_terminal else "open"
+    if what == "readings":
+        # what was read of a trial that failed says nothing
+        return (
+            None if known.state is TrialState.FAILED else {step: score for step, (score, _) in known.readings.items()}
+        )
+    return getattr(known, what)

@@ -12,7 +12,7 @@ from search_space.configuration import Configuration
 from search_space.counting.budget import ParameterBudget
 from search_space.counting.counts import count
 from search_space.words.describe import phrase
-from studies.search.seeds import derived_seed
+from studies.search.seeds import hashed_seed
 from studies.specification import Specification, specification_of
 from trial_runner.backbones import config_of
 from trial_runner.requests import LearningRates, TrialRequest
@@ -110,7 +110,7 @@ class Cell:
                 head=plan.head_learning_rate,
             ),
             plan=plan,
-            seed=derived_seed("trial", self.seed, number, bits=31),
+            seed=hashed_seed("trial", self.seed, number, bits=31),
         )
 
 

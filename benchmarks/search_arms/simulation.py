@@ -22,7 +22,7 @@ STEPS = 200
 GAIN = 0.5
 """Points above the best published method that count as having found something."""
 
-_OPENING = Opening(published=COMPARED, has_expected_rates=True)
+_OPENING = Opening(published=COMPARED)
 _RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
 
 
@@ -72,7 +72,7 @@ def simulated(
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
     course = Course(steps=STEPS, examples=measurements.examples, hears_losses=True)
-    proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, over_structures=True, course=course)
+    proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history: list[Observation] = []

@@ -27,7 +27,7 @@ Ledger = tuple[Sequence[TrialRecord], Mapping[int, Sequence[ReadingRecord]]]
 def ledger_of(space: SearchSpace, trials: int) -> Ledger:
     """Draws uniform over structures, three in five of them pruned at a rung."""
     truth, measurements = PlantedTruth(space, 0), Measurements(0, noise=_NOISE, steps=STEPS)
-    proposer = Proposer(space, sampler=SAMPLERS["random"], seed=0, over_structures=True)
+    proposer = Proposer(space, sampler=SAMPLERS["random"], seed=0)
     records, readings = [], {}
     for number in range(trials):
         proposal = proposer.propose()
@@ -94,7 +94,7 @@ def _timed(
 ) -> tuple[float, list[float]]:
     """Seconds to take the trials in, and milliseconds of each proposal."""
     course = Course(steps=STEPS, examples=round(2500 / _NOISE**2))
-    proposer = Proposer(space, sampler=name, seed=0, over_structures=True, course=course)
+    proposer = Proposer(space, sampler=name, seed=0, course=course)
     began_at = time.process_time()
     proposer.replay(records, readings)
     replay = time.process_time() - began_at

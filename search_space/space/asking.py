@@ -83,7 +83,8 @@ class Recorder:
         spread = self._parameters[name]
         if isinstance(spread, Choice):
             raise TypeError(name)
-        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log)
+        is_open = spread.low < spread.high
+        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log) if is_open else spread.low
         self.values[name] = value
         return value
 

@@ -16,6 +16,9 @@ from search_space.space.questions import Questions
 HEAD_RATE = "learning_rate.head"
 """The name of the question at what rate the task head is trained, where that is searched."""
 
+METHOD = "method"
+"""User attribute of a trial that is a published method or point: its name."""
+
 SIZE = "size"
 """The name of the question how much of the budget is used."""
 

@@ -30,6 +30,7 @@ from search_space.space.layer_choice import (
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import Pairs
 from search_space.space.parameters import HEAD_RATE as HEAD_RATE
+from search_space.space.parameters import METHOD as METHOD
 from search_space.space.parameters import SIZE as SIZE
 from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
 from search_space.space.points import ATTENTION, FFN, site_of
@@ -130,9 +131,16 @@ class SearchSpace:
     def suggest(self, trial: Trial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
+        Args:
+            trial: What suggests; one of Optuna's whose user attribute ``method`` names a published method or point is
+                that, and suggests its rates.
+
         Raises:
             SearchSpaceError: If published points are all there is.
         """
+        method = getattr(trial, "user_attrs", {}).get(METHOD)
+        if method is not None:
+            return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
         recorder = Recorder(trial, self._parameters)
@@ -366,16 +374,6 @@ class SearchSpace:
         # two significant digits: rates closer than that are the same trial
         rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
         return fingerprint(configuration, self.shape, learning_rates=rounded)
-
-    def with_head_rate(self, candidate: Candidate, rate: float) -> Candidate:
-        """A candidate whose head is trained at a rate of its own."""
-        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        return replace(
-            candidate,
-            fingerprint=self._fingerprint(candidate.configuration, rates, rate),
-            parameters={**candidate.parameters, HEAD_RATE: rate},
-            head_learning_rate=rate,
-        )
 
     def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""

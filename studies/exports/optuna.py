@@ -13,8 +13,8 @@ from studies.errors import StudiesError, WishError
 from studies.exports.optuna_rows import add_trials
 from studies.queries.ranking import ranking_of
 from studies.records import StudyRecord, TrialRecord, TrialState
-from studies.search.chronicle import Course
-from studies.search.proposer import Proposer, directions_of, values_of
+from studies.search.chronicle import Chronicle, Course
+from studies.search.optuna_history import directions_of, distributions, frozen_trial, whole_path
 from studies.search.quiet import quiet_optuna
 from studies.specification.recorded import recorded_space, recorded_specification
 from studies.store.ledger import Ledger
@@ -126,36 +126,25 @@ def _study_attributes(record: StudyRecord, best: int | None) -> dict[str, object
 
 
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
-    """Every trial as the replay sees it, with its own state and all that Optuna has no place for."""
-    specification = recorded_specification(record)
-    goal = specification.goal(record.budget_parameters)
-    proposer = Proposer(
-        recorded_space(record),
-        sampler=specification.search.sampler,
-        seed=record.seed,
-        over_structures=True,
-        course=Course(goal=goal),
-    )
-    readings = ledger.readings_by_trial(record.id)
-    for trial in ledger.trials(record.id):
-        frozen = proposer.expected(trial, readings.get(trial.number, ()))
-        # the replay hides published methods from samplers that cannot learn of them
+    """Every trial with its own state, and all that Optuna has no place for.
+
+    A published method has its whole path through the space: of rates alone nothing of importance can be learned.
+    """
+    goal = recorded_specification(record).goal(record.budget_parameters)
+    space, readings = recorded_space(record), ledger.readings_by_trial(record.id)
+    spaces, chronicle = distributions(space), Chronicle(Course(goal=goal))
+    trials = ledger.trials(record.id)
+    for trial in trials:
+        chronicle.replay(trial, readings.get(trial.number, ()))
+    for trial, known, seen in zip(trials, chronicle.known, chronicle.trials, strict=True):
+        path = None if trial.method is None else whole_path(space, seen)
+        frozen = frozen_trial(known, trial.number, path or trial.proposal, spaces, is_scored=goal is None)
         frozen.state = _STATES[trial.state]
-        frozen.values = values_of(trial, goal)
-        _complete(frozen, trial, proposer)
-        frozen.datetime_complete = trial.ended_at
+        frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at
         frozen.user_attrs = _trial_attributes(trial)
         if goal is not None:
             frozen.user_attrs["readings"] = {str(one.step): one.score for one in readings.get(trial.number, ())}
         yield frozen
-
-
-def _complete(frozen: FrozenTrial, trial: TrialRecord, proposer: Proposer) -> None:
-    """Give a published method its whole path through the space: of rates alone nothing of importance can be learned."""
-    path = None if trial.method is None else proposer.whole_path(trial)
-    if path is not None:
-        frozen.params = dict(path)
-        frozen.distributions = proposer.distributions(path)
 
 
 def _trial_attributes(trial: TrialRecord) -> dict[str, object]:

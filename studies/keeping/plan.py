@@ -1,7 +1,9 @@
 """What a keeper must know of a study before its first lease."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from search_space.space.space import SearchSpace
 from studies.search.objectives import SizeGoal
@@ -22,6 +24,7 @@ class StudyPlan:
         target_trials: How many trials it has in all.
         space: What may be proposed.
         sampler: Who proposes.
+        sampler_options: What the sampler is made with, where it is named as ``module:Class``.
         opening: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
@@ -47,6 +50,7 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
+    sampler_options: Mapping[str, Any] = field(default_factory=dict)
     replicates: int = 0
     goal: SizeGoal | None = None
     constant_score: float | None = None

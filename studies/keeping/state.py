@@ -13,6 +13,7 @@ from studies.records import EventKind, NewTrial, Outcome, StudyRecord, TrialStat
 from studies.search.chronicle import Course
 from studies.search.proposer import Proposer
 from studies.search.rungs import Rule, RungBoard
+from studies.search.samplers import sampler_of
 from studies.store.database import Patience
 from studies.store.ledger import Ledger
 from trial_runner.tasks.metrics.classes import ACCURACY
@@ -81,10 +82,9 @@ class StudyState:
         plan = self.plan
         self.proposer = Proposer(
             plan.space,
-            sampler=plan.sampler,
+            sampler=sampler_of(plan.sampler, plan.sampler_options),
             seed=plan.seed,
             opening=plan.opening,
-            over_structures=True,
             course=Course(
                 steps=plan.training.steps,
                 examples=plan.rungs.examples,

@@ -1,7 +1,7 @@
 """The trials of a study as the model of the search is told of them, in step with the ledger."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import cast
 
@@ -50,61 +50,99 @@ class Course:
         return share_error(self.examples, self.rung_examples)(score, fraction)
 
 
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """A trial as it is now.
+
+    Attributes:
+        source: What was proposed, or what a ledger holds of it.
+        parameters: With which it was proposed.
+        method: The published method or point that it is; None for points of the search.
+        state: Where it stands.
+        values: Of a complete trial: the score, and the size where there is a goal.
+        readings: Scores and losses by step.
+    """
+
+    source: TrialRecord | Candidate
+    parameters: Mapping[str, object]
+    method: str | None
+    state: TrialState
+    values: list[float] | None = None
+    readings: dict[int, tuple[float, float | None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trial: TrialRecord, readings: Sequence[ReadingRecord], goal: SizeGoal | None) -> "Known":
+        """What a ledger holds."""
+        score = trial.score if trial.state is TrialState.COMPLETE else None
+        known = cls(
+            source=trial,
+            parameters=trial.proposal,
+            method=trial.method,
+            state=trial.state,
+            values=None if score is None else [score] if goal is None else [score, goal.size(trial)],
+        )
+        for reading in sorted(readings, key=lambda one: one.step):
+            known.readings.setdefault(reading.step, (reading.score, loss_of(reading)))
+        return known
+
+
 class Chronicle:
-    """All trials as they are now, in the order of their numbers.
+    """All trials of a study as they are now, in the order of their numbers: proposed here, or replayed from a ledger.
 
     A ledger has no times of readings, and the times at which two trials end together differ from one launch to the
     next; so readings of trials that have ended are heard in the order of their numbers, those of running trials last.
-    Records of a ledger are read when somebody asks.
     """
 
     def __init__(self, course: Course) -> None:
         """Begin without trials."""
         self._course = course
-        self._trials: list[Observation | None] = []
-        self._unread: dict[int, tuple[TrialRecord, Sequence[ReadingRecord]]] = {}
+        self._observed: list[Observation | None] = []
+        self._changed: set[int] = set()
+        self.known: list[Known] = []
 
     @property
     def trials(self) -> Sequence[Observation]:
-        """All of them."""
-        for number in tuple(self._unread):
-            self._trial(number)
-        return cast(list[Observation], self._trials)
+        """All of them as the model of the search is told of them."""
+        for number in self._changed:
+            self._observed[number] = self._observation(number, self.known[number])
+        self._changed.clear()
+        return cast(list[Observation], self._observed)
 
     def take(self, candidate: Candidate) -> None:
         """Know of a candidate as the next trial, which counts as running from now on."""
-        self._trials.append(Observation.of(candidate, number=len(self._trials), state=TrialState.RUNNING))
+        state, parameters = TrialState.RUNNING, candidate.parameters
+        self._add(Known(source=candidate, parameters=parameters, method=candidate.method, state=state))
 
     def replay(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> None:
         """Tell of the next trial of a ledger."""
-        self._unread[len(self._trials)] = trial, readings
-        self._trials.append(None)
+        self._add(Known.of(trial, readings, self._course.goal))
 
     def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
         """Tell of a reading; of two at the same step the first stands, as in the ledger."""
-        self._trials[number] = self._with_reading(self._trial(number), step, score, loss)
+        self.known[number].readings.setdefault(step, (score, loss))
+        self._changed.add(number)
 
-    def close(self, number: int, state: TrialState) -> None:
+    def close(self, number: int, state: TrialState, values: list[float] | None = None) -> None:
         """Tell how a trial ended, or that it is queued."""
-        self._trials[number] = _closed(self._trial(number), state)
+        self.known[number].state, self.known[number].values = state, values
+        self._changed.add(number)
 
-    def _trial(self, number: int) -> Observation:
-        known = self._trials[number]
-        if known is None:
-            record, readings = self._unread.pop(number)
-            (known,) = observations([record], {}, steps=self._course.steps)
-            for reading in sorted(readings, key=lambda one: one.step):
-                known = self._with_reading(known, reading.step, reading.score, loss_of(reading))
-            known = self._trials[number] = _closed(known, record.state)
-        return known
+    def _add(self, known: Known) -> None:
+        self._changed.add(len(self.known))
+        self._observed.append(None)
+        self.known.append(known)
 
-    def _with_reading(self, trial: Observation, step: int, score: float, loss: float | None) -> Observation:
-        found = self._course.measured(step, score, loss, time=inf)
-        if any(one.fraction == found.fraction for one in trial.readings):
-            return trial
-        return replace(trial, readings=(*trial.readings, found))
+    def _observation(self, number: int, known: Known) -> Observation:
+        seen = self._observed[number] or _seen(number, known.source)
+        time = 0.0 if known.state.is_terminal else inf
+        readings: dict[float, Measured] = {}
+        for step, (score, loss) in known.readings.items():
+            found = self._course.measured(step, score, loss, time=time)
+            readings.setdefault(found.fraction, found)
+        return replace(seen, state=known.state, readings=tuple(readings.values()))
 
 
-def _closed(trial: Observation, state: TrialState) -> Observation:
-    time = 0.0 if state.is_terminal else inf
-    return replace(trial, state=state, readings=tuple(replace(one, time=time) for one in trial.readings))
+def _seen(number: int, source: TrialRecord | Candidate) -> Observation:
+    if isinstance(source, Candidate):
+        return Observation.of(source, number=number)
+    return observations([source], {}, steps=1)[0]

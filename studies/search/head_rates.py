@@ -2,8 +2,10 @@
 
 import math
 import random
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+from studies.records import TrialState
+from studies.search.factored.observation import Observation
 from studies.search.seeds import hashed_seed
 
 _ANYWHERE = 1 / 3
@@ -14,36 +16,26 @@ _WELL = 4
 """One trial of so many did well."""
 
 
-@dataclass(slots=True, kw_only=True)
-class HeadRates:
-    """What was tried of the range, and how it ended; a rate is told by the trials that have ended and its number.
+def head_rate(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
+    """Peak learning rate of a trial's head.
 
-    Attributes:
-        low: Least rate.
-        high: Greatest rate.
+    Args:
+        history: The trials so far; those that are complete and have a rate of their own tell of it.
+        bounds: Lowest and highest rate.
         seed: Of the study.
+        number: Of the trial.
     """
-
-    low: float
-    high: float
-    seed: int
-    _tried: dict[int, float] = field(default_factory=dict)
-    _scores: dict[int, float] = field(default_factory=dict)
-
-    def take(self, number: int, rate: float) -> None:
-        """Know of a trial's rate."""
-        self._tried[number] = rate
-
-    def close(self, number: int, score: float) -> None:
-        """Know of a trial's last score."""
-        self._scores[number] = score
-
-    def next(self, number: int) -> float:
-        """The rate of a trial, by its number."""
-        draw = random.Random(hashed_seed("head rate", self.seed, number))
-        anywhere = math.exp(draw.uniform(math.log(self.low), math.log(self.high)))
-        ranked = sorted(self._tried.keys() & self._scores.keys(), key=lambda one: (-self._scores[one], one))
-        well = ranked[: len(ranked) // _WELL]
-        is_near, aim, step = draw.random() >= _ANYWHERE, draw.random(), draw.gauss(0.0, _NEAR)
-        rate = self._tried[well[int(aim * len(well))]] * math.exp(step) if well and is_near else anywhere
-        return min(max(rate, self.low), self.high)
+    low, high = bounds
+    draw = random.Random(hashed_seed("head rate", seed, number))
+    anywhere = math.exp(draw.uniform(math.log(low), math.log(high)))
+    tried = [(rate, one) for one in history if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE]
+    scores = [
+        (rate, max(one.readings, key=lambda read: read.fraction).score, one.number)
+        for rate, one in tried
+        if one.readings
+    ]
+    ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
+    well = ranked[: len(ranked) // _WELL]
+    is_near, aim, step = draw.random() >= _ANYWHERE, draw.random(), draw.gauss(0.0, _NEAR)
+    rate = well[int(aim * len(well))][0] * math.exp(step) if well and is_near else anywhere
+    return min(max(rate, low), high)

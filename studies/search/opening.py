@@ -13,14 +13,12 @@ class Opening:
     """How a study begins.
 
     Attributes:
-        published: Published methods, tried in this order after what was learned.
-        has_expected_rates: Whether each is tried first at the rates that are expected to be best, so that its place in
-            the list says nothing of its rates; else the sampler draws them, one method after another.
+        published: Published methods, tried in this order after what was learned, at the rates that are expected to be
+            best.
         lessons: What was learned from earlier studies.
     """
 
     published: tuple[str, ...] = ()
-    has_expected_rates: bool = False
     lessons: Lessons = Lessons()  # noqa: RUF009 - frozen
 
     def without(self, method: str) -> "Opening":

@@ -1,10 +1,6 @@
-"""Asynchronous successive halving: which trials go on, decided from recorded readings only.
+"""Asynchronous successive halving: which trials go on, decided from recorded readings only, by a `PruningRule`.
 
-The rule ``ranks``, after Li et al. 2020 ("A System for Massively Parallel Hyperparameter Tuning"), in its stopping
-form: a trial that arrives at a rung is ranked among all readings recorded there so far, its own included: higher
-scores first, equal scores by loss, lower first, and those of equal loss by lot, which the study's seed and the
-fingerprint draw. With ``n`` readings it goes on if it is among the first ``n // reduction``; while ``n < reduction``
-every trial goes on.
+The rule ``none``: no trial stops.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
 own by `Z` standard errors of the difference (the plan's margin), and at least `FEWEST` others are there. Where both
@@ -70,9 +66,9 @@ KEPT_PUBLISHED = 3
 
 
 class Rule(StrEnum):
-    """How a trial is compared with the others at a rung."""
+    """How a trial is compared with the others at a rung: the names of the rules that a study file can choose."""
 
-    RANKS = "ranks"
+    NONE = "none"
     SIGNIFICANCE = "significance"
     CHANCE = "chance"
 
@@ -153,7 +149,7 @@ class RungPlan:
 
     steps: tuple[int, ...]
     reduction: int
-    rule: Rule = Rule.RANKS
+    rule: "Rule | PruningRule" = Rule.NONE
     protected: Protected = Protected.NONE
     examples: int | None = None
     measured: int | None = None
@@ -191,6 +187,88 @@ class RungPlan:
         return self.steps.index(step) if step in self.steps else None
 
 
+class PruningRule(Protocol):
+    """Says whether a trial stops at a rung; every rule is one."""
+
+    def reason(self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: Prospect | None) -> str | None:
+        """Why the trial of a reading stops; None when it goes on. The reading is on the board already.
+
+        Args:
+            board: All readings, and the plan.
+            rung: Where the trial stands.
+            reading: Its newest.
+            prospect: What the model expects of it; None where it is not asked for, or too little is known.
+        """
+        ...
+
+
+class NoPruning:
+    """The rule ``none``."""
+
+    def reason(self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: Prospect | None) -> str | None:
+        """Nothing stops."""
+        return None
+
+
+class Significance:
+    """The rule ``significance``."""
+
+    def reason(self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: Prospect | None) -> str | None:
+        """Enough others are better by more than their noise."""
+        plan, protected = board.plan, board.protected() | {reading.trial}
+        others = [
+            (-place.negated, place.trial)
+            for place in board.no_larger(rung, reading.trial)
+            if place.trial not in protected
+        ]
+        needed = math.ceil((len(others) + 1) / plan.reduction)
+        if len(others) < FEWEST or plan.reduction == 1:
+            return None
+        error = _errors([*(score for score, _ in others), reading.score], plan.rung_examples)
+        paired = board.losses[rung].better([trial for _, trial in others], reading.trial, by=plan.paired_margin)
+        better = 0
+        for score, trial in others:
+            if trial in paired:
+                better += score >= reading.score and paired[trial]
+            else:
+                better += score - reading.score > plan.margin * math.hypot(error(reading.score), error(score))
+        if better < needed:
+            return None
+        return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+
+class Chance:
+    """The rule ``chance``."""
+
+    def reason(self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: Prospect | None) -> str | None:
+        """The trial is unlikely to beat its rival."""
+        if prospect is None:
+            return None
+        if prospect.is_published:
+            least, what = board.plan.least_chance, "the best published method"
+        else:
+            least, what = board.plan.least_of_best, "the best so far"
+        if prospect.chance >= least:
+            return None
+        return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
+
+
+RULES: Mapping[Rule, PruningRule] = {
+    Rule.NONE: NoPruning(),
+    Rule.SIGNIFICANCE: Significance(),
+    Rule.CHANCE: Chance(),
+}
+
+
+def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
+    """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
+    if examples is not None and min(scores) >= 0 and max(scores) <= 1:
+        return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
+    middle = median(scores)
+    spread = 1.4826 * median(abs(score - middle) for score in scores)
+    return lambda score: spread / 2
+
+
 class _Place(NamedTuple):
     """Where a reading stands at a rung; the lower, the better.
 
@@ -226,11 +304,12 @@ class RungBoard:
             sizes: Of trials by number; 0 of those that are left out, and of all where only the score counts.
         """
         self.plan = plan
+        self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
         self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
         self._ranked: list[list[_Place]] = [[] for _ in plan.steps]
         self._seen: set[tuple[int, int]] = set()
         self._methods: dict[int, str] = {}
-        self._losses = [RungLosses() for _ in plan.steps]
+        self.losses = [RungLosses() for _ in plan.steps]
         self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
         self._sizes: dict[int, float] = {}
         for reading in readings:
@@ -262,7 +341,7 @@ class RungBoard:
         """Take in what a reading measured example by example, if the rule asks for it."""
         rung = self._rung_of_step.get(step)
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
-            self._losses[rung].add(trial, examples)
+            self.losses[rung].add(trial, examples)
 
     def verdict(self, reading: RecordedScore, prospect: Prospect | None = None) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
@@ -276,14 +355,8 @@ class RungBoard:
         if rung is None:
             return None
         told = self._collapse(rung, reading.trial)
-        if told is None and reading.trial not in self._protected():
-            match self.plan.rule:
-                case Rule.RANKS:
-                    told = self._by_rank(rung, reading)
-                case Rule.SIGNIFICANCE:
-                    told = self._by_significance(rung, reading)
-                case Rule.CHANCE:
-                    told = None if prospect is None else self._by_chance(reading, prospect)
+        if told is None and reading.trial not in self.protected():
+            told = self._rule.reason(self, rung, reading, prospect)
         return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
 
     def _collapse(self, rung: int, trial: int) -> str | None:
@@ -293,62 +366,12 @@ class RungBoard:
         others = [(learned, first.get(other)) for other, learned in here.items() if other != trial]
         return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
-    def _by_rank(self, rung: int, reading: RecordedScore) -> str | None:
-        ranked = self._no_larger(rung, reading.trial)
-        kept = len(ranked) // self.plan.reduction
-        if kept == 0 or any(place.trial == reading.trial for place in ranked[:kept]):
-            return None
-        cut = -ranked[kept - 1].negated
-        if reading.score < cut:
-            return f"{reading.score:.4g} below the cut {cut:.4g}"
-        return f"{reading.score:.4g} ties the cut, and others come first by loss or by lot"
-
-    def _by_significance(self, rung: int, reading: RecordedScore) -> str | None:
-        protected = self._protected() | {reading.trial}
-        others = [
-            (-place.negated, place.trial)
-            for place in self._no_larger(rung, reading.trial)
-            if place.trial not in protected
-        ]
-        needed = math.ceil((len(others) + 1) / self.plan.reduction)
-        if len(others) < FEWEST or self.plan.reduction == 1:
-            return None
-        error = self._errors([*(score for score, _ in others), reading.score])
-        paired = self._losses[rung].better([trial for _, trial in others], reading.trial, by=self.plan.paired_margin)
-        better = 0
-        for score, trial in others:
-            if trial in paired:
-                better += score >= reading.score and paired[trial]
-            else:
-                better += score - reading.score > self.plan.margin * math.hypot(error(reading.score), error(score))
-        if better < needed:
-            return None
-        return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
-
-    def _by_chance(self, reading: RecordedScore, prospect: Prospect) -> str | None:
-        if prospect.is_published:
-            least, what = self.plan.least_chance, "the best published method"
-        else:
-            least, what = self.plan.least_of_best, "the best so far"
-        if prospect.chance >= least:
-            return None
-        return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
-
-    def _no_larger(self, rung: int, trial: int) -> list[_Place]:
+    def no_larger(self, rung: int, trial: int) -> list[_Place]:
         """The readings at a rung of trials that are no larger than one, its own included, best first."""
         size = self._sizes[trial]
         return [place for place in self._ranked[rung] if self._sizes[place.trial] <= size]
 
-    def _errors(self, scores: Sequence[float]) -> Callable[[float], float]:
-        """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
-        examples = self.plan.rung_examples
-        if examples is not None and min(scores) >= 0 and max(scores) <= 1:
-            return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
-        middle = median(scores)
-        spread = 1.4826 * median(abs(score - middle) for score in scores)
-        return lambda score: spread / 2
-
-    def _protected(self) -> set[int]:
+    def protected(self) -> set[int]:
         """Numbers of the trials that are never stopped."""
         match self.plan.protected:
             case Protected.ALL:

@@ -1,49 +1,101 @@
-"""The samplers that a study can choose, each made afresh for every proposal.
+"""The samplers that a study can choose: each gives a sampler of Optuna for every proposal.
 
-An entry of `SAMPLERS` makes an Optuna sampler; an installed package adds one of its own::
+An entry of `SAMPLERS` has a name; an installed package adds one of its own::
 
     [project.entry-points."deltaspace.samplers"]
     mine = "my_package.samplers:MINE"
 
-where ``MINE`` is a `Sampler`. ``tests/contracts/test_samplers.py`` says what every entry must keep.
+where ``MINE`` is a `Sampler`. Any class of samplers that takes a ``seed`` needs no name, such as
+``optuna.samplers:TPESampler`` or ``optunahub:samplers/auto_sampler:AutoSampler``. ``tests/contracts/test_samplers.py``
+says what every entry must keep.
 """
 
+import importlib
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, cast
 
-import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
+from optuna.exceptions import ExperimentalWarning
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from search_space.registry import Registry
 from search_space.space.space import SearchSpace
+from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
 from studies.search.chronicle import Course
-from studies.search.direct import AskedSearch
 from studies.search.factored.hyperparameters import PRIORS
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.settings import FactoredSettings
-from studies.search.generations import NSGAIISampler
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.lessons import Lessons
+from studies.search.optuna_history import distributions
 from studies.search.seeds import hashed_seed
-from studies.search.structure_sampler import AfterStart, StructureSampler
-from studies.search.window import Window
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
 
-MODEL_REPEATS = 8
-"""After so many proposals in a row that had been tried, the next ones are random: a model insists on its favourite."""
-
 POPULATION = 20
 """Complete trials of a generation of NSGA-II; studies are small, so it is below the 50 of Optuna."""
+
+OfProposal = Callable[[int, int], BaseSampler]
+"""The sampler of one proposal, from the number of the trial and how many proposals for it had been tried before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampler:
+    """A way to propose.
+
+    Attributes:
+        of: For a space, the seed of a study, what it learned from earlier ones and the course of its trials: what gives
+            the sampler of each proposal. What that draws depends on these and on the trials that it is shown only.
+        startup: Trials with a result before it is asked; until then proposals are random.
+        sees_published: Whether it is shown trials of published methods, by their paths through the space, those that
+            have one.
+    """
+
+    of: Callable[[SearchSpace, int, Lessons, Course], OfProposal]
+    startup: int = 0
+    sees_published: bool = True
+
+
+class StructureSampler(BaseSampler):
+    """Draws a structure, every one as likely, and all numbers uniformly in their ranges."""
+
+    def __init__(
+        self, draws: StructureDraws | None, spaces: Mapping[str, BaseDistribution], seed: int, retry: int
+    ) -> None:
+        """Prepare one proposal.
+
+        Args:
+            draws: Of the study, spread evenly over the forms; None where there is nothing to draw.
+            spaces: Every parameter of the space.
+            seed: Of the numbers.
+            retry: How many proposals for the trial had been tried before.
+        """
+        self._draws, self._spaces, self._retry = draws, spaces, retry
+        self._numbers = RandomSampler(seed=seed)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Every parameter of the space."""
+        return dict(self._spaces)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The structure."""
+        return {} if self._draws is None else dict(self._draws.draw(trial.number, self._retry))
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A number, or what a published method leaves open."""
+        return self._numbers.sample_independent(study, trial, param_name, param_distribution)
 
 
 class SequenceSampler(BaseSampler):
@@ -53,22 +105,19 @@ class SequenceSampler(BaseSampler):
     index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used.
     """
 
-    def __init__(self, distributions: Mapping[str, BaseDistribution], *, seed: int, index: int) -> None:
+    def __init__(self, spaces: Mapping[str, BaseDistribution], *, seed: int) -> None:
         """Prepare the point of one trial.
 
         Args:
-            distributions: Every parameter of the space.
+            spaces: Every parameter of the space.
             seed: Of the scrambling, the same for all trials.
-            index: Which point of the sequence.
         """
-        self._distributions = dict(sorted(distributions.items()))
+        self._spaces = dict(sorted(spaces.items()))
         self._seed = seed
-        self._index = index
-        self._independent = RandomSampler(seed=hashed_seed(seed, index))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """All parameters of the space."""
-        return {name: space for name, space in self._distributions.items() if not space.single()}
+        return {name: space for name, space in self._spaces.items() if not space.single()}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -79,8 +128,8 @@ class SequenceSampler(BaseSampler):
         from scipy.stats import qmc  # type: ignore[import-untyped]
 
         engine = qmc.Sobol(len(search_space), scramble=True, rng=self._seed)
-        if self._index:
-            engine.fast_forward(self._index)
+        if trial.number:
+            engine.fast_forward(trial.number)
         point = engine.random(1)[0]
         return {name: _at(space, float(x)) for (name, space), x in zip(search_space.items(), point, strict=True)}
 
@@ -88,7 +137,8 @@ class SequenceSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A random value, for a parameter outside the space."""
-        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        sampler = RandomSampler(seed=hashed_seed(self._seed, trial.number, param_name))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
 def _at(space: BaseDistribution, x: float) -> Any:
@@ -104,102 +154,53 @@ def _at(space: BaseDistribution, x: float) -> Any:
     return min(max(value, space.low), space.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The proposal that a sampler is made for.
+def seeded(
+    make: Callable[..., BaseSampler], **options: Any
+) -> Callable[[SearchSpace, int, Lessons, Course], OfProposal]:
+    """What makes a sampler afresh for every proposal, with a seed that derives from the study's and the trial's number.
 
-    Attributes:
-        space: What may be proposed.
-        distributions: Every parameter of the space, as Optuna knows it.
-        study_seed: Of the study.
-        number: Of the trial to be proposed.
-        retry: How many proposals for this number had been tried before.
-        over_structures: Whether what is random is uniform over structures; else over one decision after another.
+    Args:
+        make: Takes a ``seed``.
+        options: What else it is given.
     """
 
-    space: SearchSpace
-    distributions: Mapping[str, BaseDistribution]
-    study_seed: int
-    number: int
-    retry: int = 0
-    over_structures: bool = False
+    def of(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+        def of_proposal(number: int, retry: int) -> BaseSampler:
+            with warnings.catch_warnings():
+                # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
+                warnings.simplefilter("ignore", ExperimentalWarning)
+                return make(seed=hashed_seed("sampler", seed, number, retry), **options)
 
-    @property
-    def seed(self) -> int:
-        """A seed of this turn's own."""
-        return hashed_seed("sampler", self.study_seed, self.number, self.retry)
+        return of_proposal
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampler:
-    """A way to propose.
-
-    Attributes:
-        make: The sampler for one turn. What it draws depends on the turn and on the history that it is shown only.
-        sees_published: Whether trials of published methods are in the history that it is shown, by their rates alone.
-        sees_whole_paths: The same where what is random is uniform over structures; then they are shown by their whole
-            paths through the space, those that have one.
-        knows_published: Whether it knows what a published method is, from the trial's attribute ``method``; then it is
-            shown all of them, whatever the two above say.
-        population: Complete trials of a generation, of samplers that count generations as NSGA-II does.
-        search: What is asked in place of Optuna, for a space, the seed of a study, what it learned from earlier ones
-            and the course of its trials; None if Optuna is asked.
-    """
-
-    make: Callable[[Turn], BaseSampler]
-    sees_published: bool = True
-    sees_whole_paths: bool = True
-    knows_published: bool = False
-    population: int | None = None
-    search: Callable[[SearchSpace, int, Lessons, Course], AskedSearch] | None = None
+    return of
 
 
-def _random(turn: Turn) -> BaseSampler:
-    if not turn.over_structures:
-        return RandomSampler(seed=turn.seed)
-    return StructureSampler(
-        turn.space,
-        turn.distributions,
-        study_seed=turn.study_seed,
-        seed=turn.seed,
-        number=turn.number,
-        retry=turn.retry,
-    )
+def _random(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+    draws, spaces = StructureDraws(space, seed) if space.trees else None, distributions(space)
+    return lambda number, retry: StructureSampler(draws, spaces, hashed_seed("sampler", seed, number, retry), retry)
 
 
-def _started(turn: Turn, sampler: BaseSampler, trials: int = STARTUP_TRIALS) -> BaseSampler:
-    """A sampler whose own start is random over decisions, after one that is random over structures."""
-    return AfterStart(_random(turn), sampler, trials=trials) if turn.over_structures else sampler
+def _qmc(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+    spaces = distributions(space)
+    return lambda number, retry: SequenceSampler(spaces, seed=hashed_seed("sequence", seed, retry))
 
 
-def _tpe(turn: Turn) -> BaseSampler:
-    return _started(turn, Window(_plain_tpe(turn.seed)))
+_TPE: Mapping[str, Any] = {
+    "n_startup_trials": STARTUP_TRIALS,
+    "multivariate": True,
+    "group": True,
+    "constant_liar": True,
+}
 
 
-def _plain_tpe(seed: int) -> BaseSampler:
-    return TPESampler(n_startup_trials=STARTUP_TRIALS, multivariate=True, group=True, constant_liar=True, seed=seed)
-
-
-def _nsga2(turn: Turn) -> BaseSampler:
-    return _started(turn, NSGAIISampler(seed=turn.seed, population=POPULATION), trials=POPULATION)
-
-
-def _gp(turn: Turn) -> BaseSampler:
-    sampler = GPSampler(
-        seed=turn.seed,
+def _gp(seed: int) -> BaseSampler:
+    return GPSampler(
+        seed=seed,
         n_startup_trials=STARTUP_TRIALS,
-        independent_sampler=_plain_tpe(turn.seed),
+        independent_sampler=TPESampler(seed=seed, **_TPE),
         warn_independent_sampling=False,
     )
-    return _started(turn, sampler)
-
-
-def _qmc(turn: Turn) -> BaseSampler:
-    scramble = hashed_seed("sequence", turn.study_seed, turn.retry)
-    return SequenceSampler(turn.distributions, seed=scramble, index=turn.number)
-
-
-_FACTORED: WeakKeyDictionary[SearchSpace, dict[int, FactoredSampler]] = WeakKeyDictionary()
 
 
 def factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> FactoredSearch:
@@ -209,25 +210,23 @@ def factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Cou
     return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
 
 
-def _factored(turn: Turn) -> BaseSampler:
-    """One sampler for all turns of a study; what it remembers saves time and changes nothing."""
-    of_space = _FACTORED.setdefault(turn.space, {})
-    if turn.study_seed not in of_space:
-        of_space[turn.study_seed] = FactoredSampler(turn.space, seed=turn.study_seed)
-    return of_space[turn.study_seed].at(turn.number, turn.retry)
+def _factored(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+    return FactoredSampler(factored_search(space, seed, lessons, course)).at
 
 
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
         # its good trials are the complete ones first, and published methods are complete where others were pruned
-        "tpe": Sampler(make=_tpe, sees_whole_paths=False),
-        "random": Sampler(make=_random),
+        "tpe": Sampler(of=seeded(TPESampler, **_TPE), startup=STARTUP_TRIALS, sees_published=False),
+        "random": Sampler(of=_random),
         # these two model only what all trials share, and a published method shares nothing
-        "nsga2": Sampler(make=_nsga2, sees_published=False, sees_whole_paths=False, population=POPULATION),
-        "gp": Sampler(make=_gp, sees_published=False, sees_whole_paths=False),
-        "qmc": Sampler(make=_qmc),
-        "factored": Sampler(make=_factored, knows_published=True, search=factored_search),
+        "nsga2": Sampler(
+            of=seeded(NSGAIISampler, population_size=POPULATION), startup=POPULATION, sees_published=False
+        ),
+        "gp": Sampler(of=seeded(_gp), startup=STARTUP_TRIALS, sees_published=False),
+        "qmc": Sampler(of=_qmc),
+        "factored": Sampler(of=_factored),
     },
     kind=Sampler,
     group="deltaspace.samplers",
@@ -235,21 +234,50 @@ SAMPLERS: Registry[Sampler] = Registry(
 """Who can propose, by the name that a study file gives."""
 
 
-def sampler_of(name: str) -> Sampler:
-    """The sampler of a name.
+def sampler_of(name: str, options: Mapping[str, Any] | None = None) -> Sampler:
+    """The sampler of a name, or of the ``module:Class`` of any of Optuna's, with what it is made with.
 
     Raises:
-        LaunchError: If there is none.
+        LaunchError: If there is none, or it cannot be asked for trials of a tree.
     """
+    if ":" in name:
+        return Sampler(of=seeded(_class_of(name, options or {}), **(options or {})))
     if name not in SAMPLERS:
-        raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}.")
+        raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}, and any module:Class of Optuna's.")
+    if options:
+        raise LaunchError(f"sampler_options must be for a sampler that is named as module:Class; got {name!r}.")
     return SAMPLERS[name]
 
 
-def make_sampler(sampler: Sampler, turn: Turn) -> BaseSampler:
-    """What draws one proposal: the sampler's own, or a random one when what it insists on was tried long ago."""
-    chosen = sampler if turn.retry < MODEL_REPEATS else SAMPLERS["random"]
-    with warnings.catch_warnings():
-        # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return chosen.make(turn)
+def _class_of(name: str, options: Mapping[str, Any]) -> type[BaseSampler]:
+    module, _, of_module = name.rpartition(":")
+    try:
+        found = getattr(_module(module), of_module)
+    except (ImportError, AttributeError) as error:
+        raise LaunchError(
+            f"the sampler {name!r} must be importable; got {error}. Install it or mend its name."
+        ) from error
+    if not isinstance(found, type) or not issubclass(found, BaseSampler):
+        raise LaunchError(f"the sampler {name!r} must be a class of Optuna's samplers; it is a {type(found).__name__}.")
+    if issubclass(found, CmaEsSampler):
+        raise LaunchError(
+            f"the sampler {name!r} must propose choices that follow from choices; CMA-ES proposes numbers that all "
+            "trials have. Use factored, tpe or gp."
+        )
+    if "seed" not in inspect.signature(found).parameters:
+        raise LaunchError(f"the sampler {name!r} must take a seed, so that a study can be continued; it takes none.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            cast(Callable[..., BaseSampler], found)(seed=0, **options)
+    except Exception as error:
+        raise LaunchError(
+            f"the sampler {name!r} must take {dict(options)}; it raised {error!r}. Mend sampler_options."
+        ) from error
+    return found
+
+
+def _module(name: str) -> Any:
+    """A module, or one of OptunaHub: ``optunahub:samplers/auto_sampler``."""
+    hub, colon, package = name.partition(":")
+    return importlib.import_module(hub).load_module(package) if colon else importlib.import_module(name)

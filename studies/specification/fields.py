@@ -138,7 +138,7 @@ def score_first(objectives: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sampler_name(value: str) -> str:
-    if value in OWN_SAMPLERS:
+    if value in OWN_SAMPLERS or ":" in value:
         return value
     from studies.search.samplers import SAMPLERS  # loads optuna
 

@@ -81,7 +81,6 @@ class BegunSpecification(Specification):
         points = self.space_options.published_points
         return Opening(
             published=tuple(point for point in points if point not in lessons.replaced),
-            has_expected_rates=True,
             lessons=lessons,
         )
 

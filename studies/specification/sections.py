@@ -21,6 +21,7 @@ from search_space.space.options import (
     read_published,
     up_to_one,
 )
+from studies.errors import LaunchError
 from studies.search.objectives import Objective
 from studies.search.rungs import Rule
 from studies.specification.fields import (
@@ -53,11 +54,12 @@ class Pruning(Section):
 
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
-            never less than twice the warm-up; by ``ranks`` an eighth.
+            never less than twice the warm-up.
+        reduction: Each next rung has so many times the steps.
         rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
             published method, or where there is none than the best other trial; ``significance`` one that others,
-            protected ones not counted, are better than by more than the noise of the validation examples; ``ranks``
-            keeps the first of all readings at a rung.
+            protected ones not counted, are better than by more than the noise of the validation examples; ``none``
+            none.
         examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
             of all. ``auto`` is half as many as a trial learns from before the first rung, and at least 256, which takes
             less than a tenth of the time; or ``all``.
@@ -164,13 +166,15 @@ class Search(Section):
     """Who proposes, and how.
 
     Attributes:
-        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, or one that an installed package adds.
         objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
             searched, rungs compare a trial with those that are no larger, and what is found is a front.
         published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all`` but
             those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
             budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
             exactly as it is.
+        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
+            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``.
+        sampler_options: What a sampler that is named as ``module:Class`` is made with, its seed aside.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
@@ -182,8 +186,20 @@ class Search(Section):
     sampler: SamplerName = "factored"
     objectives: Annotated[tuple[Objective, ...], AfterValidator(score_first)] = (Objective.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
+    sampler_options: dict[str, Any] = Field(default_factory=dict)
     learn_from: LearnFrom = "none"
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
+
+    @model_validator(mode="after")
+    def _check_the_sampler(self) -> Self:
+        if ":" in self.sampler or self.sampler_options:
+            from studies.search.samplers import sampler_of  # loads optuna
+
+            try:
+                sampler_of(self.sampler, self.sampler_options)
+            except LaunchError as error:
+                raise ValueError(str(error)) from error
+        return self
 
     @model_validator(mode="after")
     def _check_who_learns(self) -> Self:

@@ -13,7 +13,7 @@ from search_space.counting.budget import ParameterBudget
 from search_space.forms import FORMS
 from search_space.space.options import SpaceOptions
 from studies.search.objectives import SMALLEST_SHARE, Objective, SizeGoal
-from studies.search.rungs import Protected, Rule, RungPlan
+from studies.search.rungs import Protected, RungPlan
 from studies.specification.fields import LARGEST, Budget, Section, Source
 from studies.specification.sections import Fleet, Pruning, Search, Space, TaskSection
 from trial_runner.requests import TrainingPlan
@@ -25,7 +25,6 @@ LAUNCH_KEYS = ("trials", "fleet", *_FOUND_OUT)
 
 _ARTEFACTS = "deltaspace-artefacts"
 _REDUCTION = 2
-_AUTO_RUNG_SHARE = 8
 _SURE_RUNG_SHARE = 4
 _FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
 
@@ -132,8 +131,6 @@ class Specification(Section):
 
     def _first_rung(self) -> int:
         steps = self.training.steps
-        if self.pruning.rule is Rule.RANKS:
-            return max(1, steps // _AUTO_RUNG_SHARE)
         return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
 
     @property

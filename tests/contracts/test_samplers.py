@@ -90,26 +90,13 @@ def test_optuna_is_silent(
     assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []
 
 
-def test_a_replay_proposes_the_same_where_draws_are_uniform_over_structures(space: SearchSpace, sampler: str) -> None:
-    opening = Opening(published=("mam_adapter", "bitfit"), has_expected_rates=True)
-
-    def proposer() -> Proposer:
-        return Proposer(space, sampler=sampler, seed=5, opening=opening, over_structures=True)
-
-    lost, replayed = proposer(), proposer()
-    history = search(lost, space, 16, [])
-    replayed.replay(history, readings_of(history))
-    following = search(lost, space, 2, [])
-    assert [trial.fingerprint for trial in search(replayed, space, 2, [])] == [one.fingerprint for one in following]
-
-
 def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space: SearchSpace, sampler: str) -> None:
     options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
     wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
     published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)
 
     def proposer() -> Proposer:
-        return Proposer(wide, sampler=sampler, seed=5, opening=Opening(published=published), over_structures=True)
+        return Proposer(wide, sampler=sampler, seed=5, opening=Opening(published=published))
 
     lost, replayed = proposer(), proposer()
     history = search(lost, wide, 16, [])

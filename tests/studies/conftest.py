@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.best_share import BestShare
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
@@ -22,7 +23,7 @@ from trial_runner.requests import TrainingPlan
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 BUDGET = 600_000
 TRAINING = TrainingPlan(steps=16, batch_size=4, evaluate_at_steps=(4, 8, 16))
-RUNGS = RungPlan(steps=(4, 8), reduction=2, protected=Protected.ALL)
+RUNGS = RungPlan(steps=(4, 8), reduction=2, rule=BestShare(), protected=Protected.ALL)
 
 
 @pytest.fixture(scope="session")

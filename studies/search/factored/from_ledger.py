@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from search_space.space.space import HEAD_RATE
 from studies.records import ReadingRecord, TrialRecord
 from studies.search.factored.observation import Measured, Observation
 from trial_runner.requests import Reading
@@ -63,6 +64,7 @@ def _observation(
             for reading in readings
             if 0 < reading.step <= steps
         ),
+        head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
     )
 
 

@@ -332,10 +332,6 @@ class Genome:
                     told.setdefault(f"learning_rate.{form}", rate)
         return self.space.suggest_published(method, GivenTrial(told))
 
-    def published_view(self, method: str) -> View:
-        """What the model sees of a published method, at rates in the middle of their ranges."""
-        return self.view_of(Observation.of(self._published(method), number=0))
-
     def published_configuration(self, method: str) -> Configuration:
         """What a published method is in the space."""
         return self._published(method).configuration

@@ -40,6 +40,7 @@ class Observation:
         origin: ``published``, ``proposed`` or ``replicate``.
         state: Where it stands.
         readings: What was read of it.
+        head_learning_rate: Peak rate of the task head; None for that of all trials of the study.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Observation:
     origin: str = "proposed"
     state: TrialState = TrialState.COMPLETE
     readings: tuple[Measured, ...] = ()
+    head_learning_rate: float | None = None
 
     @classmethod
     def of(
@@ -72,4 +74,5 @@ class Observation:
             origin="proposed" if candidate.method is None else "published",
             state=state,
             readings=readings,
+            head_learning_rate=candidate.head_learning_rate,
         )

@@ -1,4 +1,4 @@
-"""The factored sampler: proposals as a pure function of the history, and as a sampler of Optuna."""
+"""The factored search: proposals as a pure function of the history."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -38,9 +38,6 @@ _PARENTS = 100
 _RATES = 16
 """Draws of rates that are compared for each published structure."""
 
-_FIRST_RATES = 4
-"""The same for its first trial; few, so that first trials tell of several rates."""
-
 
 class FactoredSearch:
     """Proposes candidates of a space, given what has been tried.
@@ -49,6 +46,8 @@ class FactoredSearch:
     between calls only saves time.
 
     Attributes:
+        space: What may be proposed.
+        seed: Of the study.
         prospects: What is to be expected of trials that have begun, by the same model.
     """
 
@@ -58,7 +57,6 @@ class FactoredSearch:
         *,
         seed: int,
         settings: FactoredSettings | None = None,
-        names_published: bool = True,
         goal: SizeGoal | None = None,
     ) -> None:
         """Prepare the moves of a space.
@@ -67,13 +65,11 @@ class FactoredSearch:
             space: What may be proposed.
             seed: Of the study.
             settings: None for the usual ones.
-            names_published: Whether a published structure at other rates is proposed by its name, exactly as it is;
-                else as the nearest point of the space.
             goal: What is to be small, beside a high score; None for nothing.
         """
-        self._names_published = names_published
+        self.space = space
+        self.seed = seed
         self._genome = Genome(space)
-        self._seed = seed
         self._settings = settings or FactoredSettings()
         self._drawer = Drawer(self._genome, self._settings.places)
         self._mover = Mover(self._genome, self._drawer, self._settings.moves)
@@ -112,7 +108,7 @@ class FactoredSearch:
             number: Of the new one.
             retry: Counts calls for the same number whose candidates were not wanted.
         """
-        draw = random.Random(hashed_seed("factored", self._seed, number, retry, bits=64))
+        draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
         tried = self._believer.fingerprints(history)
         settings = self._settings
         kind = draw.random()
@@ -127,27 +123,6 @@ class FactoredSearch:
             if found is not None:
                 return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
-
-    def published(
-        self, history: Sequence[Observation], method: str, *, number: int, retry: int = 0
-    ) -> Candidate | None:
-        """A published method or point at the rates that promise most; None if all that were drawn had been tried.
-
-        Args:
-            history: The trials so far.
-            method: As the space names it.
-            number: Of the new trial.
-            retry: Counts calls for the same number whose candidates were not wanted.
-
-        Raises:
-            UnknownMethodError: If there is no such method.
-            BudgetError: If it does not fit.
-            InvalidEditError: If it is not valid on the backbone.
-        """
-        draw = self._generator(number, retry)
-        view = self._genome.published_view(method)
-        asked = [(method, _rerated(draw, view)) for _ in range(_FIRST_RATES)]
-        return self._best_rated(asked, self._belief(history), history)
 
     def posterior(self, history: Sequence[Observation], asked: Sequence[Observation]) -> tuple[Array, Array]:
         """Means and standard deviations of the true scores of configurations at full length.
@@ -167,9 +142,6 @@ class FactoredSearch:
         means, deviations = self.posterior(history, heard)
         order = np.lexsort((np.array([one.number for one in heard]), -means))
         return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
-
-    def _generator(self, number: int, retry: int) -> random.Random:
-        return random.Random(hashed_seed("factored", self._seed, number, retry, bits=64))
 
     def _belief(self, history: Sequence[Observation]) -> Belief:
         belief = self._believer.belief(history)
@@ -234,16 +206,6 @@ class FactoredSearch:
         if not methods:
             return None
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
-        if self._names_published:
-            return self._best_rated(asked, belief, history)
-        genes = {one.method: self._known_genes(one) for one in history if one.method is not None}
-        points = [found for method, view in asked if (found := _at_rates(genes[method], view)) is not None]
-        settled = dict.fromkeys(map(self._genome.settled, points))
-        return self._best_of([*settled], belief, history, self._gain(belief, history))
-
-    def _best_rated(
-        self, asked: Sequence[tuple[str, View]], belief: Belief, history: Sequence[Observation]
-    ) -> Candidate | None:
         points = belief.points([view for _, view in asked])
         sizes = self._sizing.of_methods([method for method, _ in asked])
         worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
@@ -299,17 +261,6 @@ def _rerated(draw: random.Random, view: View) -> View:
         return View(attention, None)
     is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
     return View(attention, replace(view.ffn, rate=rate if is_one_form else draw.uniform(-1, 1)))
-
-
-def _at_rates(genes: Genes | None, view: View) -> Genes | None:
-    """Genes of a structure with the rates of a view of it."""
-    if genes is None:
-        return None
-    attention, ffn = (
-        side if side is None or seen is None else replace(side, rate=seen.rate)
-        for side, seen in ((genes.attention, view.attention), (genes.ffn, view.ffn))
-    )
-    return replace(genes, attention=attention, ffn=ffn)
 
 
 def _cell(observation: Observation) -> Cell:

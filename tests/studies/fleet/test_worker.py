@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from support.best_share import BestShare
 from support.trivial_runner import TrivialRunner, score_at
 
 from studies.errors import FencedError, LaunchError
@@ -143,7 +144,7 @@ def leaves_at(runner: TrivialRunner, trial: int, step: int) -> Callable[[], bool
 
 
 def test_a_worker_that_leaves_lays_its_trials_aside_where_they_stand(new_plan, keep, one_step_at_a_time):
-    plan = new_plan(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=3))
+    plan = new_plan(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=3, rule=BestShare()))
     runner = TrivialRunner()
     keeper = keep(plan)
     assert worker_of(keeper, plan, runner, slots=2, should_leave=leaves_at(runner, 0, 6)).work()

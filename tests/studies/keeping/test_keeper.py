@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.best_share import BestShare
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.keeping.artefacts import attempt_folder, describe_file, is_whole
@@ -186,7 +187,9 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
 
 
 def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
-    keeper = keep(new_plan(opening=Opening(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2)))
+    keeper = keep(
+        new_plan(opening=Opening(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2, rule=BestShare()))
+    )
     published, good = take(keeper, 2)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
 

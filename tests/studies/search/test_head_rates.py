@@ -1,14 +1,17 @@
 """Learning rates of the task head: searched where a study asks for it, of every sampler, and nowhere else."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from support.simulated_search import proposer_of, readings_of, search
 
+from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirming.contenders import Entry, trial_entry, trials_of
 from studies.search.candidates import trial_request
-from studies.search.head_rates import HeadRates
+from studies.search.factored.observation import Measured, Observation
+from studies.search.head_rates import head_rate
 from trial_runner.requests import TrainingPlan
 
 LOW, HIGH, USUAL = 1e-4, 1e-2, 5e-3
@@ -38,7 +41,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
 def test_it_is_part_of_what_tells_trials_apart(space: SearchSpace) -> None:
     asked = asking(space)
     one = proposer_of(asked, "random", published=()).propose().candidate
-    other = asked.with_head_rate(one, HIGH / 2)
+    other = asked.suggest(GivenTrial({**one.parameters, HEAD_RATE: HIGH / 2}))
     assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
     assert other.fingerprint != one.fingerprint
     assert other.configuration == one.configuration
@@ -64,13 +67,18 @@ def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSp
         assert request.learning_rates.head == trial.proposal[HEAD_RATE]
 
 
-def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhere() -> None:
-    rates = HeadRates(low=LOW, high=HIGH, seed=1)
-    before = [rates.next(number) for number in range(400)]
-    for number in range(8):
-        rates.take(number, 1e-3 if number < 2 else 5e-3)
-        rates.close(number, 1.0 - number)
-    after = [rates.next(number) for number in range(400)]
+def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhere(space: SearchSpace) -> None:
+    drawn = proposer_of(asking(space), "random", published=()).propose().candidate
+    history = [
+        Observation.of(
+            replace(drawn, head_learning_rate=1e-3 if number < 2 else 5e-3),
+            number=number,
+            readings=(Measured(fraction=1.0, score=1.0 - number),),
+        )
+        for number in range(8)
+    ]
+    before = [head_rate([], (LOW, HIGH), 1, number) for number in range(400)]
+    after = [head_rate(history, (LOW, HIGH), 1, number) for number in range(400)]
 
     def share(some: list[float]) -> float:
         return sum(abs(math.log(rate / 1e-3)) < 2 * 0.35 for rate in some) / len(some)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from support.best_share import BestShare
 
 from studies.errors import LaunchError
 from studies.search.prospects import Prospect
@@ -37,7 +38,7 @@ def arrive(board: RungBoard, *scores: Score) -> list[str | None]:
 
 
 def board(reduction: int = 2, steps: tuple[int, ...] = (25, 50)) -> RungBoard:
-    return RungBoard(RungPlan(steps=steps, reduction=reduction))
+    return RungBoard(RungPlan(steps=steps, reduction=reduction, rule=BestShare()))
 
 
 def test_every_trial_goes_on_while_a_rung_has_fewer_readings_than_the_reduction():
@@ -64,24 +65,6 @@ def tied(*trials: tuple[int, float, str], seed: int = 0) -> list[int]:
     for number, loss, fingerprint in trials:
         rungs.add(Score(number, 25, 0.5, metrics={"validation_loss": loss}), Contestant(fingerprint=fingerprint))
     return [number for number, _ in rungs.ranking(0)]
-
-
-def test_of_equal_scores_the_lower_loss_goes_on():
-    assert tied((0, 1.5, "a"), (1, 1.4, "b"), (2, 1.6, "c"), (3, math.nan, "d")) == [1, 0, 2, 3]
-    halves = board()
-    early, late = (Score(trial, 25, 0.5, metrics={"validation_loss": loss}) for trial, loss in ((1, 1.6), (3, 1.5)))
-    assert arrive(halves, early, late) == [None, None]
-    said = "rung 0 (25 steps): 0.5 ties the cut, and others come first by loss or by lot"
-    assert halves.verdict(early) == said
-
-
-def test_of_equal_losses_lots_are_drawn_that_numbers_play_no_part_in():
-    letters = "abcdefgh"
-    order = [letters[number] for number in tied(*((n, 1.5, letter) for n, letter in enumerate(letters)))]
-    turned = letters[::-1]
-    assert order == [turned[number] for number in tied(*((n, 1.5, letter) for n, letter in enumerate(turned)))]
-    assert order != sorted(order)
-    assert order != [letters[number] for number in tied(*((n, 1.5, x) for n, x in enumerate(letters)), seed=1)]
 
 
 def test_rungs_are_apart():
@@ -112,19 +95,6 @@ def test_a_board_rebuilt_from_the_ledger_equals_the_one_that_grew():
     arrive(grown, *scores)
     rebuilt = RungBoard(grown.plan, list(reversed(scores)))
     assert [grown.ranking(rung) for rung in (0, 1)] == [rebuilt.ranking(rung) for rung in (0, 1)]
-
-
-@pytest.mark.parametrize("reduction", [2, 3, 4])
-def test_about_one_in_reduction_survives_a_long_sequence_in_random_order(reduction):
-    # closed form: of scores in random order the i-th survives with probability floor(i/r)/i, the first r-1 always
-    count = 3000
-    order = sorted(range(count), key=lambda trial: (trial * 7919) % 3001)
-    survivors = sum(
-        verdict is None
-        for verdict in arrive(board(reduction), *(Score(i, 25, float(rank)) for i, rank in enumerate(order)))
-    )
-    expected = reduction - 1 + sum((i // reduction) / i for i in range(reduction, count + 1))
-    assert abs(survivors - expected) < 0.1 * count
 
 
 @pytest.mark.parametrize("steps", [(0,), (50, 25), (25, 25)])
@@ -229,16 +199,6 @@ def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
     assert 5 < sum(verdict is not None for verdict in verdicts) < 36
 
 
-def test_where_all_published_methods_are_protected_ranks_count_them_all_the_same():
-    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, protected=Protected.ALL))
-    for trial, score in enumerate((0.9, 0.8)):
-        rungs.add(Score(trial, 25, score), Contestant("lora_qv"))
-    low = Score(2, 25, 0.5)
-    rungs.add(low)
-    assert rungs.verdict(low) is not None
-    assert rungs.verdict(Score(1, 25, 0.8)) is None
-
-
 def measured(right: int, *, examples: int = 400, first: int = 0) -> ExampleLosses:
     """So many examples right, all of them beginning with one: of two trials that begin with the same one, one is never
     right where the other is wrong.
@@ -305,10 +265,15 @@ def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
     assert judged(0.1, 1.4) is None
 
 
-def test_by_ranks_examples_are_not_remembered() -> None:
-    board = RungBoard(RungPlan(steps=(25,), reduction=2))
+def test_examples_are_remembered_by_significance_alone() -> None:
+    board = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
     board.remember(0, 25, measured(3))
-    assert len(board._losses[0]) == 0
+    assert len(board.losses[0]) == 0
+
+
+def test_without_a_rule_nothing_stops() -> None:
+    board = RungBoard(RungPlan(steps=(25,), reduction=2))
+    assert arrive(board, *(Score(trial, 25, 0.9 - 0.1 * trial) for trial in range(8))) == [None] * 8
 
 
 SURE = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=500)
@@ -322,7 +287,9 @@ def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | 
     return rungs.verdict(Score(len(readings) - 1, 25, readings[-1][0]))
 
 
-@pytest.mark.parametrize("plan", [SURE, RungPlan(steps=(25,), reduction=2)], ids=["significance", "ranks"])
+@pytest.mark.parametrize(
+    "plan", [SURE, RungPlan(steps=(25,), reduction=2, rule=BestShare())], ids=["significance", "best share"]
+)
 def test_nothing_is_stopped_because_something_larger_scores_more(plan):
     larger = [(0.9, 100.0 + trial) for trial in range(6)]
     assert sized_verdict(plan, [*larger, (0.3, 99.0)]) is None
@@ -340,7 +307,7 @@ def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
     assert sized_verdict(SURE, three) == "rung 0 (25 steps): 0.3, and 3 of 5 are better by more than their noise"
 
 
-@pytest.mark.parametrize("rule", [Rule.RANKS, Rule.SIGNIFICANCE])
+@pytest.mark.parametrize("rule", [BestShare(), Rule.SIGNIFICANCE])
 def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
     generator = np.random.default_rng(3)
     plan = RungPlan(steps=(25, 50), reduction=2, rule=rule, examples=400, protected=Protected.BEST)

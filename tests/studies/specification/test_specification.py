@@ -428,8 +428,6 @@ def test_a_first_rung_past_the_last_step_is_refused() -> None:
     [
         ({}, 200, (50, 100, 200)),
         ({}, 8, (2, 4, 8)),
-        ({"rule": "ranks"}, 200, (25, 50, 100, 200)),
-        ({"rule": "ranks"}, 4, (1, 2, 4)),
         ({"first_rung_steps": None}, 200, (200,)),
         ({"first_rung_steps": 30}, 200, (30, 60, 200)),
         ({"first_rung_steps": 200}, 200, (200,)),
@@ -751,14 +749,6 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_rungs_by_ranks_are_what_they_were() -> None:
-    pruning = {"rule": "ranks", "examples": "all"}
-    study = specification_from_mapping({**MINIMAL, "training": {"steps": 200}, "pruning": pruning})
-    assert study.rung_plan() == RungPlan(
-        steps=(25, 50, 100), reduction=2, protected=Protected.BEST, stops_collapsed=True
-    )
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])

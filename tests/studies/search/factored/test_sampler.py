@@ -14,16 +14,19 @@ import optuna
 import pytest
 from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
 
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import METHOD
 from studies.records import TrialState
 from studies.search.factored.distances import ABSENT, Structures
 from studies.search.factored.genome import Genome
 from studies.search.factored.kernel import Points
 from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.optuna_sampler import METHOD, FactoredSampler
 from studies.search.factored.sampler import FactoredSearch, nearly_equal
 from studies.search.factored.settings import FactoredSettings
 from studies.search.factored.trends import BEST_RATE
 from studies.search.factored.view import relative_rate
+from studies.search.factored_sampler import FactoredSampler
+from studies.search.optuna_history import distributions
 
 SUPPORT = Path(__file__).parents[3]
 MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
@@ -168,27 +171,6 @@ def test_some_proposals_give_published_structures_other_rates(space, history):
     assert 0.03 < share < 0.25
 
 
-def test_published_methods_are_tried_at_rates_that_promise_most(space, history):
-    search = FactoredSearch(space, seed=3)
-    first = search.published([], "lora_qv", number=0)
-    assert (first.method, first.fingerprint) == ("lora_qv", search.published([], "lora_qv", number=0).fingerprint)
-    assert search.published([Observation.of(first, number=0)], "lora_qv", number=0).fingerprint != first.fingerprint
-    proposals = [search.published([], "lora_qv", number=number) for number in range(40)]
-    low, high = space.rate_range(proposals[0].configuration.attention)
-    rates = [one.attention_learning_rate for one in proposals]
-    places = [relative_rate(rate, low, high) for rate in rates]
-    assert abs(np.mean(places) - BEST_RATE) < 0.15
-    assert 0.1 < np.std(places) < 0.4
-    low_is_good = [
-        replace(one, readings=(Measured(fraction=1.0, score=0.4 - 0.1 * place, time=one.number),))
-        for one in history(40)
-        for place in [relative_rate(one.attention_learning_rate or low, low, high)]
-    ]
-    told = [search.published(low_is_good, "lora_qv", number=number) for number in range(40, 60)]
-    later = [relative_rate(one.attention_learning_rate, low, high) for one in told]
-    assert np.mean(later) < np.mean(places) - 0.2
-
-
 def test_two_good_sides_are_joined(space):
     """Edits of low rank are best at either side; no trial has both, and soon one has."""
     one_sided = [one for one in drawn(space, 90, published=()) if len(sides_of(one)) == 1]
@@ -237,20 +219,20 @@ def test_trials_are_ranked_by_what_is_believed_and_not_by_luck(space, history):
 
 
 def test_optuna_alone_can_use_it(space):
-    study = optuna.create_study(direction="minimize", sampler=FactoredSampler(space, seed=1))
+    study = optuna.create_study(direction="minimize", sampler=FactoredSampler(FactoredSearch(space, seed=1)))
 
     def objective(trial: optuna.Trial) -> float:
         return -score_of(space.suggest(trial))
 
     study.optimize(objective, n_trials=30)
-    again = optuna.create_study(direction="minimize", sampler=FactoredSampler(space, seed=1))
+    again = optuna.create_study(direction="minimize", sampler=FactoredSampler(FactoredSearch(space, seed=1)))
     again.optimize(objective, n_trials=30)
     assert [one.params for one in again.trials] == [one.params for one in study.trials]
     assert np.mean(study.trials_dataframe()["value"][15:]) < np.mean(study.trials_dataframe()["value"][:10])
 
 
 def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
-    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2, steps=10))
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2), steps=10))
     for number in range(14):
         trial = study.ask()
         relative = dict(trial.relative_params)
@@ -262,28 +244,29 @@ def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
         )
 
 
-def test_an_objective_may_ask_published_methods_first(space):
-    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2))
-    low, high = space.options.learning_rates["softmax_memory"]
-    for _ in range(5):
-        trial = study.ask()
-        candidate = space.suggest_published("prefix_tuning", trial)
-        place = relative_rate(candidate.attention_learning_rate, low, high)
-        is_proposed = trial.relative_params.get("attention.form") == "softmax_memory"
-        assert is_proposed or abs(place - BEST_RATE) <= 0.3 + 1e-9
-        study.tell(trial, score_of(candidate))
+def test_a_published_method_that_is_enqueued_is_asked_at_the_rates_that_are_expected_to_be_best(space):
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
+    study.enqueue_trial({}, user_attrs={METHOD: "prefix_tuning"})
+    candidate = space.suggest(study.ask())
+    assert candidate.method == "prefix_tuning"
+    place = relative_rate(candidate.attention_learning_rate, *space.options.learning_rates["softmax_memory"])
+    assert place == pytest.approx(BEST_RATE)
 
 
 def test_published_trials_are_known_by_what_they_asked(space):
     """Told with what they asked, published trials are learned from; told without, they are passed over."""
 
     def proposals(*, is_told: bool) -> list[dict[str, object]]:
-        study = optuna.create_study(direction="maximize", sampler=FactoredSampler(space, seed=2))
-        for method in ("lora_qv", "lora_ffn", "bitfit", "prefix_tuning") * 3:
-            trial = study.ask()
-            if is_told:
-                trial.set_user_attr(METHOD, method)
-            study.tell(trial, score_of(space.suggest_published(method, trial)))
+        study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
+        for place, method in enumerate(("lora_qv", "lora_ffn", "bitfit", "prefix_tuning") * 3):
+            candidate = space.suggest_published(method, RandomTrial(place))
+            told = optuna.trial.create_trial(
+                value=score_of(candidate),
+                params=dict(candidate.parameters),
+                distributions={name: distributions(space)[name] for name in candidate.parameters},
+                user_attrs={METHOD: method} if is_told else {},
+            )
+            study.add_trial(told)
         return [dict(space.suggest(study.ask()).parameters) for _ in range(3)]
 
     told, untold = proposals(is_told=True), proposals(is_told=False)
@@ -291,9 +274,24 @@ def test_published_trials_are_known_by_what_they_asked(space):
     assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in told)
 
 
+def test_a_published_method_is_proposed_again_by_its_name_in_a_study_of_optuna(space):
+    search = FactoredSearch(space, seed=2, settings=FactoredSettings(startup=2, fresh=0.0, rated=1.0))
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(search))
+    for method in ("lora_qv", "lora_ffn"):
+        study.enqueue_trial({}, user_attrs={METHOD: method})
+    methods = []
+    for _ in range(5):
+        trial = study.ask()
+        candidate = space.suggest(trial)
+        methods.append(candidate.method)
+        study.tell(trial, score_of(candidate))
+    assert methods[:2] == ["lora_qv", "lora_ffn"]
+    assert set(methods[2:]) <= {"lora_qv", "lora_ffn"}
+
+
 def test_a_study_of_one_sampler_says_nothing_of_another(space):
     """Samplers are kept from turn to turn, so two studies over one space must not hear of each other."""
-    sampler = FactoredSampler(space, seed=4)
+    sampler = FactoredSampler(FactoredSearch(space, seed=4))
 
     def study_of(best: float) -> list[dict[str, object]]:
         study = optuna.create_study(direction="maximize", sampler=sampler)

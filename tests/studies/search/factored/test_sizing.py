@@ -12,9 +12,9 @@ from search_space.counting.flops import extra_flops
 from search_space.space.space import SearchSpace
 from studies.search.factored.genome import Genome
 from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.optuna_sampler import FactoredSampler
 from studies.search.factored.sampler import FactoredSearch
 from studies.search.factored.sizing import Sizing
+from studies.search.factored_sampler import FactoredSampler
 from studies.search.objectives import Objective, SizeGoal
 
 
@@ -86,7 +86,7 @@ def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
         stored = space.suggest(trial).counts.stored
         return 0.4 + 0.1 * stored / space.budget, float(stored)
 
-    sampler = FactoredSampler(space, seed=1, goal=goal_of(space, Objective.PARAMETERS))
+    sampler = FactoredSampler(FactoredSearch(space, seed=1, goal=goal_of(space, Objective.PARAMETERS)))
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
     study.optimize(objective, n_trials=14)
     assert len({tuple(trial.values) for trial in study.trials}) > 10

@@ -1,4 +1,4 @@
-"""A search that is asked directly is told all that the ledger holds, and the same whether or not it was rebuilt."""
+"""The search is told all that the ledger holds, and the same whether or not it was rebuilt."""
 
 import math
 
@@ -140,7 +140,7 @@ def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(sp
         assert method in PUBLISHED
         original = next(one.candidate for one in found if one.candidate.method == method)
         assert proposal.candidate.configuration == original.configuration
-        assert proposer.history()[proposal.number].user_attrs == {"method": method}
+        assert proposer.chronicle.known[proposal.number].method == method
 
 
 def test_a_small_space_is_searched_to_its_end(space: SearchSpace) -> None:

@@ -1,0 +1,137 @@
+"""Processor time of a proposal after so many trials, and of taking a ledger in.
+
+    python benchmarks/proposals.py                                   factored, tpe and random at 100, 1,000 and 20,000
+    python benchmarks/proposals.py --samplers tpe --sizes 5000
+    python benchmarks/proposals.py --against ../other-checkout       in pairs with another checkout, by turns
+
+A study is of draws uniform over structures, three in five of them pruned at a rung; every proposal is told of the one
+before. The first proposal fits what is fitted at checkpoints, so the median is of the others.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if "--worker" not in sys.argv:
+    sys.path.insert(0, str(ROOT))
+
+from search_space.backbones import shape_of  # noqa: E402
+from search_space.space.space import SearchSpace  # noqa: E402
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState  # noqa: E402
+from studies.search.candidates import new_trial  # noqa: E402
+from studies.search.chronicle import Course  # noqa: E402
+from studies.search.proposer import Proposer  # noqa: E402
+
+STEPS, PROPOSALS = (50, 100, 200), 11
+FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def made(kind: Callable[..., Any], **given: Any) -> Any:
+    """An object of a class that may not have all of some arguments in another checkout."""
+    known = inspect.signature(kind).parameters
+    return kind(**{name: value for name, value in given.items() if name in known})
+
+
+def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
+    course = made(Course, steps=STEPS[-1], examples=500, hears_losses=True)
+    return made(Proposer, space=space, sampler=sampler, seed=0, over_structures=True, course=course)
+
+
+def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:
+    """Draws with scores that their numbers give."""
+    proposer, records, readings = proposer_of(space, "random"), [], {}
+    for number in range(trials):
+        proposal = proposer.propose()
+        proposer.close(number, TrialState.PRUNED)
+        read = STEPS[: (3, 1, 2, 1, 3)[number % 5]]
+        score = 0.3 + 0.2 * (number * 37 % 101) / 101
+        readings[number] = [
+            ReadingRecord(
+                trial=number, step=step, score=score, metrics={"validation_loss": 2 - score}, train_loss=1.0,
+                seconds=1.0, attempt=1, rung=None,
+            )
+            for step in read
+        ]  # fmt: skip
+        trial = new_trial(proposal, space.shape, study_seed=0, head_parameters=0)
+        at, is_complete = FIRST_AT + timedelta(seconds=number), len(read) == len(STEPS)
+        records.append(
+            TrialRecord(
+                **{name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}, study_id=0,
+                state=TrialState.COMPLETE if is_complete else TrialState.PRUNED, score=score if is_complete else None,
+                steps=read[-1], last_score=score, reason=None, attempt=1, created_at=at, ended_at=at,
+            )
+        )  # fmt: skip
+    return records, readings
+
+
+def timed(sampler: str, space: SearchSpace, trials: int, ledger: Any) -> dict[str, float]:
+    """Seconds to take the trials in, of the first proposal, and the median of the others."""
+    proposer, times = proposer_of(space, sampler), []
+    began_at = time.process_time()
+    proposer.replay(ledger[0][:trials], ledger[1])
+    taken_in = time.process_time() - began_at
+    for _ in range(PROPOSALS):
+        began_at = time.process_time()
+        number = proposer.propose().number
+        times.append(time.process_time() - began_at)
+        proposer.report(number, STEPS[0], 0.4)
+        proposer.close(number, TrialState.PRUNED)
+    return {"taken in": taken_in, "first": times[0], "proposal": median(times[1:])}
+
+
+def measured(samplers: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """All times of this checkout."""
+    config = json.loads((ROOT / "tests/data/backbones/roberta_base/config.json").read_text())
+    space = SearchSpace(shape=shape_of(config), budget=600_000)
+    ledger = ledger_of(space, max(sizes))
+    for sampler in samplers:
+        for size in sizes:
+            yield sampler, size, timed(sampler, space, size, ledger)
+
+
+def of_checkout(checkout: Path, arguments: argparse.Namespace) -> list[tuple[str, int, dict[str, float]]]:
+    """All times of a checkout, in a process of its own."""
+    command = [sys.executable, __file__, "--worker", "--samplers", *arguments.samplers, "--sizes"]
+    done = subprocess.run(
+        [*command, *map(str, arguments.sizes)],
+        env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Measure, by turns where there are two checkouts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samplers", nargs="+", default=["factored", "tpe", "random"])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1_000, 20_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        json.dump(list(measured(arguments.samplers, arguments.sizes)), sys.stdout)
+        return
+    checkouts = [ROOT] if arguments.against is None else [arguments.against.resolve(), ROOT]
+    rounds = [[of_checkout(one, arguments) for one in checkouts] for _ in range(arguments.rounds)]
+    for place, (sampler, size, _) in enumerate(rounds[0][0]):
+        for what in ("taken in", "first", "proposal"):
+            each = [median(one[which][place][2][what] for one in rounds) for which in range(len(checkouts))]
+            ratio = f"  x {each[1] / each[0]:.2f}" if len(each) > 1 and each[0] > 0 else ""
+            print(f"{sampler:<10}{size:>8,}  {what:<10}" + "".join(f"{1000 * one:>11.1f} ms" for one in each) + ratio)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The factored search as a sampler of Optuna, for studies that ask a search space: ``space.suggest(trial)``."""
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+
+from search_space.errors import BudgetError, InvalidEditError
+from search_space.space.random_draw import GivenTrial
+from search_space.space.space import HEAD_RATE, METHOD, Candidate
+from studies.records import TrialState
+from studies.search.factored.observation import Measured, Observation
+from studies.search.factored.sampler import FactoredSearch
+from studies.search.factored.trends import BEST_RATE
+from studies.search.factored.view import absolute_rate
+from studies.search.head_rates import head_rate
+from studies.search.optuna_history import ProposalStorage, distributions
+from studies.search.seeds import hashed_seed
+
+_STATES = {
+    OptunaState.COMPLETE: TrialState.COMPLETE,
+    OptunaState.PRUNED: TrialState.PRUNED,
+    OptunaState.RUNNING: TrialState.RUNNING,
+    OptunaState.WAITING: TrialState.QUEUED,
+}
+
+
+class FactoredSampler(BaseSampler):
+    """Proposes with a `FactoredSearch`; what it draws depends on that, the trial's number and the history only.
+
+    A trial that is a published method or point has its name as user attribute ``method``: the sampler sets it where it
+    gives one other rates, and whoever enqueues one sets it. A trial whose parameters are no whole proposal of the space
+    is passed over. What has ended counts in the order of numbers, for the times of two trials that end together differ
+    from one launch to the next.
+
+    Attributes:
+        search: Who makes whole candidates.
+    """
+
+    def __init__(
+        self,
+        search: FactoredSearch,
+        *,
+        steps: int | None = None,
+        standard_error: Callable[[float], float] | None = None,
+    ) -> None:
+        """Prepare for studies over the search's space.
+
+        Args:
+            search: Who makes whole candidates.
+            steps: Of a whole trial, in the unit of its intermediate values; None for the most that any trial has.
+            standard_error: Of a score; None where it is not known.
+        """
+        self.search = search
+        self._space = search.space
+        self._steps = steps
+        self._standard_error = standard_error
+        self._retry = 0
+        self._distributions = distributions(search.space)
+        self._proposed: dict[int, dict[str, Any]] = {}
+        self._candidates: dict[str, Candidate | None] = {}
+
+    def at(self, number: int, retry: int) -> Self:
+        """The sampler of one proposal of the trial ``number``, of which ``retry`` were tried before."""
+        found = copy.copy(self)
+        found._retry, found._proposed = retry, {}
+        return found
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Propose, so that the objective knows whether the trial is a published method."""
+        if METHOD in trial.user_attrs:
+            ranges = self._space.options.learning_rates.items()
+            self._proposed[trial.number] = {
+                f"learning_rate.{form}": absolute_rate(BEST_RATE, low, high) for form, (low, high) in ranges
+            }
+            return
+        history = self._history(study, trial)
+        candidate = self.search.candidate(history, number=trial.number, retry=self._retry)
+        if candidate is None:
+            return
+        self._proposed[trial.number] = dict(candidate.parameters)
+        if HEAD_RATE in self._distributions:
+            rates = self._space.options.head_learning_rates or (1.0, 1.0)
+            self._proposed[trial.number][HEAD_RATE] = head_rate(history, rates, self.search.seed, trial.number)
+        if candidate.method is not None:
+            study._storage.set_trial_user_attr(trial._trial_id, METHOD, candidate.method)
+            trial.user_attrs[METHOD] = candidate.method
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Every parameter of the space."""
+        return dict(self._distributions)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The parameters of the proposal; none where nothing new was drawn."""
+        return self._proposed.pop(trial.number, {})
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A random value, for a parameter that was not proposed."""
+        seed = hashed_seed("independent", self.search.seed, trial.number, self._retry, param_name)
+        return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
+
+    def _history(self, study: Study, trial: FrozenTrial) -> Sequence[Observation]:
+        """The trials so far: those of a ledger, with all that it holds, or what any study of Optuna's knows."""
+        if isinstance(study._storage, ProposalStorage):
+            return study._storage.observations()
+        sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
+        others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
+        steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
+        found = [self._observation(one, steps, sign) for one in others if one.state in _STATES]
+        return [one for one in found if one is not None]
+
+    def _observation(self, trial: FrozenTrial, steps: int, sign: float) -> Observation | None:
+        candidate = self._candidate(trial)
+        if candidate is None:
+            return None
+        readings = tuple(self._readings(trial, steps, sign))
+        return Observation.of(candidate, number=trial.number, state=_STATES[trial.state], readings=readings)
+
+    def _candidate(self, trial: FrozenTrial) -> Candidate | None:
+        method = trial.user_attrs.get(METHOD)
+        key = f"{method} {sorted(trial.params.items())}"
+        if key not in self._candidates:
+            given = GivenTrial(trial.params)
+            try:
+                asked = self._space.suggest(given) if method is None else self._space.suggest_published(method, given)
+            except (KeyError, BudgetError, InvalidEditError):
+                asked = None
+            self._candidates[key] = asked
+        return self._candidates[key]
+
+    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[Measured]:
+        time = 0.0 if trial.state.is_finished() else math.inf
+        scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
+        if trial.values is not None and trial.state is OptunaState.COMPLETE:
+            scores[1.0] = trial.values[0]
+        return [self._measured(fraction, sign * score, time) for fraction, score in sorted(scores.items())]
+
+    def _measured(self, fraction: float, score: float, time: float) -> Measured:
+        error = 0.0 if self._standard_error is None else self._standard_error(score)
+        return Measured(fraction=fraction, score=score, standard_error=error, time=time)

@@ -1,0 +1,89 @@
+"""Samplers that nobody here wrote, named in a study file by module and class, search the tree of choices."""
+
+import sys
+import types
+
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState as OptunaState
+from support.simulated_search import readings_of, search
+
+from search_space.space.options import SpaceOptions
+from search_space.space.space import SearchSpace
+from studies.errors import LaunchError, SpecificationError
+from studies.records import TrialState
+from studies.search.opening import Opening
+from studies.search.proposer import Proposer, SpaceExhausted
+from studies.search.samplers import Sampler, sampler_of
+from studies.specification.reading import specification_from_mapping
+
+TPE, GROUPED = "optuna.samplers:TPESampler", {"multivariate": True, "group": True}
+
+
+def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_replays(space: SearchSpace) -> None:
+    opening = Opening(published=("mam_adapter", "lora_qv"))
+
+    def proposer() -> Proposer:
+        return Proposer(space, sampler=sampler_of(TPE, GROUPED), seed=5, opening=opening)
+
+    lost, replayed = proposer(), proposer()
+    history = search(lost, space, 24, [])
+    replayed.replay(history, readings_of(history))
+    told = replayed.history()
+    assert [one.state for one in told[:4]] == [
+        OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.COMPLETE, OptunaState.FAIL
+    ]  # fmt: skip
+    assert told[0].params["attention.form"] == "softmax_memory"
+    following = search(lost, space, 3, [])
+    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
+
+
+def test_it_finds_what_is_plainly_best(space: SearchSpace) -> None:
+    proposer, found = Proposer(space, sampler=sampler_of(TPE, GROUPED), seed=1), []
+    for number in range(50):
+        parameters = proposer.propose().candidate.parameters
+        found.append(0.5 * (parameters.get("ffn.form") == "lowrank") + 0.5 * (parameters["placement"] == "both"))
+        proposer.close(number, TrialState.COMPLETE, found[-1])
+    assert sum(found[30:]) / 20 > sum(found[:10]) / 10 + 0.3
+
+
+def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space: SearchSpace) -> None:
+    # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
+    fixed = {"const": (1e-3, 1e-3)}
+    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
+    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
+    proposer = Proposer(small, sampler="optuna.samplers:BruteForceSampler", seed=0)
+    for number in range(19):
+        assert proposer.propose().number == number
+        proposer.close(number, TrialState.COMPLETE, 0.5)
+    with pytest.raises(SpaceExhausted):
+        proposer.propose()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("optuna.samplers:CmaEsSampler", {}, "must propose choices that follow from choices; CMA-ES proposes numbers"),
+        ("optuna.samplers:PartialFixedSampler", {}, "must take a seed"),
+        ("optuna.samplers:Sampler", {}, "must be importable"),
+        ("no_such_module:Sampler", {}, "must be importable"),
+        ("optuna.samplers:_tpe", {}, "must be a class of Optuna's samplers; it is a module"),
+        (TPE, {"groups": 1}, "must take .* Mend sampler_options"),
+        ("tpe", {"group": True}, "sampler_options must be for a sampler that is named as module:Class; got 'tpe'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(name: str, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(LaunchError, match=reason) as refused:
+        sampler_of(name, options)
+    assert "\n" not in str(refused.value)
+    given = {"sampler": name, "sampler_options": options}
+    study = {"name": "a", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "1%", "search": given}
+    with pytest.raises(SpecificationError, match=f"search.*{reason}"):
+        specification_from_mapping(study)
+
+
+def test_samplers_of_optunahub_are_loaded_by_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = types.ModuleType("optunahub")
+    hub.load_module = lambda package: types.SimpleNamespace(Hubs=RandomSampler, package=package)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "optunahub", hub)
+    assert isinstance(sampler_of("optunahub:samplers/hubs:Hubs"), Sampler)

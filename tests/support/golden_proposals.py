@@ -1,0 +1,176 @@
+"""A study of planted scores: four trials at a time, pruned, failed, repeated, and rebuilt from its records twice.
+
+As a program it prints a digest of all proposals for every sampler of ``argv[1:]``.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from support.simulated_search import whole_space
+
+from search_space.codec import configuration_to_json
+from search_space.space.space import Candidate, SearchSpace
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.search.candidates import new_trial
+from studies.search.chronicle import Course
+from studies.search.opening import Opening
+from studies.search.proposer import Proposer
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+COURSE = Course(steps=200, examples=500, rung_examples=256, hears_losses=True)
+OPENING = Opening(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
+SEED, TRIALS, SLOTS = 3, 70, 4
+REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)
+
+
+def share(*parts: object) -> float:
+    """A number in [0, 1) that depends on all parts."""
+    return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:6], "big") / 2**48
+
+
+def truth(candidate: Candidate) -> float:
+    """The planted score of a candidate."""
+    edits = candidate.configuration.edits
+    forms = [edit.form.name for edit in edits]
+    score = 0.35 + 0.05 * ("lowrank" in forms) + 0.04 * ("bottleneck" in forms) - 0.02 * ("const" in forms)
+    for rate in (candidate.attention_learning_rate, candidate.ffn_learning_rate):
+        if rate:
+            score -= 0.004 * min(abs(math.log(rate / 2e-3)), 5)
+    for edit in edits:
+        score += 0.02 * (share(edit.form.name, edit.write, edit.read, edit.gate.text) - 0.5)
+    return score
+
+
+def fact(candidate: Candidate) -> dict[str, Any]:
+    """What is the same on every processor: the structure, and numbers to six digits."""
+
+    def rounded(value: object) -> object:
+        return float(f"{value:.6g}") if isinstance(value, float) else value
+
+    rates = (candidate.attention_learning_rate, candidate.ffn_learning_rate)
+    return {
+        "c": configuration_to_json(candidate.configuration),
+        "r": [rounded(rate or 0.0) for rate in rates],
+        "m": candidate.method,
+        "p": {name: rounded(value) for name, value in sorted(candidate.parameters.items())},
+        "h": rounded(candidate.head_learning_rate or 0.0),
+    }
+
+
+class GoldenStudy:
+    """One study."""
+
+    def __init__(self, space: SearchSpace, sampler: str) -> None:
+        self.space, self.sampler = space, sampler
+        self.proposer = self.new()
+        self.records: list[TrialRecord] = []
+        self.readings: dict[int, list[ReadingRecord]] = {}
+        self.candidates: list[Candidate] = []
+        self.facts: list[dict[str, Any]] = []
+        self.chances: list[tuple[int, float] | None] = []
+
+    def new(self) -> Proposer:
+        return Proposer(self.space, sampler=self.sampler, seed=SEED, opening=OPENING, course=COURSE)
+
+    def run(self) -> str:
+        """A digest of all that was proposed, and of what was expected of trials at rungs."""
+        running: list[tuple[int, int]] = []
+        clock = 0
+        while len(self.records) < TRIALS or running:
+            while len(running) < SLOTS and len(self.records) < TRIALS:
+                self.begin(len(self.records))
+                running.append((len(self.records) - 1, 0))
+            clock += 1
+            place = int(share("which", clock) * len(running))
+            number, rung = running[place]
+            is_over = self.read(number, rung, clock)
+            running[place : place + 1] = [] if is_over else [(number, rung + 1)]
+            if clock in REBUILT_AT:
+                self.proposer = self.new()
+                self.proposer.replay(self.records, self.readings)
+        told = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def begin(self, number: int) -> None:
+        """The next trial: a proposal, or one of the best two again."""
+        if number in REPLICATES:
+            done = [one for one in self.records if one.state is TrialState.COMPLETE and one.replicate_of is None]
+            best = sorted(done, key=lambda one: (-(one.score or 0.0), one.number))[number % 2]
+            trial = replace(new_of(best), number=number, origin="replicate", replicate_of=best.number, seed=number)
+            trial = replace(trial, fingerprint=f"{best.fingerprint}:{number}")
+            self.proposer.repeat(trial)
+            self.candidates.append(self.candidates[best.number])
+            self.facts.append({"replicate": best.number})
+        else:
+            proposal = self.proposer.propose()
+            trial = new_trial(proposal, self.space.shape, study_seed=SEED, head_parameters=10)
+            self.candidates.append(proposal.candidate)
+            self.facts.append(fact(proposal.candidate))
+        self.readings[number] = []
+        self.records.append(
+            TrialRecord(
+                **given(trial), study_id=1, state=TrialState.RUNNING, score=None, steps=0, last_score=None, reason=None,
+                attempt=1, created_at=START + timedelta(minutes=number), ended_at=None,
+            )
+        )  # fmt: skip
+
+    def read(self, number: int, rung: int, clock: int) -> bool:
+        """One more reading; whether the trial ends with it."""
+        step = STEPS[rung]
+        noise = (share("noise", number, step) - 0.5) * 0.06
+        score = round((truth(self.candidates[number]) + noise - 0.05 * (2 - rung)) * 500) / 500
+        loss = 2.0 - 2 * score + 0.1 * (share("loss", number, step) - 0.5)
+        self.proposer.report(number, step, score, loss)
+        self.readings[number].append(
+            ReadingRecord(
+                trial=number, step=step, score=score, metrics={"validation_loss": loss}, train_loss=loss, seconds=1.0,
+                attempt=1, rung=None,
+            )
+        )  # fmt: skip
+        state = self.end(number, step)
+        if state is None:
+            return False
+        last = score if state is TrialState.COMPLETE else None
+        ended_at = START + timedelta(minutes=number, seconds=100 + clock)
+        self.records[number] = replace(
+            self.records[number], state=state, score=last, steps=step, last_score=score, ended_at=ended_at
+        )
+        self.proposer.close(number, state, last)
+        return True
+
+    def end(self, number: int, step: int) -> TrialState | None:
+        """How a trial ends at a step; None if it goes on."""
+        if share("fail", number) < 0.06 and step == STEPS[1]:
+            return TrialState.FAILED
+        if step == STEPS[-1]:
+            return TrialState.COMPLETE
+        if self.records[number].replicate_of is not None:
+            return None
+        if self.sampler == "factored":
+            found = self.proposer.prospects([number]).get(number)
+            self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
+        return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
+
+
+def given(trial: NewTrial) -> dict[str, Any]:
+    return {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
+
+
+def new_of(trial: TrialRecord) -> NewTrial:
+    return NewTrial(**given(trial))
+
+
+def digests(samplers: Sequence[str]) -> dict[str, str]:
+    """Of the proposals of each sampler."""
+    space = whole_space()
+    return {sampler: GoldenStudy(space, sampler).run() for sampler in samplers}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(digests(sys.argv[1:]), indent=4) + "\n")
