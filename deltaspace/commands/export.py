@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.completing import study_names
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, size_option, storage_option
-from deltaspace.commands.saying import say
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import examples, json_option, say, size_option, storage_option
 
 if TYPE_CHECKING:
     from studies.exports.exporting import Export, ExportKind

@@ -47,14 +47,14 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     return ModelCardData(
         base_model=backbone if is_from_hub else None,
         base_model_relation=("adapter" if kind != "merged" else "finetune") if is_from_hub else None,
-        datasets=[task.hub] if task.hub else None,
+        datasets=[task.hub.name] if task.hub else None,
         language=None,
         library_name=_LIBRARIES.get(kind, "deltaspace"),
         license=None if licence is None else licence.lower().replace(" ", "-"),  # as the hub writes it
         metrics=[study.metric],
         pipeline_tag=_PIPELINES.get(task.kind, _OTHER_TEXT),
         tags=[*tags, *([source.trial.method] if source.trial.method else [])],
-        **_results(source, task.hub or task.name or _OWN_DATA, TASK_KINDS[task.kind].name),
+        **_results(source, (task.hub.name if task.hub else task.name) or _OWN_DATA, TASK_KINDS[task.kind].name),
     )
 
 

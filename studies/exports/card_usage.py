@@ -255,8 +255,8 @@ def _asked(task: Task) -> str:
     cut = _CHAT_CUT.format(max_tokens=task.max_tokens)
     if task.text is not None:
         return cut + _CONTINUED
-    first = "" if task.system is None else f'{{"role": "system", "content": {python(task.system)}}}, '
-    told = "".join(f", {name}={python(value)}" for name, value in task.template_options.items())
+    first = "" if task.dialogue.system is None else f'{{"role": "system", "content": {python(task.dialogue.system)}}}, '
+    told = "".join(f", {name}={python(value)}" for name, value in task.dialogue.template_options.items())
     return cut + _CHATS.format(system=first) + _CHAT.format(options=told)
 
 

@@ -85,4 +85,4 @@ def asked_as(study: NewStudy) -> "Asked":
     task = task_from_json(study.specification["task"])
     if task.kind != INSTRUCTION.name or task.text is not None:
         return Asked()
-    return Asked(is_chat=True, system=task.system, options=task.template_options)
+    return Asked(is_chat=True, system=task.dialogue.system, options=task.dialogue.template_options)

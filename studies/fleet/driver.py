@@ -9,7 +9,6 @@ Started as ``python -m studies.fleet.driver FILE_DESCRIPTOR PARENT ORDER``.
 
 import contextlib
 import ctypes
-import math
 import os
 import pickle
 import signal
@@ -27,7 +26,7 @@ from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.errors import LaunchError, StudiesError
-from studies.fleet.backend import pack_size
+from studies.fleet.backend import SNAPSHOT_SECONDS, pack_size
 from studies.fleet.driver_process import Ended, Order, Shown, Started, Stop, not_taken_in
 from studies.fleet.growth import Failures, Growth, heed_want_of_memory
 from studies.fleet.keeper_actor import FILES, PULSE, KeeperActor
@@ -103,7 +102,7 @@ def _driven(order: Order, connection: Connection) -> Standing:
         factory=order.factory,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_every or math.inf,
+        snapshot_seconds=SNAPSHOT_SECONDS,
         threads=max(1, min(share.cores, order.asked_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )

@@ -121,7 +121,8 @@ def task_name(study: StudyRecord) -> str:
     """Name, folder or hub name of a study's task; empty where it has none."""
     task = study.specification.get("task")
     entries = task if isinstance(task, Mapping) else {}
-    return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+    hub = entries.get("hub")
+    return str(entries.get("name") or entries.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))
 
 
 def _sources(lessons: object) -> tuple[str, ...]:

@@ -253,17 +253,17 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
 
 def place_facts(task: Task) -> dict[str, Any]:
     """What a kind's facts have in common: where the data stands, and how much of it is used."""
-    grouping = task.grouping
+    grouping = task.group
     joined = {} if task.join is None else {"join": task.join}
     return {
         **joined,
         "kind": "embedded" if task.name is not None else "folder" if task.folder is not None else "hub",
         "name": task.title,
-        "configuration": task.configuration,
-        "revision": task.revision,
+        "configuration": None if task.hub is None else task.hub.configuration,
+        "revision": None if task.hub is None else task.hub.revision,
         "group": None if grouping is None else {"column": grouping.column, "values": dict(grouping.values)},
         "max_tokens": task.max_tokens,
         "splits": dict(task.splits),
-        "train_examples": task.train_examples,
-        "validation_examples": task.validation_examples,
+        "train_examples": task.examples.train,
+        "validation_examples": task.examples.validation,
     }

@@ -37,9 +37,7 @@ TEXTS: dict[str, Any] = {
 }
 QUESTIONS: dict[str, Any] = {
     "kind": "question_answering",
-    "context": "source",
-    "question": "target",
-    "answers": "label",
+    "questions": {"context": "source", "question": "target", "answers": "label"},
     "max_tokens": 40,
     "max_target_tokens": 12,
 }

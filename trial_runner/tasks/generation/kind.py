@@ -12,7 +12,6 @@ from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.questions import (
-    QUESTION_KEYS,
     question_as_read,
     question_columns,
     questioned,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 _WRITTEN_KEYS = (
     "metrics",
-    "early_metric",
     "max_target_tokens",
     "label_smoothing",
     "decoding",
@@ -180,7 +178,6 @@ class TextPreparation:
             stack=self.encoder.stack,
             metric=task.metric,
             metrics=task.metrics or self.usual_metrics,
-            early_metric=task.early_metric,
             decoding=task.decoding,
             max_new_tokens=task.most_new_tokens,
             label_smoothing=task.label_smoothing,
@@ -189,7 +186,7 @@ class TextPreparation:
             splits=splits,
             notes=tuple(facts["notes"]),
             cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
-            answer_after=task.answer_after,
+            answer_after=task.dialogue.answer_after,
             fingerprint=fingerprint,
         )
 
@@ -268,7 +265,7 @@ QUESTION_ANSWERING = Generation(
     name="question_answering",
     usual_metric="token_f1",
     needed=(),
-    column_keys=QUESTION_KEYS,
+    column_keys=("questions",),
     read_keys=("context", "question"),
     columns=question_columns,
     read=read_questions,

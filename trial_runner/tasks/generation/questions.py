@@ -18,13 +18,13 @@ _REMEMBERED_TURNS = 2  # more did not help the models of Reddy et al. 2019
 
 def question_columns(task: Task) -> dict[str, str | None]:
     """The columns of a question-answering task, each named by its key unless the task says otherwise."""
-    return {key: getattr(task, key) or key for key in QUESTION_KEYS}
+    return {key: getattr(task.questions, key) for key in QUESTION_KEYS}
 
 
 def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawTextSplit:
     """Take questions, what they are about, and answers out of a dataset; see `read_pairs`."""
-    groups = read_groups(dataset, task.grouping, split, group)
-    context_name, question_name, answers_name = (getattr(task, key) or key for key in QUESTION_KEYS)
+    groups = read_groups(dataset, task.group, split, group)
+    context_name, question_name, answers_name = (getattr(task.questions, key) for key in QUESTION_KEYS)
     values = [column(dataset, name, split) for name in (context_name, question_name, answers_name)]
     skips = task.hub is not None
     rows: list[tuple[str, str, tuple[str, ...], str]] = []

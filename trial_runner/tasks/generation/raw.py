@@ -85,7 +85,7 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     Raises:
         TaskError: If a column is missing, the split is empty, or a text is blank or none.
     """
-    groups = read_groups(dataset, task.grouping, split, group)
+    groups = read_groups(dataset, task.group, split, group)
     source, target = task.source or "source", task.target or "target"
     measured = target if split == "train" else task.references or target
     for name in (source, measured):

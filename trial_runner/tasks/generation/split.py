@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -179,7 +179,6 @@ class PreparedTextTask:
         stack: Of the model that it is for: an encoder-decoder or a decoder.
         metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.measuring.score_of`.
         metrics: All that are measured, ``metric`` among them.
-        early_metric: What a trial is scored by before its last step.
         decoding: How answers are generated.
         max_new_tokens: Most tokens of a generated answer.
         label_smoothing: Of the loss, in [0, 1).
@@ -198,7 +197,6 @@ class PreparedTextTask:
     stack: StackKind
     metric: str
     metrics: tuple[str, ...]
-    early_metric: Literal["loss", "metric"]
     decoding: Decoding
     max_new_tokens: int
     label_smoothing: float

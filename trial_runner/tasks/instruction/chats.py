@@ -111,9 +111,9 @@ def _as_message(value: Any) -> Message | None:
 
 def with_system(chat: Chat, task: Task) -> Chat:
     """A dialogue that begins with the system's message of the task, if that has one and the dialogue none."""
-    if task.system is None or chat[0]["role"] in (SYSTEM, PLAIN):
+    if task.dialogue.system is None or chat[0]["role"] in (SYSTEM, PLAIN):
         return chat
-    return ({"role": SYSTEM, "content": task.system}, *chat)
+    return ({"role": SYSTEM, "content": task.dialogue.system}, *chat)
 
 
 def as_question(value: object) -> str | None:
@@ -151,7 +151,7 @@ def read_chats(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         TaskError: If a column is missing, the split is empty, or what stands there is no dialogue or text.
     """
     columns = chat_columns(task)
-    groups = read_groups(dataset, task.grouping, split, group)
+    groups = read_groups(dataset, task.group, split, group)
     if columns.get("text") is not None:
         chats = _plain(dataset, str(columns["text"]), task, split)
     elif columns["messages"] is not None:

@@ -39,13 +39,9 @@ class Instruction:
     column_keys = CHAT_KEYS
     other_keys = (
         "metrics",
-        "early_metric",
         "label_smoothing",
         "decoding",
-        "system",
-        "learned_turns",
-        "answer_after",
-        "template_options",
+        "dialogue",
     )
     needed = ()
 
@@ -104,9 +100,9 @@ def _check_plain(task: Task) -> None:
         raise TaskError(f"must name one column of texts; got {' and '.join(task.text or ())}.")
     only_chats = {
         "references": task.references,
-        "system": task.system,
-        "answer_after": task.answer_after,
-        "template_options": task.template_options,
+        "system": task.dialogue.system,
+        "answer_after": task.dialogue.answer_after,
+        "template_options": task.dialogue.template_options,
     }
     if wrong := [key for key, value in only_chats.items() if value]:
         raise TaskError(f"must not have {' and '.join(wrong)}, because plain texts have no answers.")
@@ -130,9 +126,9 @@ class _Preparation(TextPreparation):
         own = {
             "task_kind": task.kind,
             "columns": chat_columns(task),
-            "system": task.system,
-            "learned_turns": task.learned_turns,
-            "template_options": dict(task.template_options),
+            "system": task.dialogue.system,
+            "learned_turns": task.dialogue.learned_turns,
+            "template_options": dict(task.dialogue.template_options),
         }
         return {**place_facts(task), **own}
 

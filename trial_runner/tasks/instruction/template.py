@@ -132,7 +132,7 @@ class ChatEncoder:
         """
         from jinja2 import TemplateError
 
-        options = dict(self._task.template_options)
+        options = dict(self._task.dialogue.template_options)
         try:
             with quiet_transformers():
                 text: Any = self._tokenizer.apply_chat_template(
@@ -172,7 +172,7 @@ class ChatEncoder:
         whole = self.text(chat[: places[-1] + 1])
         ids, offsets = self._tokens(whole)
         found = self._tagged(chat[: places[-1] + 1], where, len(places)) if self._is_tagged else None
-        learned = places if self._task.learned_turns == "all" else places[-1:]
+        learned = places if self._task.dialogue.learned_turns == "all" else places[-1:]
         if found is None:
             found = [self._by_difference(chat, place, whole, offsets, where) for place in learned]
         prompt = self._before(chat, places[-1], whole, where)
@@ -194,7 +194,7 @@ class ChatEncoder:
                 [dict(message) for message in chat],
                 return_dict=True,
                 return_assistant_tokens_mask=True,
-                **dict(self._task.template_options),
+                **dict(self._task.dialogue.template_options),
             )
         edges = np.flatnonzero(np.diff([0, *encoded["assistant_masks"], 0]))
         spans = [(int(begin), int(end)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
