@@ -33,6 +33,8 @@ class ContenderResult(Contender):
         scores: On the test split, one per seed; None where the trial failed or has not ended.
         failed: How many seeds it failed with.
         elsewhere: What was measured on other tasks once its trials had ended, over the seeds: ``task/metric``.
+        spread: Of the scores; None without any.
+        optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
     """
 
     description: str
@@ -44,22 +46,20 @@ class ContenderResult(Contender):
     scores: tuple[float | None, ...]
     failed: int
     elsewhere: Mapping[str, Spread] = field(default_factory=dict)
+    spread: Spread | None = field(init=False)
+    optimism: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what the scores say."""
+        told = spread(self.measured)
+        is_known = told is not None and self.validation_score is not None
+        object.__setattr__(self, "spread", told)
+        object.__setattr__(self, "optimism", self.validation_score - told.mean if is_known else None)
 
     @property
     def measured(self) -> tuple[float, ...]:
         """The scores that there are."""
         return tuple(score for score in self.scores if score is not None)
-
-    @property
-    def spread(self) -> Spread | None:
-        """Of the scores; None without any."""
-        return spread(self.measured)
-
-    @property
-    def optimism(self) -> float | None:
-        """``validation_score`` minus the mean on test; None where one of the two is missing."""
-        told = self.spread
-        return None if told is None or self.validation_score is None else self.validation_score - told.mean
 
     def entry(self) -> dict[str, object]:
         """Its scores as a row of a frame."""
