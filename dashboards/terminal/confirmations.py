@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import pandas
 
 _WIDE = ("trial", "optimism", "stored_parameters", "attention_learning_rate", "ffn_learning_rate")
-_MIDDLE = ("description", "budget_fraction", "test_median", "p_value", "label")
+_MIDDLE = ("description", "budget_fraction", "test_median", "p_value")
+_OF_STEPS = ("label", "test_deviation", "test_median", "p_value")
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 160
 
 
@@ -56,7 +57,7 @@ class _Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, table = options.max_width, self._table
-        left_out = (*(_WIDE if width < _FULL_WIDTH else ()), *(_MIDDLE if width < _MIDDLE_WIDTH else ()))
-        # the first column of text says what a row is
-        names = [name for name in table.columns if name not in left_out or name == table.columns[0]]
-        yield frame_table(table[names])
+        left_out = [*(_WIDE if width < _FULL_WIDTH else ()), *(_MIDDLE if width < _MIDDLE_WIDTH else ())]
+        if "change" in table and width < _FULL_WIDTH:
+            left_out += _OF_STEPS
+        yield frame_table(table[[name for name in table.columns if name not in left_out]])

@@ -70,7 +70,7 @@ def frame_table(frame: "pandas.DataFrame") -> Table:
         table.add_column(escape(head), justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     for entry in entries:
         texts = {name: cell_text(name, value, entry) for name, value in entry.items()}
-        if has_interval:
+        if has_interval and entry["low"] is not None:
             texts["low"] = f"{texts['low']} to {texts['high']}"
         table.add_row(*(Text(texts[name]) for name in columns))
     return table

@@ -56,7 +56,7 @@ class AblationResult:
             {
                 "step": one.number,
                 "label": one.contender.label,
-                "change": one.change,
+                "change": one.change or one.contender.label,
                 **one.contender.entry(),
                 "planned": len(one.contender.scores),
                 **{name: None if one.comparison is None else getattr(one.comparison, name) for name in names},

@@ -161,7 +161,7 @@ function themed(traces, layout, height) {
     layout: {
       margin: { l: 52, r: 12, t: 10, b: 42 },
       hovermode: "closest",
-      legend: { orientation: "h", y: -0.22, x: 0, font: { size: 11 }, itemsizing: "constant" },
+      legend: { orientation: "h", y: -0.3, x: 0, font: { size: 11 }, itemsizing: "constant" },
       ...layout,
       ...axes,
       font,

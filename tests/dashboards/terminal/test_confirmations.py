@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dashboards.terminal.confirmations import confirmation_renderable
+from dashboards.terminal.confirmations import ablation_renderable, confirmation_renderable
+from studies.confirming.path import path_of
 from studies.confirming.results import ConfirmationResult, ContenderResult
 from studies.confirming.statistics import spread
 from studies.confirming.verdicts import compare
@@ -104,3 +105,20 @@ def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(r
     assert [name, "full_finetuning", "0.2000", "0.0000"] in rows
     assert ["mmlu/acc", "trial", "17", "0.5000", "–"] in rows
     assert "lm-eval" not in printed(result)
+
+
+@pytest.mark.parametrize("width", [80, 120, 170])
+def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(
+    result: ConfirmationResult, width: int
+) -> None:
+    winner, baseline = result.contenders
+    path = replace(result, contenders=(replace(winner, change="FFN gate"), replace(baseline, change="")))
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(ablation_renderable(path_of(path)))
+    assert isinstance(console.file, io.StringIO)
+    begins, ends = [line for line in console.file.getvalue().splitlines() if line.lstrip()[:2] in ("0 ", "1 ")]
+    assert "full_" in begins
+    assert "to" not in begins.split()
+    for needed in ("FFN gate", "0.8703", "+0.0200", "0.0079"):
+        assert needed in ends
+    assert max(map(len, console.file.getvalue().splitlines())) <= width

@@ -53,7 +53,7 @@ function drawSection(one, found, base) {
     fill(one.body, said, h("p", { class: "quiet hint" }, told(note)));
     return;
   }
-  one.table = frameTable(one.view, question, found.answer, base);
+  one.table = frameTable(one.view, question, found.answer, base, { isMarked: true });
   const data = { columns, rows };
   const figures = found.answer.figures.map((figure) => {
     const height = figure.layout.height ?? 420;
