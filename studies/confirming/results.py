@@ -51,10 +51,9 @@ class ContenderResult(Contender):
 
     def __post_init__(self) -> None:
         """Work out what the scores say."""
-        told = spread(self.measured)
-        is_known = told is not None and self.validation_score is not None
+        told, validation = spread(self.measured), self.validation_score
         object.__setattr__(self, "spread", told)
-        object.__setattr__(self, "optimism", self.validation_score - told.mean if is_known else None)
+        object.__setattr__(self, "optimism", None if told is None or validation is None else validation - told.mean)
 
     @property
     def measured(self) -> tuple[float, ...]:
