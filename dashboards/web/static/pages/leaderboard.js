@@ -28,7 +28,7 @@ export async function show(page) {
   };
   let table = null;
   const legend = h("div", { class: "legend" });
-  fill(place, verdict, filters, said, pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { class: "grid" }, Object.values(plots).map((plot) => plot.element)));
+  fill(place, verdict, filters, said, h("p", {}, h("a", { href: "#plots" }, "to the plots of these trials")), pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { id: "plots", class: "grid view" }, Object.values(plots).map((plot) => plot.element)));
 
   const redraw = async (trials) => {
     if (!table) {
