@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from studies.keeping.progress import Observer, observed
 from studies.observing import Observer as TrialObserver
 from studies.queries.summaries import study_summaries, summaries_table
 from studies.queries.visible import visible
 from studies.specification import Specification, specification_of
 from studies.storage import storage_url
 from studies.store.ledger import Ledger
-from studies.study import Observer, Study, observed
+from studies.study import Study
 
 if TYPE_CHECKING:
     import pandas

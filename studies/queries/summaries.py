@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from studies.errors import StudiesError
 from studies.queries.frames import frame
 from studies.queries.ranking import Ranking, ranking_of
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -71,6 +72,21 @@ def study_summary(ledger: Ledger, name: str) -> StudySummary:
         UnknownStudyError: If there is no study of that name.
     """
     return summary_of(ledger, ledger.study(name))
+
+
+def best_number(ledger: Ledger, name: str) -> int:
+    """Number of the best trial of a study.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        StudiesError: If no trial is complete.
+    """
+    summary = study_summary(ledger, name)
+    if summary.best is None:
+        raise StudiesError(
+            f"study {name!r} must have a complete trial; got none among {summary.trials}. Launch it again."
+        )
+    return summary.best.number
 
 
 def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":

@@ -12,9 +12,8 @@ from conftest import reading
 
 from dashboards.web.watching import study as watching
 from dashboards.web.watching.background import Background
-from dashboards.web.watching.rows import COLUMNS
 from dashboards.web.watching.storage import WatchedStorage
-from dashboards.web.watching.study import WatchedStudy
+from dashboards.web.watching.study import COLUMNS, WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
 from studies.records import NewStudy, NewTrial, Outcome, TrialState
 from studies.store.ledger import Ledger

@@ -32,6 +32,7 @@ from studies.queries.leaderboard import leaderboard
 from studies.queries.summaries import study_summaries
 from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.specification import Specification, specification_from_mapping
+from studies.specification.recorded import BegunSpecification
 from studies.store.invariants import violations
 from studies.store.ledger import Ledger
 from studies.verifying import replay_violations, replayed
@@ -201,7 +202,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     shape = shape_of(config_of(study.specification.backbone.name))
     space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
     with Ledger.open(study.url, read_only=True) as ledger:
-        proposer = replayed(ledger, record, space, study.specification)
+        proposer = replayed(ledger, record, space, BegunSpecification.of(study.specification))
         assert list(replay_violations(ledger, record.id, proposer)) == []
 
 
