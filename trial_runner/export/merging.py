@@ -106,12 +106,13 @@ def write_merged(
     """
     model: Any = copy.deepcopy(backbone.model)
     merge(model, deltas, backbone.family, backbone.shape)
+    tokenizer: Any = backbone.load_tokenizer()
     if head is not None:
         whole = _classifier(model, head)
+        whole.config.cut = None if max_tokens is None else _cut(tokenizer, max_tokens)
         shutil.copy(mean_pooled.__file__, folder)
     else:
         whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
-    tokenizer: Any = backbone.load_tokenizer()
     tokenizer.padding_side = "left" if head is None and backbone.shape.kind is StackKind.DECODER else "right"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.model_max_length = max_tokens or tokenizer.model_max_length
@@ -154,6 +155,18 @@ def _classifier(base: Any, head: TaskHead) -> Any:
     whole.backbone.load_state_dict(base.state_dict())
     whole.classifier.load_state_dict(head.tensors())
     return whole
+
+
+def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
+    """How the classifier cuts texts: to how many tokens, and which ones the tokenizer puts around one or two texts."""
+    text, one, two = (
+        tokenizer(*texts, add_special_tokens=is_whole)["input_ids"]
+        for texts, is_whole in ((("a",), False), (("a",), True), (("a", "a"), True))
+    )
+    first = next(at for at in range(len(one)) if one[at : at + len(text)] == text)
+    after = one[first + len(text) :]
+    between = two[first + len(text) : len(two) - len(text) - len(after)]
+    return {"max_tokens": max_tokens, "before": one[:first], "between": between, "after": after}
 
 
 def _with_language_model(backbone: Backbone, base: Any) -> Any:
