@@ -33,22 +33,18 @@ class Written(Protocol):
     @property
     def decoding(self) -> Decoding:
         """How they are generated."""
-        ...
 
     @property
     def max_new_tokens(self) -> int:
         """Most tokens of one."""
-        ...
 
     @property
     def start_token_id(self) -> int | None:
         """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
-        ...
 
     @property
     def eos_token_id(self) -> int:
         """Ends one."""
-        ...
 
 
 def generation_config(written: Written, *, pad_token_id: int, start_token_id: int | None) -> GenerationConfig:

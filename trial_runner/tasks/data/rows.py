@@ -14,23 +14,18 @@ class Rows(Protocol):
 
     def __len__(self) -> int:
         """Number of rows."""
-        ...
 
     def take(self, rows: Iterable[int]) -> Self:
         """Some of the rows, in the order given."""
-        ...
 
     def followed_by(self, other: Self) -> Self:
         """These rows, then those of another part of the same split."""
-        ...
 
     def keys(self) -> list[str]:
         """A key per row, equal for texts that differ only in case and white space."""
-        ...
 
     def origins(self) -> list[str]:
         """A key per row, equal for rows that must not come into different splits: the same text, or about it."""
-        ...
 
 
 RowsT = TypeVar("RowsT", bound=Rows)

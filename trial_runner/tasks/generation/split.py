@@ -42,44 +42,35 @@ class WrittenSplit(Protocol):
     @property
     def sources(self) -> TokenRows:
         """What is read before an answer is written."""
-        ...
 
     @property
     def references(self) -> tuple[tuple[str, ...], ...]:
         """Of each example what a written text is measured against; of train nothing."""
-        ...
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Of each example the group that is measured on its own too, or an empty name."""
-        ...
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each example, what is read and what is written together, ``(B,)``."""
-        ...
 
     def __len__(self) -> int:
         """Number of examples."""
-        ...
 
     def first(self, count: int) -> Self:
         """The first examples."""
-        ...
 
     def some(self, most: int | None) -> Self:
         """At most so many of the examples, the same each time; all of them for None."""
-        ...
 
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
         """The examples of the given indices to learn from, in their order; see `TextSplit.batch`."""
-        ...
 
     def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
         """What is read of the given indices, to generate from, in their order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
