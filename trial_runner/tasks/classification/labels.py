@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.raw import Label, RawSplit
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.data.rows import RawTask, usable_rows
 
 _HIDDEN = -1
 
@@ -48,26 +48,20 @@ def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
     Raises:
         TaskError: If train is missing or has no labels, or if a row of otherwise labelled data lacks its label.
     """
-    if "train" not in task.splits:
-        raise TaskError(f"a task must have a split 'train'; got {', '.join(task.splits) or 'none'}.")
-    splits: dict[str, RawSplit] = {}
-    notes = list(task.notes)
-    minus_one_is_a_label = _HIDDEN in task.splits["train"].labels
-    for name, split in task.splits.items():
-        hidden = {None} if minus_one_is_a_label else {None, _HIDDEN}
-        if set(split.labels) <= hidden:
+    minus_one_is_a_label = "train" in task.splits and _HIDDEN in task.splits["train"].labels
+
+    def labelled(name: str, split: RawSplit) -> list[int]:
+        if set(split.labels) <= ({None} if minus_one_is_a_label else {None, _HIDDEN}):
             if name == "train":
                 raise TaskError("split 'train' must have labels; every one is missing.")
-            notes.append(f"{name}: its labels are hidden, so it is not used")
-            continue
+            return []
         rows = [row for row, label in enumerate(split.labels) if label is not None]
         if len(rows) < len(split) and split.class_names is None:
             row = split.labels.index(None) + 1
             raise TaskError(f"each row must have a label; split {name!r} has none in row {row}.")
-        if len(rows) < len(split):
-            notes.append(f"{name}: {len(split) - len(rows)} rows without a label are not used")
-        splits[name] = split if len(rows) == len(split) else split.take(rows)
-    return RawTask(splits=splits, notes=tuple(notes))
+        return rows
+
+    return usable_rows(task, labelled, hidden="labels", unused="{count} rows without a label are")
 
 
 def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> Labelling:

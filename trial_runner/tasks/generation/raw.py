@@ -1,13 +1,12 @@
 """Sources, targets and references as they were read."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
 from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, last_answer, up_to_the_question
 from trial_runner.tasks.data.linearise import linearise
-from trial_runner.tasks.data.rows import normalised
+from trial_runner.tasks.data.rows import RowTuples, normalised
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ PAIR_KEYS = ("source", "target", "references")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RawTextSplit:
+class RawTextSplit(RowTuples):
     """The rows of one split of a task whose answer is a text.
 
     Attributes:
@@ -37,27 +36,6 @@ class RawTextSplit:
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.sources)
-
-    def take(self, rows: Iterable[int]) -> Self:
-        """Some of the rows, in the order given."""
-        rows = list(rows)
-        return type(self)(
-            sources=tuple(self.sources[row] for row in rows),
-            targets=tuple(self.targets[row] for row in rows),
-            references=tuple(self.references[row] for row in rows),
-            subjects=tuple(self.subjects[row] for row in rows),
-            groups=tuple(self.groups[row] for row in rows),
-        )
-
-    def followed_by(self, other: Self) -> Self:
-        """These rows, then those of another part of the same split."""
-        return type(self)(
-            sources=self.sources + other.sources,
-            targets=self.targets + other.targets,
-            references=self.references + other.references,
-            subjects=self.subjects + other.subjects,
-            groups=self.groups + other.groups,
-        )
 
     def keys(self) -> list[str]:
         """A key per row, equal for sources that differ only in case and white space."""

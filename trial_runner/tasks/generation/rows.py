@@ -1,7 +1,9 @@
 """What is done to the rows of a text task before they are tokenised."""
 
+from dataclasses import replace
+
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.task import Task
 
@@ -14,21 +16,14 @@ def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSp
     Raises:
         TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
     """
-    if "train" not in raw.splits:
-        raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
-    splits: dict[str, RawTextSplit] = {}
-    notes = list(raw.notes)
-    for name, split in raw.splits.items():
+
+    def answered(name: str, split: RawTextSplit) -> list[int]:
         rows = [row for row, references in enumerate(split.references) if references and split.subjects[row]]
         if name == "train" and (not rows or (len(rows) < len(split) and task.hub is None)):
             raise TaskError(f"each row of train must have a target; row {split.references.index(()) + 1} has none.")
-        if not rows:
-            notes.append(f"{name}: its references are hidden, so it is not used")
-            continue
-        if len(rows) < len(split):
-            notes.append(f"{name}: {len(split) - len(rows)} rows without a text or a reference are not used")
-        splits[name] = split if len(rows) == len(split) else split.take(rows)
-    return RawTask(splits=splits, notes=tuple(notes))
+        return rows
+
+    return usable_rows(raw, answered, hidden="references", unused="{count} rows without a text or a reference are")
 
 
 def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
@@ -45,13 +40,7 @@ def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
                 tuple(dict.fromkeys(text for row in same for text in split.references[row])) for same in rows.values()
             ]
             first = split.take(same[0] for same in rows.values())
-            splits[name] = RawTextSplit(
-                sources=first.sources,
-                targets=first.targets,
-                references=tuple(merged),
-                subjects=first.subjects,
-                groups=first.groups,
-            )
+            splits[name] = replace(first, references=tuple(merged))
             notes.append(f"{name}: {len(split)} rows have {len(rows)} sources; those of a source are its references")
     return RawTask(splits=splits, notes=tuple(notes))
 
@@ -64,12 +53,6 @@ def learn_every_reference(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
     pairs = [(row, text) for row, references in enumerate(train.references) for text in references]
     rows = train.take(row for row, _ in pairs)
     targets = tuple(text for _, text in pairs)
-    learned = RawTextSplit(
-        sources=rows.sources,
-        targets=targets,
-        references=tuple((text,) for text in targets),
-        subjects=rows.subjects,
-        groups=rows.groups,
-    )
+    learned = replace(rows, targets=targets, references=tuple((text,) for text in targets))
     note = f"train: {len(train)} rows have {len(learned)} references; each is learned"
     return RawTask(splits={**raw.splits, "train": learned}, notes=(*raw.notes, note))
