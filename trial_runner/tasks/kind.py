@@ -111,24 +111,8 @@ class Preparation(Protocol):
         """The `Prepared` task of what the cache has kept."""
 
 
-class Encoder(Protocol):
-    """How prompts become tokens, and answers begin, go on and end."""
-
-    @property
-    def identity(self) -> str:
-        """What, beside what a tokenizer does to a text, decides the tokens."""
-
-    @property
-    def stack(self) -> StackKind:
-        """Kind of the model."""
-
-    @property
-    def separator(self) -> str:
-        """What a decoder reads between a source and its target; empty where there is no such thing."""
-
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """Of source and target; None where the tokenizer knows none."""
+class Written(Protocol):
+    """How the answers of a task begin, go on and end; a prepared task says so, and an encoder of its texts."""
 
     @property
     def decoding(self) -> Decoding:
@@ -145,6 +129,26 @@ class Encoder(Protocol):
     @property
     def eos_token_id(self) -> int:
         """Ends an answer."""
+
+
+class Encoder(Written, Protocol):
+    """How prompts become tokens, and what is written for them."""
+
+    @property
+    def identity(self) -> str:
+        """What, beside what a tokenizer does to a text, decides the tokens."""
+
+    @property
+    def stack(self) -> StackKind:
+        """Kind of the model."""
+
+    @property
+    def separator(self) -> str:
+        """What a decoder reads between a source and its target; empty where there is no such thing."""
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Of source and target; None where the tokenizer knows none."""
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokens of prompts, and how many of them were cut."""
