@@ -57,7 +57,8 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
 
 
 def _check_study(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
-    say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
+    if not no_steps:
+        say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
 
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show

@@ -65,7 +65,8 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     if bool(data) == (from_python is not None):
         raise click.UsageError("name data, or --from-python, and not both.")
-    say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
+    if not no_steps:
+        say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
 
     import yaml
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -182,6 +182,10 @@ class PreparedTextTask:
         cuts: What was cut to the largest lengths.
         answer_after: What the answer proper stands behind in a written text; None where all of it is the answer.
         fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
+        objective: What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`.
+        labels: None: the backbone's own head writes the text, so that there is no task head.
+        guessing_loss: None: what could be written is too much to guess.
+        constant_score: None: there is no most frequent text.
     """
 
     name: str
@@ -200,23 +204,7 @@ class PreparedTextTask:
     fingerprint: str
     cuts: tuple[Cut, ...] = ()
     answer_after: str | None = None
-
-    @property
-    def objective(self) -> str:
-        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
-        return "language_model"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """None: the backbone's own head writes the text, so that there is no task head."""
-        return ()
-
-    @property
-    def guessing_loss(self) -> None:
-        """None: what could be written is too much to guess."""
-        return None
-
-    @property
-    def constant_score(self) -> None:
-        """None: there is no most frequent text."""
-        return None
+    objective: ClassVar[str] = "language_model"
+    labels: ClassVar[tuple[str, ...]] = ()
+    guessing_loss: ClassVar[None] = None
+    constant_score: ClassVar[None] = None

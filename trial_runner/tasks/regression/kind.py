@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 class PreparedRegression(PreparedTask):
     """A task that can be trained on; its only label is the name of what is predicted, its labels are numbers."""
 
-    @property
-    def objective(self) -> str:
-        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
-        return "regression"
+    objective: ClassVar[str] = "regression"
 
     @property
     def mean(self) -> float:
