@@ -90,11 +90,12 @@ def _kept(
     """Places ``(B, max_tokens)`` of the tokens that a tokenizer keeps which cuts the longer text first."""
     kept = []
     for row, length in zip(input_ids.tolist(), mask.sum(dim=1).tolist(), strict=True):
+        if length <= max_tokens:
+            kept.append([*range(max_tokens)])
+            continue
         start, end = len(before), length - len(after)
         gaps = [at for at in range(start, end) if between and row[at : at + len(between)] == between]
-        if length <= max_tokens:
-            kept.append(list(range(max_tokens)))
-        elif gaps:
+        if gaps:
             room, second = max_tokens - len(before + between + after), gaps[0] + len(between)
             lengths = gaps[0] - start, end - second
             shorter = min(*lengths, room // 2)

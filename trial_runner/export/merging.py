@@ -162,7 +162,8 @@ def write_merged(
     tokenizer: Any = backbone.load_tokenizer()
     if head is not None:
         whole = _classifier(model, head)
-        whole.config.cut = None if max_tokens is None else _cut(tokenizer, max_tokens)
+        most = max_tokens if tokenizer.truncation_side == "right" else None
+        whole.config.cut = None if most is None else _cut(tokenizer, most)
         shutil.copy(mean_pooled.__file__, folder)
     else:
         whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
