@@ -119,7 +119,7 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
         url = f"sqlite:///{folder / 'ledger.db'}"
         monkeypatch.setenv("DELTASPACE_STORAGE", url)
         # enough to tell long texts from short ones; texts are written by whatever it is
-        training = {"steps": 4} if "kind" in task else {"steps": 16, "head_learning_rate": 0.3}
+        training = {"steps": 4} if "kind" in task else {"steps": 32, "head_learning_rate": 0.3}
         rate = 0.5 if "kind" in task else 0.02
         study = {
             "name": "one",
