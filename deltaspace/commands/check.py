@@ -55,7 +55,8 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
 
 
 def _check_study(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
-    notice("reading the data; then a few steps are timed, which takes up to a minute …")
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show

@@ -63,7 +63,8 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     if bool(data) == (from_python is not None):
         raise click.UsageError("name data, or --from-python, and not both.")
-    notice("reading the data; then a few steps are timed, which takes up to a minute …")
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     import yaml
 

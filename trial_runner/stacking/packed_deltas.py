@@ -22,8 +22,7 @@ from trial_runner.errors import AttachError
 from trial_runner.stacking.dropout import current
 from trial_runner.stacking.packed_prompt import PackedPrompt
 from trial_runner.stacking.prefix import Prefix
-from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows
-from trial_runner.stacking.structure import paddings, shared_structure, structure
+from trial_runner.stacking.stacks import ModuleStack, Shared, by_slots, last_rows, paddings, shared_structure, structure
 
 
 class SlotRows:

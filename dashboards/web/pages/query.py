@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dashboards.web.pages.page import Asked, Page
 from studies.queries.sql import Limits, run_query
-from studies.store.tables import Base
+from studies.store.tables import METADATA
 from studies.store.views import VIEWS
 
 MOST_ROWS = 1000
@@ -21,7 +21,7 @@ def answer(url: str, sql: str) -> dict[str, object]:
 
 def _sources(asked: Asked) -> object:
     """Every view and table with its columns, and the study whose page asks."""
-    tables = {one.name: [*one.columns.keys()] for one in Base.metadata.sorted_tables}
+    tables = {one.name: [*one.columns.keys()] for one in METADATA.sorted_tables}
     return {
         "study": None if asked.watched is None else asked.watched.record.name,
         "sources": [

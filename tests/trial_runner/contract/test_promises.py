@@ -13,8 +13,7 @@ from search_space.edit import Edit
 from search_space.forms import LowRank, Phm
 from search_space.gates import Add, SigmoidGate
 from search_space.layers import LayerRange
-from trial_runner.contract.double import in_double
-from trial_runner.contract.promises import build, check_everything
+from trial_runner.contract.promises import build, check_everything, in_double
 from trial_runner.contract.rig import Rig
 from trial_runner.errors import BrokenPromiseError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.chats import (
@@ -165,21 +165,14 @@ def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
     Raises:
         TaskError: If train is missing, or none of it has an answer.
     """
-    if "train" not in raw.splits:
-        raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
-    splits: dict[str, RawChats] = {}
-    notes = [*raw.notes]
-    for name, split in raw.splits.items():
+
+    def answered(name: str, split: RawChats) -> list[int]:
         rows = [row for row, chat in enumerate(split.chats) if chat and (chat[0]["role"] == PLAIN or answers_of(chat))]
         if not rows and name == "train":
             raise TaskError("dialogues of train must have an answer, a message of the role assistant; none has.")
-        if not rows:
-            notes.append(f"{name}: its answers are hidden, so it is not used")
-            continue
-        if len(rows) < len(split):
-            notes.append(f"{name}: {len(split) - len(rows)} of {len(split)} dialogues have no answer and are not used")
-        splits[name] = split if len(rows) == len(split) else split.take(rows)
-    return RawTask(splits=splits, notes=tuple(notes))
+        return rows
+
+    return usable_rows(raw, answered, hidden="answers", unused="{count} of {of} dialogues have no answer and are")
 
 
 INSTRUCTION = Instruction()
